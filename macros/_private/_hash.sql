@@ -1,0 +1,48 @@
+{#- Hashes are for readers and for comparing tables; change detection never uses them. -#}
+
+{#- A value as text, the same in every session: none of these forms depends on time zone or ANSI mode. -#}
+{% macro _as_text(expression, type) -%}
+    {%- set family = healing_tables._family(type) -%}
+    {%- if family == 'text' -%} {{ return(expression) }}
+    {%- elif family == 'floating' -%}
+        {{- return('cast(' ~ healing_tables._value(expression, type) ~ ' as string)') -}}
+    {%- elif family == 'binary' -%} {{ return('lower(hex(' ~ expression ~ '))') }}
+    {%- elif family in ['timestamp', 'timestamp_ntz'] -%}
+        {{- return(
+            "cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ healing_tables._micros(expression, type)
+            ~ " * interval '0.000001' second as string)"
+        ) -}}
+    {%- elif family == 'decimal' and healing_tables._precision(type)[1] > 6 -%}
+        {#- the only decimals that Spark may write with an exponent are those below 0.000001 -#}
+        {%- set text = 'cast(' ~ expression ~ ' as string)' -%}
+        {{- return(
+            'case when contains(' ~ text ~ ", 'E') then concat(if(" ~ expression ~ " < 0, '-0.', '0.'), lpad(translate("
+            ~ 'substring_index(' ~ text ~ ", 'E', 1), '-.', ''), " ~ healing_tables._precision(type)[1]
+            ~ ", '0')) else " ~ text ~ ' end'
+        ) -}}
+    {%- elif '<' in type -%}
+        {{- return('to_json(' ~ expression ~ ", map('timeZone', 'UTC'))") -}}
+    {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Text that can hold the separator or the NULL mark is escaped, so that different rows never read alike. -#}
+{% macro _hash_text(expression, type) -%}
+    {%- set text = healing_tables._as_text(expression, type) -%}
+    {%- if healing_tables._family(type) == 'text' or '<' in type -%}
+        {%- set text = "replace(replace(replace(" ~ text ~ ", r'\\', r'\\\\'), '|', r'\\|'), '^', r'\\^')" -%}
+    {%- endif -%}
+    {{- return("coalesce(" ~ text ~ ", '^^NULL^^')") -}}
+{%- endmacro %}
+
+{#- Lower-case hex SHA-256 of columns [{expression, type}], joined by |. -#}
+{% macro _hash(columns) -%}
+    {%- set texts = [] -%}
+    {%- for column in columns -%}
+        {%- do texts.append(healing_tables._hash_text(column.expression, column.type)) -%}
+    {%- endfor -%}
+    {%- if texts | length == 0 -%} {{ return("sha2('', 256)") }}
+    {%- elif texts | length == 1 -%} {{ return('sha2(' ~ texts[0] ~ ', 256)') }}
+    {%- else -%} {{ return("sha2(concat_ws('|', " ~ texts | join(', ') ~ '), 256)') }}
+    {%- endif -%}
+{%- endmacro %}

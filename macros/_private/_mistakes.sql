@@ -1,0 +1,35 @@
+{#- Mistakes in a call are collected and raised together, before any SQL runs. -#}
+
+{% macro _mistake(mistakes, argument, wanted, got, remedy) -%}
+    {%- do mistakes.append({'argument': argument, 'wanted': wanted, 'got': got, 'remedy': remedy}) -%}
+{%- endmacro %}
+
+{% macro _raise_mistakes(macro_name, mistakes) -%}
+    {%- if mistakes -%}
+        {%- set lines = [
+            'healing_tables.' ~ macro_name ~ '() in model ' ~ healing_tables._model_name() ~ ' has '
+            ~ (mistakes | length) ~ (' mistake' if mistakes | length == 1 else ' mistakes')
+            ~ '; nothing was written.'
+        ] -%}
+        {%- for mistake in mistakes -%}
+            {%- do lines.append('  ' ~ loop.index ~ '. ' ~ mistake.argument) -%}
+            {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
+            {%- do lines.append('     got:    ' ~ mistake.got) -%}
+            {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
+        {%- endfor -%}
+        {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- In an operation or an inline query there is no model to name. -#}
+{% macro _model_name() -%}
+    {{- return(model.name if model is defined and model is mapping and model.name else '(inline)') -}}
+{%- endmacro %}
+
+{#- Options nobody knows, each with the ones that exist. -#}
+{% macro _check_options(mistakes, argument, given, known) -%}
+    {%- for option in given if option not in known -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument ~ '.' ~ option, 'one of ' ~ (known | join(', ')), option, 'correct or remove it') -%}
+    {%- endfor -%}
+{%- endmacro %}

@@ -1,0 +1,37 @@
+{#- One place for quoting: identifiers, relations and text never reach SQL any other way. -#}
+
+{% macro _id(name) -%}
+    {{- return('`' ~ (name | string | replace('`', '``')) ~ '`') -}}
+{%- endmacro %}
+
+{#- Text as a SQL literal. -#}
+{% macro _text(value) -%}
+    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'")) ~ "'") -}}
+{%- endmacro %}
+
+{#- A value of `current_values` as a SQL literal: true, 1 or 'Y'. -#}
+{% macro _literal(value) -%}
+    {%- if value is sameas true -%} {{ return('true') }}
+    {%- elif value is sameas false -%} {{ return('false') }}
+    {%- elif value is number -%} {{ return(value | string) }}
+    {%- else -%} {{ return(healing_tables._text(value)) }}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- A list stays a list, a single value becomes a list of one, none becomes an empty list. -#}
+{% macro _list(value) -%}
+    {%- if value is none or value is undefined -%} {{ return([]) }}
+    {%- elif value is string or value is mapping or value is not iterable -%} {{ return([value]) }}
+    {%- else -%} {{ return(value | list) }}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The names in `wanted` that `names` lacks, in their order; names compare without case, as in Spark. -#}
+{% macro _missing(wanted, names) -%}
+    {%- set known = names | map('lower') | list -%}
+    {%- set missing = [] -%}
+    {%- for name in wanted if (name | string | lower) not in known -%}
+        {%- do missing.append(name) -%}
+    {%- endfor -%}
+    {{- return(missing) -}}
+{%- endmacro %}

@@ -1,0 +1,24 @@
+{#-
+    One option, looked up by itself: the call's argument, the model's meta.healing_tables, the project's
+    vars.healing_tables, then the default. '(not given)' marks an argument that the caller left out, because
+    none is a value: an open end of NULL.
+-#}
+{% macro _option(name, argument, default=none) -%}
+    {%- if argument is not sameas none and argument != '(not given)' -%} {{ return(argument) }} {%- endif -%}
+    {%- if argument is sameas none and name in ['valid_to_current'] -%} {{ return(none) }} {%- endif -%}
+    {%- set meta = healing_tables._meta() -%}
+    {%- if name in meta -%} {{ return(meta[name]) }} {%- endif -%}
+    {%- set project = var('healing_tables', {}) -%}
+    {%- if name in project -%} {{ return(project[name]) }} {%- endif -%}
+    {{- return(default) -}}
+{%- endmacro %}
+
+{% macro _meta() -%}
+    {%- set meta = (config.get('meta', {}) or {}) if config is defined else {} -%}
+    {{- return(meta.get('healing_tables', {}) or {}) -}}
+{%- endmacro %}
+
+{#- `unique_key` of the model, as a list. -#}
+{% macro _unique_key() -%}
+    {{- return(healing_tables._list(config.get('unique_key') if config is defined else none)) -}}
+{%- endmacro %}

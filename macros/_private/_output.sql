@@ -1,0 +1,127 @@
+{#- The columns of a dimension, from the CTE `versions`: [{name, expression}]. -#}
+
+{% macro _output_columns(spec) -%}
+    {%- set columns = [] -%}
+    {%- if spec.surrogate_key is not none -%}
+        {%- do columns.append({'name': spec.surrogate_key.name, 'expression': healing_tables._surrogate_key_hash(spec)}) -%}
+    {%- endif -%}
+    {%- for key in spec.key_columns -%}
+        {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
+    {%- endfor -%}
+    {%- set moves = healing_tables._moves(spec) -%}
+    {%- for attribute in spec.attributes -%}
+        {%- do columns.extend(healing_tables._attribute_columns(spec, attribute, moves)) -%}
+    {%- endfor -%}
+    {%- set generated = healing_tables._generated_columns(spec, moves) -%}
+    {%- for column, name in spec.names.items() if name is not none -%}
+        {%- do columns.append({'name': name, 'expression': generated[column]}) -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{#- An attribute and what its SCD type brings along. -#}
+{% macro _attribute_columns(spec, attribute, moves) -%}
+    {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
+    {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
+    {%- set columns = [{'name': attribute.name, 'expression': {
+        0: healing_tables._first(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
+        1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'overwritten' ~ field, 6: 'versioned' ~ field
+    }[attribute.scd_type]}] -%}
+    {%- if attribute.scd_type == 6 -%}
+        {%- do columns.append({'name': 'current_' ~ attribute.name, 'expression': 'newest_versioned' ~ field}) -%}
+        {%- do columns.append({'name': 'previous_' ~ attribute.name, 'expression': 'start.versioned_known' ~ field}) -%}
+    {%- elif attribute.scd_type == 3 -%}
+        {%- do columns.append({'name': 'previous_' ~ attribute.name, 'expression': move.name ~ '.previous'}) -%}
+    {%- endif -%}
+    {%- if attribute.changed_at -%}
+        {%- do columns.append({
+            'name': attribute.name ~ '_changed_at',
+            'expression': healing_tables._moment(move.name ~ '.at', spec.moment_type)}) -%}
+    {%- endif -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{% macro _generated_columns(spec, moves) -%}
+    {%- set moments = ['valid_from', 'valid_to'] -%}
+    {%- for move in moves -%} {%- do moments.append(move.name ~ '.at') -%} {%- endfor -%}
+    {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
+        {%- do moments.append(healing_tables._first(spec, attribute) ~ '_value.at') -%}
+    {%- endfor -%}
+    {{- return({
+        'valid_from': healing_tables._moment('valid_from', spec.moment_type),
+        'valid_to': healing_tables._valid_to(spec),
+        'is_current': healing_tables._is_current(spec, 'valid_to is null'),
+        'version': 'cast(version as int)',
+        'compressed_row_count': 'slice_no - start.slice_no + 1',
+        'ended_by_delete': 'valid_to is not null and versioned_after is null',
+        'last_updated': healing_tables._moment('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
+        'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
+        'change_source': 'start.change_source',
+        'key_hash': healing_tables._key_hash_of(spec),
+        'row_hash': healing_tables._row_hash_of(spec),
+    }) -}}
+{%- endmacro %}
+
+{% macro _valid_to(spec) -%}
+    {{- return(
+        'coalesce(' ~ healing_tables._moment('valid_to', spec.moment_type) ~ ', '
+        ~ healing_tables._open_end(spec.valid_to_current, spec.moment_type) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _is_current(spec, condition) -%}
+    {%- if spec.current_values | list == [true, false] -%} {{ return(condition) }} {%- endif -%}
+    {{- return(
+        'if(' ~ condition ~ ', ' ~ healing_tables._literal(spec.current_values[0]) ~ ', '
+        ~ healing_tables._literal(spec.current_values[1]) ~ ')') -}}
+{%- endmacro %}
+
+{#- none while a type is unknown: _spec() has refused that where the column is wanted. -#}
+{% macro _key_hash_of(spec) -%}
+    {%- set columns = [] -%}
+    {%- for key in spec.key_columns -%}
+        {%- do columns.append({'expression': 'key_' ~ loop.index, 'type': key.type}) -%}
+    {%- endfor -%}
+    {{- return(healing_tables._hash(columns) if columns | selectattr('type', 'none') | list | length == 0 else none) -}}
+{%- endmacro %}
+
+{% macro _row_hash_of(spec) -%}
+    {%- set types = {} -%}
+    {%- for attribute in spec.attributes if attribute.scd_type in [2, 6] -%}
+        {%- do types.update({attribute.name: attribute.type}) -%}
+    {%- endfor -%}
+    {%- if none in types.values() -%} {{ return(none) }} {%- endif -%}
+    {%- set columns = [] -%}
+    {%- for name in types | sort(case_sensitive=true) -%}
+        {%- do columns.append({'expression': 'versioned.' ~ healing_tables._id(name), 'type': types[name]}) -%}
+    {%- endfor -%}
+    {{- return(healing_tables._hash(columns)) -}}
+{%- endmacro %}
+
+{#- The first 32 hex digits of SHA-256 over key_hash, | and valid_from as text. -#}
+{% macro _surrogate_key_hash(spec) -%}
+    {%- set valid_from = healing_tables._moment('valid_from', spec.moment_type) -%}
+    {%- set text = healing_tables._as_text(valid_from, spec.moment_type) if spec.moment_type is not none
+        else 'if(typeof(moment_type) = \'date\', cast(date_from_unix_date(cast(valid_from div 86400000000 as int)) as string), '
+        ~ healing_tables._as_text('timestamp_micros(valid_from)', 'timestamp') ~ ')' -%}
+    {{- return("substr(sha2(concat(" ~ healing_tables._key_hash_of(spec) ~ ", '|', " ~ text ~ '), 256), 1, 32)') -}}
+{%- endmacro %}
+
+{#- Hashes need the type of every column that goes in. -#}
+{% macro _check_hash_types(mistakes, spec) -%}
+    {%- set wanted = {} -%}
+    {%- if spec.names.key_hash is not none or spec.surrogate_key is not none -%}
+        {%- for key in spec.key_columns -%} {%- do wanted.update({key.name: key.type}) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- if spec.names.row_hash is not none -%}
+        {%- for attribute in spec.attributes if attribute.scd_type in [2, 6] -%}
+            {%- do wanted.update({attribute.name: attribute.type}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- for name, type in wanted.items() if type is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'column_types.' ~ name, 'the type of ' ~ name ~ ', which goes into a hash',
+            'a source whose types cannot be looked up (a CTE, an ephemeral model, a fixture)',
+            "add column_types={'" ~ name ~ "': '...'}" ~ (", or 'type' to the attribute" if name not in spec.key_columns | map(attribute='name'))
+            ~ ", or leave the hash out with column_names={'key_hash': none, 'row_hash': none}") -%}
+    {%- endfor -%}
+{%- endmacro %}

@@ -1,0 +1,139 @@
+{#- Ownership: the points of the timeline become slices with the value of every output attribute. -#}
+
+{#- What the rules most_recent_row and most_recent_value have to watch: [{name, source, column or none}]. -#}
+{% macro _watched_changes(spec) -%}
+    {%- set watched = {} -%}
+    {%- for attribute in spec.attributes if attribute.rule.startswith('most_recent') and attribute.from | length > 1 -%}
+        {%- for entry in attribute.from -%}
+            {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
+            {%- set id = [entry.source, column] | string -%}
+            {%- if id not in watched -%}
+                {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
+                {%- do watched.update({id: {
+                    'name': 'change_' ~ (watched | length + 1), 'began': 'began_' ~ (watched | length + 1),
+                    'source': source, 'column': column}}) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if spec.names.change_source is not none -%}
+        {%- for source in spec.sources if [source.name, none] | string not in watched -%}
+            {%- do watched.update({[source.name, none] | string: {
+                'name': 'change_' ~ (watched | length + 1), 'began': none, 'source': source, 'column': none}}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{- return(watched.values() | list) -}}
+{%- endmacro %}
+
+{#- Whether a source's row, or one value of it, changes here; a value held across an absence begins anew. -#}
+{% macro _change(change) -%}
+    {%- set now = healing_tables._state_at(change.source, 'now', 'at') -%}
+    {%- set before = healing_tables._state_at(change.source, 'before', 'at_before') -%}
+    {%- if change.column is none -%} {{ return('not (' ~ now ~ ' <=> ' ~ before ~ ')') }} {%- endif -%}
+    {%- set field = '.' ~ healing_tables._id(change.column) -%}
+    {{- return(
+        'not (' ~ now ~ field ~ ' <=> ' ~ before ~ field ~ ') or (' ~ now ~ ' is null) <> (' ~ before ~ ' is null)') -}}
+{%- endmacro %}
+
+{#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}
+{% macro _slices(spec) -%}
+{%- set keys = healing_tables._key_list(spec) -%}
+{%- set watched = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
+{%- set exists = healing_tables._exists(spec.exists_in) -%}
+{%- if watched -%}
+recent as (
+    select *
+        {%- for change in watched %},
+        last_value(if({{ change.name }}, at, null)) ignore nulls over so_far as {{ change.began }}
+        {%- endfor %}
+    from points
+    window so_far as (partition by {{ keys }} order by at rows between unbounded preceding and current row)
+),
+{% endif -%}
+slices as (
+    select
+        {{ keys }},
+        at,
+        {%- if spec.moment_type is none %}
+        moment_type,
+        {%- endif %}
+        {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
+        case when ({{ exists }}) and ({{ healing_tables._exists(attribute.from | map(attribute='source') | unique) }}) then struct({{ healing_tables._owned(spec, attribute) }} as value, at) end as {{ healing_tables._first(spec, attribute) }},
+        {%- endfor %}
+        {%- set overwritten = spec.attributes | selectattr('scd_type', 'in', [1, 3]) | list %}
+        {%- if overwritten %}
+        {{ healing_tables._owned_struct(spec, overwritten, exists) }} as overwritten,
+        {%- endif %}
+        {%- if spec.names.change_source is not none %}
+        concat_ws(','
+            {%- for source in spec.sources -%}
+            , if({{ (healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name', 'equalto', source.name) | first).name }}, {{ healing_tables._text(source.name) }}, null)
+            {%- endfor -%}
+        ) as change_source,
+        {%- endif %}
+        {{ healing_tables._owned_struct(spec, spec.attributes | selectattr('scd_type', 'in', [2, 6]) | list, exists) }} as versioned
+    from {{ 'recent' if watched else 'points' }}
+)
+{%- endmacro %}
+
+{% macro _exists(source_names) -%}
+    {%- set conditions = [] -%}
+    {%- for name in source_names -%} {%- do conditions.append(healing_tables._id(name) ~ ' is not null') -%} {%- endfor -%}
+    {{- return(conditions | join(' or ')) -}}
+{%- endmacro %}
+
+{#- The column of `slices` that holds a type 0 attribute. -#}
+{% macro _first(spec, attribute) -%}
+    {%- set names = spec.attributes | selectattr('scd_type', 'equalto', 0) | map(attribute='name') | list -%}
+    {{- return('first_' ~ (names.index(attribute.name) + 1)) -}}
+{%- endmacro %}
+
+{#- Attributes as one struct, NULL while the key does not exist. -#}
+{% macro _owned_struct(spec, attributes, exists) -%}
+    {%- set fields = [] -%}
+    {%- for attribute in attributes -%}
+        {%- do fields.append(healing_tables._owned(spec, attribute) ~ ' as ' ~ healing_tables._id(attribute.name)) -%}
+    {%- endfor -%}
+    {{- return(
+        'case when ' ~ exists ~ ' then struct(\n            '
+        ~ (fields | join(',\n            ') or 'true as present') ~ '\n        ) end') -}}
+{%- endmacro %}
+
+{#- The value of an attribute in a slice, by its rule. -#}
+{% macro _owned(spec, attribute) -%}
+    {%- set values = [] -%}
+    {%- for entry in attribute.from -%}
+        {%- do values.append(healing_tables._cast(
+            healing_tables._id(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
+    {%- endfor -%}
+    {%- if values | length == 1 -%} {{ return(values[0]) }} {%- endif -%}
+    {%- if attribute.rule == 'first_non_null' -%} {{ return('coalesce(' ~ values | join(', ') ~ ')') }} {%- endif -%}
+    {%- set cases = [] -%}
+    {%- if attribute.rule == 'first_present' -%}
+        {%- for value in values -%}
+            {%- do cases.append('when ' ~ healing_tables._id(attribute.from[loop.index0].source) ~ ' is not null then ' ~ value) -%}
+        {%- endfor -%}
+        {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
+    {%- endif -%}
+    {{- return(healing_tables._most_recent(spec, attribute, values)) -}}
+{%- endmacro %}
+
+{#- Each value in turn wins if it is not NULL and none after it in the list began later. -#}
+{% macro _most_recent(spec, attribute, values) -%}
+    {%- set began = [] -%}
+    {%- for entry in attribute.from -%}
+        {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
+        {%- for change in healing_tables._watched_changes(spec) if change.source.name == entry.source and change.column == column -%}
+            {%- do began.append(change.began) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- set cases = [] -%}
+    {%- for value in values[:-1] -%}
+        {%- set position = loop.index0 -%}
+        {%- set conditions = [value ~ ' is not null'] -%}
+        {%- for other in range(position + 1, values | length) -%}
+            {%- do conditions.append('(' ~ values[other] ~ ' is null or ' ~ began[position] ~ ' >= ' ~ began[other] ~ ')') -%}
+        {%- endfor -%}
+        {%- do cases.append('when ' ~ conditions | join(' and ') ~ ' then ' ~ value) -%}
+    {%- endfor -%}
+    {{- return('case ' ~ cases | join(' ') ~ ' else ' ~ values[-1] ~ ' end') -}}
+{%- endmacro %}

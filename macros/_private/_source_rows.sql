@@ -1,0 +1,111 @@
+{#-
+    One source as rows of the timeline:
+
+    key_1..n  at (microseconds)  state (struct of the used columns, NULL where the row says "deleted")
+              until (microseconds or NULL = open; periods only)  tie (sources with a tie rule only)
+
+    Rows without a place on the timeline are left out here, and counted by set_aside.
+-#}
+{% macro _source_rows(spec, source) -%}
+{%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
+    select
+        {%- for key in source.key_columns %}
+        {{ healing_tables._key(spec, source, loop.index0) }} as key_{{ loop.index }},
+        {%- endfor %}
+        {{ healing_tables._source_moment(source) }} as at,
+        {{ healing_tables._state(source) }} as state
+        {%- if source.kind == 'periods' %},
+        {%- set until = healing_tables._micros(healing_tables._id(source.until), healing_tables._column_type(source, source.until)) %}
+        if({{ until }} < {{ limit }}, {{ until }}, null) as until
+        {%- endif %}
+        {%- if source.has_tie %},
+        {{ healing_tables._tie(source) }} as tie
+        {%- endif %}
+        {%- if spec.moment_type is none %},
+        if(false, {{ healing_tables._id(source.moment) }}, null) as moment_type
+        {%- endif %}
+    from {{ source.relation }}
+    where {% if source.where %}({{ source.where }})
+        and {% endif -%}
+        coalesce({{ healing_tables._placeable(spec, source) }}, false)
+{%- endmacro %}
+
+{#- A key column in the common type. -#}
+{% macro _key(spec, source, position) -%}
+    {%- set key = source.key_columns[position] -%}
+    {{- return(healing_tables._cast(
+        healing_tables._value(healing_tables._id(key.column), key.type), key.type, spec.key_columns[position].type)) -}}
+{%- endmacro %}
+
+{% macro _source_moment(source) -%}
+    {{- return(healing_tables._micros(
+        healing_tables._id(source.moment), healing_tables._column_type(source, source.moment))) -}}
+{%- endmacro %}
+
+{#- True for a row that has a place: a key, a moment before the end of time, a period that is not empty. -#}
+{% macro _placeable(spec, source) -%}
+    {%- set moment = healing_tables._source_moment(source) -%}
+    {%- set conditions = [] -%}
+    {%- for key in source.key_columns -%}
+        {%- do conditions.append(healing_tables._id(key.column) ~ ' is not null') -%}
+    {%- endfor -%}
+    {%- do conditions.append(moment ~ ' < ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
+    {%- if source.kind == 'periods' -%}
+        {%- set until = healing_tables._id(source.until) -%}
+        {%- do conditions.append(
+            '(' ~ until ~ ' is null or ' ~ moment ~ ' < '
+            ~ healing_tables._micros(until, healing_tables._column_type(source, source.until)) ~ ')') -%}
+    {%- endif -%}
+    {{- return(conditions | join(' and ')) -}}
+{%- endmacro %}
+
+{#- What a row says: the columns that the build uses, in the order of their names. -#}
+{% macro _state(source) -%}
+    {%- set fields = [] -%}
+    {%- for column in source.used -%}
+        {%- set name = healing_tables._id(column) -%}
+        {%- do fields.append(healing_tables._value(name, healing_tables._column_type(source, column)) ~ ' as ' ~ name) -%}
+    {%- endfor -%}
+    {%- set state = 'struct(' ~ (fields | join(', ') or 'true as present') ~ ')' -%}
+    {%- if source.deleted_when -%}
+        {%- set state = 'case when not coalesce((' ~ source.deleted_when ~ '), false) then ' ~ state ~ ' end' -%}
+    {%- endif -%}
+    {{- return(state) -}}
+{%- endmacro %}
+
+{#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide last. -#}
+{% macro _tie(source) -%}
+    {%- set fields = [] -%}
+    {%- for column in source.tie_break_by -%}
+        {%- set name = healing_tables._id(column) -%}
+        {%- do fields.append(healing_tables._value(name, healing_tables._column_type(source, column)) ~ ' as tie_' ~ loop.index) -%}
+    {%- endfor -%}
+    {%- if source.on_tie == 'greatest' -%}
+        {%- set state = healing_tables._state(source) -%}
+        {%- do fields.append('(' ~ state ~ ') is null as is_deleted') -%}
+        {%- do fields.append(state ~ ' as state') -%}
+    {%- endif -%}
+    {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
+{%- endmacro %}
+
+{#-
+    The snapshots that were taken, each with the next one: the moments of the calendar and those seen in the data,
+    also in rows that are set aside. One small array, so that looking up "the next" costs no sort.
+-#}
+{% macro _calendar(spec, source) -%}
+{%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
+    select inline(transform(moments, (moment, i) -> struct(moment as at, get(moments, i + 1) as until)))
+    from (
+        select sort_array(collect_set(at)) as moments
+        from (
+            select {{ healing_tables._source_moment(source) }} as at
+            from {{ source.relation }}
+            {%- if source.calendar %}
+            union all
+            select {{ healing_tables._micros(healing_tables._id(source.moment), source.calendar_type) }} as at
+            from {{ source.calendar }}
+            {%- endif %}
+        )
+        where at < {{ limit }}
+    )
+{%- endmacro %}

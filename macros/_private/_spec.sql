@@ -1,0 +1,170 @@
+{#-
+    Everything a build needs to know, checked: the one place where a call becomes a plan. Used by dimension() and
+    by the steps, so that both mean the same. Returns a map:
+
+    macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
+    column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
+    options valid_to_current, current_values, valid_from_first, surrogate_key
+-#}
+{% macro _spec(macro_name, sources, options) -%}
+    {%- set mistakes = [] -%}
+    {%- set key_columns = healing_tables._list(options.get('key_columns')) or healing_tables._unique_key() -%}
+    {%- if not key_columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_columns', 'at least one column', 'none', 'set unique_key in config() or pass key_columns') -%}
+    {%- endif -%}
+    {%- set column_types = options.get('column_types') or {} -%}
+    {%- set known = [] -%}
+    {%- if sources is not mapping or not sources -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'sources', 'a map of at least one source', 'none' if not sources else sources | string,
+            "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
+    {%- else -%}
+        {%- for name, given in sources.items() -%}
+            {%- do known.append(healing_tables._source(mistakes, name | string, given, key_columns, column_types)) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- set known = known | select | list -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) if not known -%}
+    {%- set keys = healing_tables._keys(mistakes, key_columns, known) -%}
+    {%- set spec = {
+        'macro': macro_name, 'key_columns': keys, 'sources': known,
+        'moment_type': healing_tables._common_moment_type(known),
+        'names': healing_tables._generated_names(mistakes, options.get('column_names') or {}),
+        'exists_in': healing_tables._list(options.get('exists_in')) or (known | map(attribute='name') | list),
+        'valid_to_current': options.get('valid_to_current'),
+        'current_values': options.get('current_values') or [true, false],
+        'valid_from_first': options.get('valid_from_first'),
+        'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
+    } -%}
+    {%- for name in healing_tables._missing(spec.exists_in, known | map(attribute='name')) -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name, 'correct the name') -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_moments(mistakes, spec) -%}
+    {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
+    {%- do healing_tables._check_output_names(mistakes, spec) -%}
+    {%- do healing_tables._check_hash_types(mistakes, spec) -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
+    {%- for source in known -%}
+        {%- do source.update({'used': healing_tables._used_columns(source.name, spec.attributes)}) -%}
+    {%- endfor -%}
+    {{- return(spec) -}}
+{%- endmacro %}
+
+{#- Key columns in one common type over all sources. -#}
+{% macro _keys(mistakes, key_columns, sources) -%}
+    {%- set keys = [] -%}
+    {%- for name in key_columns -%}
+        {%- set position = loop.index0 -%}
+        {%- set types = [] -%}
+        {%- for source in sources if source.key_columns | length > position -%}
+            {%- do types.append(source.key_columns[position].type) -%}
+        {%- endfor -%}
+        {%- set type = healing_tables._common_type(types) -%}
+        {%- if type == 'mixed' or (type is not none and healing_tables._has_no_equality(type)) -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'key_columns.' ~ name, 'one type over all sources', types | join(', '),
+                'cast the column in the sources to one type') -%}
+        {%- endif -%}
+        {%- do keys.append({'name': name, 'type': type}) -%}
+    {%- endfor -%}
+    {{- return(keys) -}}
+{%- endmacro %}
+
+{#- Dates stay dates where every moment is a date; one timestamp makes all of them timestamps. -#}
+{% macro _common_moment_type(sources) -%}
+    {%- set types = [] -%}
+    {%- for source in sources -%}
+        {%- do types.extend(source.moment_types) -%}
+    {%- endfor -%}
+    {%- if 'timestamp' in types or 'timestamp_ntz' in types -%} {{ return('timestamp') }} {%- endif -%}
+    {%- if none in types -%} {{ return(none) }} {%- endif -%}
+    {{- return('date') -}}
+{%- endmacro %}
+
+{% macro _generated_names(mistakes, column_names) -%}
+    {%- set names = {
+        'valid_from': 'valid_from', 'valid_to': 'valid_to', 'is_current': 'is_current', 'version': 'version',
+        'compressed_row_count': 'compressed_row_count', 'ended_by_delete': none, 'last_updated': none,
+        'change_reason': none, 'change_source': none, 'key_hash': 'key_hash', 'row_hash': 'row_hash'
+    } -%}
+    {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names) -%}
+    {%- for column, name in column_names.items() if column in names -%}
+        {%- do names.update({column: name}) -%}
+    {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}
+
+{% macro _surrogate_key(mistakes, given) -%}
+    {%- if given is none -%} {{ return(none) }} {%- endif -%}
+    {%- set key = {'name': given, 'strategy': 'hash'} if given is string else dict({'strategy': 'hash'}, **given) -%}
+    {%- do healing_tables._check_options(mistakes, 'surrogate_key', key, ['name', 'strategy']) -%}
+    {%- if not key.get('name') -%}
+        {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
+    {%- endif -%}
+    {%- if key.strategy != 'hash' -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'surrogate_key.strategy', 'hash', key.strategy,
+            'a select can only give hash keys: integers are given by a materialization') -%}
+    {%- endif -%}
+    {{- return(key) -}}
+{%- endmacro %}
+
+{% macro _check_moments(mistakes, spec) -%}
+    {%- for option in ['valid_to_current', 'valid_from_first'] if spec[option] is not none -%}
+        {%- if healing_tables._parse_moment(spec[option]) is none -%}
+            {%- do healing_tables._mistake(
+                mistakes, option, "a moment in UTC such as '9999-12-31 23:59:59'", spec[option], 'correct the text') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if spec.current_values is string or spec.current_values | length != 2 -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'current_values', "two values such as ['Y', 'N']", spec.current_values, 'give both values') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Every column of the result, and no name twice. -#}
+{% macro _check_output_names(mistakes, spec) -%}
+    {%- set taken = {} -%}
+    {%- set columns = [] -%}
+    {%- for key in spec.key_columns -%} {%- do columns.append([key.name, 'key column']) -%} {%- endfor -%}
+    {%- for attribute in spec.attributes -%}
+        {%- do columns.append([attribute.name, 'attribute (from ' ~ (attribute.from | map(attribute='source') | join(', ')) ~ ')']) -%}
+        {%- for extra in healing_tables._extra_columns(attribute) -%}
+            {%- do columns.append([extra, 'generated column of attribute ' ~ attribute.name]) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- for column, name in spec.names.items() if name is not none -%}
+        {%- do columns.append([name, 'generated column ' ~ column]) -%}
+    {%- endfor -%}
+    {%- if spec.surrogate_key is not none -%} {%- do columns.append([spec.surrogate_key.name, 'surrogate key']) -%} {%- endif -%}
+    {%- for name, what in columns -%}
+        {%- if name | string | lower in taken -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'column ' ~ name, 'a name used once', what ~ ' and ' ~ taken[name | string | lower],
+                'rename the generated one with column_names, or give the attribute another name with from, or exclude it') -%}
+        {%- endif -%}
+        {%- do taken.update({name | string | lower: what}) -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- Columns that a type brings along. -#}
+{% macro _extra_columns(attribute) -%}
+    {%- set extra = [] -%}
+    {%- if attribute.scd_type == 6 -%} {%- do extra.append('current_' ~ attribute.name) -%} {%- endif -%}
+    {%- if attribute.scd_type in [3, 6] -%} {%- do extra.append('previous_' ~ attribute.name) -%} {%- endif -%}
+    {%- if attribute.changed_at -%} {%- do extra.append(attribute.name ~ '_changed_at') -%} {%- endif -%}
+    {{- return(extra) -}}
+{%- endmacro %}
+
+{#- The columns of a source that attributes read, by name in code point order. -#}
+{% macro _used_columns(source_name, attributes) -%}
+    {%- set used = [] -%}
+    {%- for attribute in attributes -%}
+        {%- for entry in attribute.from if entry.source == source_name and entry.column not in used -%}
+            {%- do used.append(entry.column) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(used | sort(case_sensitive=true)) -}}
+{%- endmacro %}

@@ -1,0 +1,202 @@
+{#-
+    The attributes of a call, checked: [{name, rule, scd_type, type, changed_at, from: [{source, column, type}]}] in
+    output order. '*' stands for every column that is not named; without `attributes` it is the whole list.
+-#}
+{% macro _attributes(mistakes, given, spec) -%}
+    {%- set wanted = {} -%}
+    {%- if given is none -%}
+        {%- do wanted.update({'*': {}}) -%}
+    {%- elif given is mapping -%}
+        {%- do wanted.update(given) -%}
+    {%- else -%}
+        {%- for name in healing_tables._list(given) -%} {%- do wanted.update({name: {}}) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- set attributes = [] -%}
+    {%- for name, value in wanted.items() -%}
+        {%- set options = healing_tables._attribute_options(mistakes, name, value) -%}
+        {%- if name == '*' -%}
+            {%- do attributes.extend(healing_tables._other_attributes(mistakes, options, wanted, spec)) -%}
+        {%- else -%}
+            {%- do attributes.append(healing_tables._attribute(mistakes, name, options, spec)) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(attributes) -}}
+{%- endmacro %}
+
+{#- A bare number is the SCD type. -#}
+{% macro _attribute_options(mistakes, name, value) -%}
+    {%- set at = 'attributes.' ~ name -%}
+    {%- set options = {'rule': none, 'scd_type': 2, 'type': none, 'changed_at': false, 'from': none} -%}
+    {%- if value is mapping -%}
+        {%- do healing_tables._check_options(mistakes, at, value, options) -%}
+        {%- do options.update(value) -%}
+    {%- elif value is number and value is not boolean -%}
+        {%- do options.update({'scd_type': value}) -%}
+    {%- elif value is not none -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'an SCD type or a map', value | string, "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
+    {%- endif -%}
+    {%- if options.scd_type is not number or options.scd_type not in [0, 1, 2, 3, 6] -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.scd_type', 'one of 0, 1, 2, 3, 6', options.scd_type,
+            'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
+        {%- do options.update({'scd_type': 2}) -%}
+    {%- endif -%}
+    {%- set rules = ['first_non_null', 'first_present', 'most_recent_row', 'most_recent_value'] -%}
+    {%- if options.rule is not none and options.rule not in rules -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.rule', 'one of ' ~ (rules | join(', ')), options.rule, 'choose one of them') -%}
+    {%- endif -%}
+    {%- if options.changed_at and options.scd_type not in [1, 3] -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.changed_at', 'an attribute of type 1 or 3', 'type ' ~ options.scd_type,
+            'remove it: valid_from says when a versioned value began') -%}
+    {%- endif -%}
+    {{- return(options) -}}
+{%- endmacro %}
+
+{% macro _attribute(mistakes, name, options, spec) -%}
+    {%- set at = 'attributes.' ~ name -%}
+    {%- set from = [] -%}
+    {%- if options.from -%}
+        {%- for entry in ([options.from] if options.from is mapping else healing_tables._list(options.from)) -%}
+            {%- do from.append(healing_tables._from(mistakes, at, entry, name, spec.sources)) -%}
+        {%- endfor -%}
+    {%- else -%}
+        {%- for source in spec.sources -%}
+            {%- set usable = healing_tables._usable_columns(source, []) -%}
+            {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find(name, usable or []) -%}
+            {%- if column is not none -%} {%- do from.append({'source': source.name, 'column': column}) -%} {%- endif -%}
+        {%- endfor -%}
+        {%- if not from -%}
+            {%- do healing_tables._mistake(
+                mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
+                'correct the name, or say where it comes from with from') -%}
+        {%- elif from | length > 1 and options.rule is none -%}
+            {%- do healing_tables._mistake(
+                mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
+                "say {'from': [...], 'rule': ...}: who owns it") -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- set from = from | select | list -%}
+    {%- set type = healing_tables._type(options.type) -%}
+    {%- set types = [] -%}
+    {%- for entry in from -%}
+        {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
+        {%- do entry.update({'type': healing_tables._column_type(source, entry.column) or healing_tables._column_type(source, name)}) -%}
+        {%- do types.append(entry.type) -%}
+        {%- do healing_tables._check_attribute_type(mistakes, at, entry.type, type) -%}
+    {%- endfor -%}
+    {%- set common = (type or healing_tables._common_type(types)) if types else none -%}
+    {%- if common == 'mixed' -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'one type over all sources', types | join(', '), "add 'type', or cast the columns in the sources") -%}
+    {%- endif -%}
+    {{- return({
+        'name': name, 'rule': options.rule or 'first_non_null', 'scd_type': options.scd_type, 'type': common,
+        'changed_at': options.changed_at, 'from': from}) -}}
+{%- endmacro %}
+
+{% macro _check_attribute_type(mistakes, at, from_type, type) -%}
+    {%- if from_type is not none and healing_tables._has_no_equality(from_type) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'a type with equality', from_type, 'turn it into text, an array or a struct without maps') -%}
+    {%- elif type is not none and not healing_tables._can_cast(from_type, type) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.type', 'a type that ' ~ from_type ~ ' converts to in the same way everywhere', type,
+            'cast the column in the source') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- One entry of `from`: 'source', 'source.column' or {source, column}. -#}
+{% macro _from(mistakes, at, entry, name, sources) -%}
+    {%- set found = [] -%}
+    {%- for source in sources -%}
+        {%- if entry is mapping and entry.get('source') == source.name -%}
+            {%- do found.append({'source': source, 'column': entry.get('column') or name}) -%}
+        {%- elif entry is string and entry == source.name -%}
+            {%- do found.append({'source': source, 'column': name}) -%}
+        {%- elif entry is string and entry.startswith(source.name ~ '.') -%}
+            {%- do found.append({'source': source, 'column': entry[source.name | length + 1:]}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not found -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.from', 'a source: ' ~ (sources | map(attribute='name') | join(', ')), entry | string, 'correct the name') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set source = found[0].source -%}
+    {%- do healing_tables._check_columns(mistakes, at ~ '.from', [found[0].column], source.relation, source.columns) -%}
+    {{- return({'source': source.name, 'column': healing_tables._find(found[0].column, source.columns or []) or found[0].column}) -}}
+{%- endmacro %}
+
+{#- What '*' stands for. -#}
+{% macro _other_attributes(mistakes, options, wanted, spec) -%}
+    {%- set named = wanted.keys() | reject('equalto', '*') | map('lower') | list -%}
+    {%- set attributes = {} -%}
+    {%- for source in spec.sources -%}
+        {%- set usable = healing_tables._usable_columns(source, healing_tables._explicit_columns(source, wanted)) -%}
+        {%- if usable is none -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'attributes', 'the columns of ' ~ source.relation, 'a relation whose columns cannot be looked up',
+                'name them in attributes, in columns of the source, or in column_types.' ~ source.name) -%}
+        {%- endif -%}
+        {%- for column in usable or [] if column | lower not in named -%}
+            {%- if column | lower in attributes and options.rule is none -%}
+                {%- do healing_tables._mistake(
+                    mistakes, 'attributes.' ~ column, 'a rule: the column is in ' ~ attributes[column | lower].from[0].source
+                    ~ ' and ' ~ source.name, 'none', "say {'from': [...], 'rule': ...}: who owns it, or exclude it from one") -%}
+            {%- else -%}
+                {%- do attributes.update({column | lower: healing_tables._attribute(
+                    mistakes, column,
+                    dict(options, **{'from': none if options.rule is not none else {'source': source.name, 'column': column}}),
+                    spec)}) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(attributes.values() | list) -}}
+{%- endmacro %}
+
+{#- Columns of a source that some attribute names in its `from`. -#}
+{% macro _explicit_columns(source, wanted) -%}
+    {%- set columns = [] -%}
+    {%- for name, value in wanted.items() if value is mapping and value.get('from') -%}
+        {%- for entry in ([value.from] if value.from is mapping else healing_tables._list(value.from)) -%}
+            {%- if entry is mapping and entry.get('source') == source.name and entry.get('column') -%}
+                {%- do columns.append(entry.column) -%}
+            {%- elif entry is string and entry.startswith(source.name ~ '.') -%}
+                {%- do columns.append(entry[source.name | length + 1:]) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{#- What a source can contribute: all but its keys, moments, tie breakers, loaded_at and what deleted_when names. -#}
+{% macro _usable_columns(source, also_excluded) -%}
+    {%- if source.only is not none -%}
+        {%- set columns = healing_tables._list(source.only) -%}
+    {%- elif source.columns is none -%}
+        {{- return(none) -}}
+    {%- else -%}
+        {%- set excluded = (source.key_columns | map(attribute='column') | list)
+            + ([source.moment, source.until, source.loaded_at] | select | list) + source.tie_break_by -%}
+        {%- set lowered = excluded | map('lower') | list -%}
+        {%- set columns = [] -%}
+        {%- for column in source.columns if column | lower not in lowered -%}
+            {%- if not healing_tables._names_column(source.deleted_when, column) -%} {%- do columns.append(column) -%} {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- set excluded = (source.exclude + also_excluded) | map('lower') | list -%}
+    {%- set usable = [] -%}
+    {%- for column in columns if column | lower not in excluded -%} {%- do usable.append(column) -%} {%- endfor -%}
+    {{- return(usable) -}}
+{%- endmacro %}
+
+{#- Whether a SQL expression names a column, outside of its text literals. -#}
+{% macro _names_column(expression, column) -%}
+    {%- if not expression -%} {{ return(false) }} {%- endif -%}
+    {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'", "''", expression) -%}
+    {%- if healing_tables._id(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
+    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ '(?![\\w`])', bare | lower) is not none) -}}
+{%- endmacro %}

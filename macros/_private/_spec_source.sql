@@ -1,0 +1,164 @@
+{#-
+    One source of a call, checked: a map of name, relation (SQL text), kind ('changes', 'snapshots', 'periods'),
+    key_columns [{column, type}], moment, until (column or none), moment_types, columns {name: type} or none, types (what
+    column_types says), has_end (rows of it end by themselves), has_tie (it has a rule for ties), and the options.
+    none if too little of it is right to go on.
+-#}
+{% macro _source(mistakes, name, given, key_columns, column_types) -%}
+    {%- set at = 'sources.' ~ name -%}
+    {%- if given is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'a map with relation and a moment', given | string,
+            "write {'relation': ref('...'), 'changed_at': '...'}") -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do healing_tables._check_options(mistakes, at, given, [
+        'relation', 'changed_at', 'snapshot_at', 'valid_from', 'valid_to', 'key_columns', 'columns', 'exclude_columns',
+        'tie_break_by', 'deleted_when', 'on_absence', 'calendar', 'where', 'on_tie', 'loaded_at']) -%}
+    {%- if not given.get('relation') -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.relation', 'a ref, a source or the name of a CTE', 'none', 'name the relation') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set kind = healing_tables._source_kind(mistakes, at, given) -%}
+    {%- set per_source = column_types.get(name) if column_types.get(name) is mapping else none -%}
+    {%- set columns = healing_tables._columns_of(given.relation) -%}
+    {%- if columns is none and per_source is not none -%}
+        {%- set columns = {} -%}
+        {%- for column, type in per_source.items() -%} {%- do columns.update({column: healing_tables._type(type)}) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- if columns is not none and not columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.relation', 'a table or view that exists', given.relation | string, 'build it first, or correct the name') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set source = {
+        'name': name, 'relation': given.relation | string, 'kind': kind, 'columns': columns, 'column_types': column_types,
+        'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
+        'until': given.get('valid_to'), 'where': given.get('where'), 'deleted_when': given.get('deleted_when'),
+        'tie_break_by': healing_tables._list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
+        'on_tie': healing_tables._option('on_tie', given.get('on_tie'), 'error'),
+        'on_absence': healing_tables._option('on_absence', given.get('on_absence'), 'delete'),
+        'calendar': given.get('calendar'), 'only': given.get('columns'),
+        'exclude': healing_tables._list(given.get('exclude_columns')),
+    } -%}
+    {%- do healing_tables._check_source(mistakes, at, source, given) -%}
+    {%- do source.update({
+        'on_tie': 'error' if kind == 'periods' else source.on_tie,
+        'has_end': kind == 'periods' or (kind == 'snapshots' and source.on_absence == 'delete'),
+        'has_tie': kind != 'periods' and (source.tie_break_by | length > 0 or source.on_tie == 'greatest'),
+    }) -%}
+    {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'), key_columns)}) -%}
+    {%- do source.update({'moment_types': healing_tables._moment_types(mistakes, at, source)}) -%}
+    {{- return(source if kind is not none else none) -}}
+{%- endmacro %}
+
+{% macro _source_kind(mistakes, at, given) -%}
+    {%- set kinds = [] -%}
+    {%- if given.get('changed_at') -%} {%- do kinds.append('changes') -%} {%- endif -%}
+    {%- if given.get('snapshot_at') -%} {%- do kinds.append('snapshots') -%} {%- endif -%}
+    {%- if given.get('valid_from') or given.get('valid_to') -%} {%- do kinds.append('periods') -%} {%- endif -%}
+    {%- if kinds | length != 1 -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'one of changed_at, snapshot_at, or valid_from with valid_to', kinds | join(' and ') or 'no moment',
+            'say how the rows of this source tell time') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- if kinds == ['periods'] and not (given.get('valid_from') and given.get('valid_to')) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'valid_from and valid_to', 'only one of them', 'name both columns') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return(kinds[0]) -}}
+{%- endmacro %}
+
+{#- Options that mean nothing for this kind of source, unknown values, columns that do not exist. -#}
+{% macro _check_source(mistakes, at, source, given) -%}
+    {%- set allowed = {
+        'deleted_when': ['changes'], 'on_absence': ['snapshots'], 'calendar': ['snapshots'],
+        'tie_break_by': ['changes', 'snapshots'], 'on_tie': ['changes', 'snapshots']
+    } -%}
+    {%- for option, kinds in allowed.items() if given.get(option) and source.kind and source.kind not in kinds -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.' ~ option, 'an option of a source of ' ~ (kinds | join(' or ')), 'a source of ' ~ source.kind,
+            'use where to leave rows out' if option == 'deleted_when' else 'remove it') -%}
+    {%- endfor -%}
+    {%- for option, values in {'on_tie': ['error', 'greatest'], 'on_absence': ['delete', 'ignore']}.items()
+        if source[option] not in values -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.' ~ option, 'one of ' ~ (values | join(', ')), source[option], 'choose one of them') -%}
+    {%- endfor -%}
+    {%- set wanted = {
+        'changed_at': [given.get('changed_at')], 'snapshot_at': [given.get('snapshot_at')],
+        'valid_from': [given.get('valid_from')], 'valid_to': [given.get('valid_to')], 'loaded_at': [source.loaded_at],
+        'tie_break_by': source.tie_break_by, 'columns': healing_tables._list(source.only), 'exclude_columns': source.exclude
+    } -%}
+    {%- for option, names in wanted.items() -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation, source.columns) -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{% macro _check_columns(mistakes, argument, names, relation, columns) -%}
+    {%- if columns is not none -%}
+        {%- for name in healing_tables._missing(names, columns) -%}
+            {%- do healing_tables._mistake(
+                mistakes, argument, 'a column of ' ~ relation, name, 'its columns are ' ~ (columns | join(', '))) -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Key columns of the source in the order of the dimension's: same names, or renamed by a map. -#}
+{% macro _source_keys(mistakes, at, source, renamed, key_columns) -%}
+    {%- set names = [] -%}
+    {%- if renamed is mapping -%}
+        {%- do healing_tables._check_options(mistakes, at ~ '.key_columns', renamed, key_columns) -%}
+        {%- for name in key_columns -%} {%- do names.append(renamed.get(name, name)) -%} {%- endfor -%}
+    {%- else -%}
+        {%- do names.extend(healing_tables._list(renamed) or key_columns) -%}
+        {%- if names | length != key_columns | length -%}
+            {%- do healing_tables._mistake(
+                mistakes, at ~ '.key_columns', (key_columns | length) ~ ' columns for ' ~ (key_columns | join(', ')),
+                names | join(', '), "write a map such as {'" ~ (key_columns | first) ~ "': 'cust_no'}") -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, at ~ '.key_columns', names, source.relation, source.columns) -%}
+    {%- set keys = [] -%}
+    {%- for name in names -%}
+        {#- column_types may speak of a key by the dimension's name for it -#}
+        {%- set type = healing_tables._column_type(source, name) or healing_tables._column_type(source, key_columns[loop.index0]) -%}
+        {%- do keys.append({'column': name, 'type': type}) -%}
+    {%- endfor -%}
+    {{- return(keys) -}}
+{%- endmacro %}
+
+{#- The type of a source's column: looked up, or declared in column_types, or none. -#}
+{% macro _column_type(source, name) -%}
+    {%- set types = source.columns if source.columns is not none else source.column_types -%}
+    {%- set found = healing_tables._find(name, types) -%}
+    {{- return(healing_tables._type(types[found]) if found is not none and types[found] is string else none) -}}
+{%- endmacro %}
+
+{% macro _moment_types(mistakes, at, source) -%}
+    {%- set types = [] -%}
+    {%- for column in [source.moment, source.until] | select -%}
+        {%- set type = healing_tables._column_type(source, column) -%}
+        {%- if type is not none and type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+            {%- do healing_tables._mistake(
+                mistakes, at ~ ': moment column ' ~ column, 'a date or a timestamp', type, 'cast it in the source') -%}
+        {%- endif -%}
+        {%- do types.append(type) -%}
+    {%- endfor -%}
+    {%- if source.calendar and source.kind == 'snapshots' -%}
+        {%- set columns = healing_tables._columns_of(source.calendar) -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string, columns) -%}
+        {%- set found = healing_tables._find(source.moment, columns or {}) -%}
+        {%- do source.update({'calendar_type': columns[found] if found is not none else none}) -%}
+        {%- if source.calendar_type is not none and source.calendar_type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+            {%- do healing_tables._mistake(
+                mistakes, at ~ '.calendar: moment column ' ~ source.moment, 'a date or a timestamp', source.calendar_type,
+                'cast it in the calendar') -%}
+        {%- endif -%}
+        {%- if columns is not none -%} {%- do types.append(source.calendar_type) -%} {%- endif -%}
+    {%- endif -%}
+    {{- return(types) -}}
+{%- endmacro %}

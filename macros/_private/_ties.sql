@@ -1,0 +1,47 @@
+{#-
+    A condition that is `keep`, and raises where two rows of one source and moment differ, or where two periods of
+    a source overlap. It stands in one CASE, since Spark may evaluate the parts of an AND in any order.
+-#}
+{% macro _no_tie(spec, sources, winner, keep) -%}
+    {%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list if winner == 'now' or not sources else [] -%}
+    {%- if not sources and not periods -%} {{ return(keep) }} {%- endif -%}
+    {%- set cases = [] -%}
+    {%- for source in sources -%}
+        {%- set event = healing_tables._about(source, 'event') -%}
+        {%- set same_rank = healing_tables._about(source, 'tie') ~ ' <=> ' ~ healing_tables._about(source, 'best') ~ ' and '
+            if source.has_tie else '' -%}
+        {%- do cases.append(
+            'when ' ~ event ~ ' is not null and ' ~ same_rank ~ 'not (' ~ event ~ ' <=> '
+            ~ healing_tables._about(source, winner) ~ ') then ' ~ healing_tables._raise_tie(spec, source)) -%}
+    {%- endfor -%}
+    {%- for source in periods -%}
+        {%- set before = healing_tables._about(source, 'before') -%}
+        {%- do cases.append(
+            'when ' ~ healing_tables._about(source, 'event') ~ ' is not null and ' ~ before ~ ' is not null and coalesce('
+            ~ before ~ '.until > at, true) then ' ~ healing_tables._raise_tie(spec, source)) -%}
+    {%- endfor -%}
+    {{- return('case\n            ' ~ cases | join('\n            ') ~ '\n            else ' ~ keep ~ '\n        end') -}}
+{%- endmacro %}
+
+{% macro _raise_tie(spec, source) -%}
+    {%- set key_texts = [] -%}
+    {%- for key in spec.key_columns -%}
+        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._text(key.name ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)') -%}
+    {%- endfor -%}
+    {%- if source.kind == 'periods' -%}
+        {%- set what = 'overlapping periods' -%}
+        {%- set remedy = 'wanted: periods of a key that touch at most; got: a period that starts before the one before it has ended; '
+            ~ 'remedy: cut or remove one of them in the source' -%}
+    {%- else -%}
+        {%- set what = 'unresolved tie' -%}
+        {%- set remedy = 'wanted: one row per key and moment; got: rows that differ'
+            ~ (' and agree in tie_break_by (' ~ (source.tie_break_by | join(', ')) ~ ')' if source.tie_break_by else '')
+            ~ '; remedy: give the source tie_break_by, or on_tie: greatest' -%}
+    {%- endif -%}
+    {%- set head = 'healing_tables: ' ~ what ~ ' in source ' ~ source.name ~ ' (' ~ source.relation ~ ') of ' ~ healing_tables._model_name() ~ ': key ' -%}
+    {{- return(
+        'cast(raise_error(concat(' ~ healing_tables._text(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "
+        ~ healing_tables._as_text('timestamp_micros(at)', 'timestamp') ~ ", ' UTC; ', " ~ healing_tables._text(remedy)
+        ~ ')) as boolean)'
+    ) -}}
+{%- endmacro %}

@@ -1,0 +1,163 @@
+{#-
+    The sources of a key on one timeline. Gives the CTEs up to `points`: one row per key and moment at which some
+    source really changes, with what every source says from then on.
+
+    crm rows     key | at | state          points     key | at | crm     | web
+                 1   | 3  | {Ann}     ->              1   | 3  | {Ann}   | NULL
+    web rows     1   | 5  | {a@b.no}                  1   | 5  | {Ann}   | {a@b.no}
+
+    Every window is partitioned by the key and ordered by the moment, or by something that begins so: the data is
+    shuffled once and sorted once. A state of NULL means that the source does not have the key.
+-#}
+{% macro _timeline(spec) -%}
+{%- set keys = healing_tables._key_list(spec) -%}
+with
+{%- for source in spec.sources %}
+{{ healing_tables._id(source.name ~ ' rows') }} as (
+    {{- healing_tables._source_rows(spec, source) }}
+),
+{%- if source.kind == 'snapshots' and source.has_end %}
+{{ healing_tables._id(source.name ~ ' calendar') }} as (
+    {{- healing_tables._calendar(spec, source) }}
+),
+{%- endif %}
+{%- endfor %}
+events as (
+    {%- for source in spec.sources %}
+    {%- if not loop.first %}
+    union all
+    {%- endif %}
+    {{- healing_tables._events(spec, source, loop.index) }}
+    {%- endfor %}
+),
+{%- if spec.sources | selectattr('has_tie') | list %}
+ranked as (
+    {{- healing_tables._ranked(spec, keys) }}
+),
+{%- endif %}
+moments as (
+    {{- healing_tables._moments(spec, keys) }}
+),
+points as (
+    {{- healing_tables._points(spec, keys) }}
+)
+{%- endmacro %}
+
+{% macro _key_list(spec) -%}
+    {%- set keys = [] -%}
+    {%- for key in spec.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(keys | join(', ')) -}}
+{%- endmacro %}
+
+{#- Names of columns about a source: `crm event`, `crm now`, ... A blank keeps them apart from every other name. -#}
+{% macro _about(source, what) -%}
+    {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
+{%- endmacro %}
+
+{#- The events of one source in the common shape; an end is a moment at which nothing else need happen. -#}
+{% macro _events(spec, source, source_no) -%}
+{%- set event = 'struct(state, until)' if source.has_end else 'struct(state)' %}
+    select {% if source.has_end and source.kind == 'snapshots' %}/*+ broadcast(taken) */ {% endif -%}
+        {{ healing_tables._key_list(spec) }},
+        {{ 'if(starts, source_rows.at, until)' if source.has_end else 'at' }} as at,
+        {{ 'if(starts, ' ~ source_no ~ ', 0)' if source.has_end else source_no }} as source_no
+        {%- for other in spec.sources %},
+        {{ ('if(starts, ' ~ event ~ ', null)' if source.has_end else event) if other.name == source.name else 'null'
+        }} as {{ healing_tables._about(other, 'event') }}
+        {%- endfor %}
+        {%- for other in spec.sources if other.has_tie %},
+        {{ ('if(starts, tie, null)' if source.has_end else 'tie') if other.name == source.name else 'null'
+        }} as {{ healing_tables._about(other, 'tie') }}
+        {%- endfor %}
+        {%- if spec.moment_type is none %},
+        moment_type
+        {%- endif %}
+    from {{ healing_tables._id(source.name ~ ' rows') }}{{ ' as source_rows' if source.has_end }}
+    {%- if source.has_end %}
+    {%- if source.kind == 'snapshots' %}
+    join {{ healing_tables._id(source.name ~ ' calendar') }} as taken on taken.at = source_rows.at
+    {%- endif %}
+    lateral view explode(array(true, false)) ends as starts
+    where starts or until is not null
+    {%- endif %}
+{%- endmacro %}
+
+{#- Rows of one moment and source, the winner first; those that tie with it and differ cannot be told apart. -#}
+{% macro _ranked(spec, keys) %}
+    select *,
+        row_number() over ranking as nth
+        {%- for source in spec.sources if source.on_tie != 'greatest' %},
+        first_value({{ healing_tables._about(source, 'event') }}) over ranking as {{ healing_tables._about(source, 'winner') }}
+        {%- if source.has_tie %},
+        first_value({{ healing_tables._about(source, 'tie') }}) over ranking as {{ healing_tables._about(source, 'best') }}
+        {%- endif %}
+        {%- endfor %}
+    from events
+    window ranking as (
+        partition by {{ keys }}, at, source_no
+        order by
+            {%- for source in spec.sources if source.has_tie %}
+            {{ healing_tables._about(source, 'tie') }} desc{{ ',' if not loop.last }}
+            {%- endfor %}
+        rows between unbounded preceding and current row
+    )
+{%- endmacro %}
+
+{#- What each source says now and said before, at every row; rows of one moment see the same. -#}
+{% macro _moments(spec, keys) -%}
+{%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
+    select
+        {{ keys }},
+        at,
+        {%- if spec.moment_type is none %}
+        moment_type,
+        {%- endif %}
+        {%- if spec.sources | selectattr('has_end') | list %}
+        last_value(at) over before as at_before,
+        {%- endif %}
+        {%- for source in spec.sources %}
+        {%- if not ranked or source.kind == 'periods' %}
+        {{ healing_tables._about(source, 'event') }},
+        {%- endif %}
+        last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over now as {{ healing_tables._about(source, 'now') }},
+        last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over before as {{ healing_tables._about(source, 'before') }},
+        {%- endfor %}
+        lead(at) over (partition by {{ keys }} order by at) as next_at
+    from {{ 'ranked' if ranked else 'events' }}
+    {%- if ranked %}
+    where {{ healing_tables._no_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list, 'winner', 'nth = 1') }}
+    {%- endif %}
+    window
+        now as (partition by {{ keys }} order by at range between unbounded preceding and current row),
+        before as (partition by {{ keys }} order by at range between unbounded preceding and 1 preceding)
+{%- endmacro %}
+
+{#- A source's state: NULL if it does not have the key, be it deleted, ended or never seen. -#}
+{% macro _state_at(source, when, at) -%}
+    {%- set seen = healing_tables._about(source, when) -%}
+    {{- return('if(' ~ seen ~ '.until <= ' ~ at ~ ', null, ' ~ seen ~ '.state)' if source.has_end else seen ~ '.state') -}}
+{%- endmacro %}
+
+{#- The last row of each moment, where at least one source changes. -#}
+{% macro _points(spec, keys) -%}
+{%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
+    select
+        {{ keys }},
+        at
+        {%- if spec.moment_type is none %},
+        moment_type
+        {%- endif %}
+        {%- for source in spec.sources %},
+        {{ healing_tables._state_at(source, 'now', 'at') }} as {{ healing_tables._id(source.name) }}
+        {%- endfor %}
+        {%- for change in healing_tables._watched_changes(spec) %},
+        {{ healing_tables._change(change) }} as {{ change.name }}
+        {%- endfor %}
+    from moments
+    where {{ healing_tables._no_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
+        and (
+            {%- for source in spec.sources %}
+            {{ 'or ' if not loop.first }}not ({{ healing_tables._state_at(source, 'now', 'at') }} <=> {{ healing_tables._state_at(source, 'before', 'at_before') }})
+            {%- endfor %}
+        )
+{%- endmacro %}

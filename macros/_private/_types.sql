@@ -1,0 +1,119 @@
+{#- Spark types: spelling, families, the common type of several, and conversions that mean the same under
+    every session time zone and with ANSI mode on or off. -#}
+
+{#- The spelling of `describe`: lower case, one name per type. Types with members keep their case. -#}
+{% macro _type(name) -%}
+    {%- if name is none or name is undefined -%} {{ return(none) }} {%- endif -%}
+    {%- set text = name | string | trim -%}
+    {%- if '<' in text -%} {{ return(text) }} {%- endif -%}
+    {%- set text = text | lower | replace(' ', '') if '(' in text else text | lower -%}
+    {%- set same = {
+        'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',
+        'timestamp_ltz': 'timestamp', 'decimal': 'decimal(10,0)', 'numeric': 'decimal(10,0)', 'text': 'string'
+    } -%}
+    {{- return(same.get(text, text | replace('numeric(', 'decimal('))) -}}
+{%- endmacro %}
+
+{% macro _family(type) -%}
+    {%- if type in ['tinyint', 'smallint', 'int', 'bigint'] -%} {{ return('integer') }}
+    {%- elif type in ['float', 'double'] -%} {{ return('floating') }}
+    {%- elif type.startswith('decimal(') -%} {{ return('decimal') }}
+    {%- elif type == 'string' or type.startswith('string collate') or type.startswith('varchar(')
+        or type.startswith('char(') -%} {{ return('text') }}
+    {%- else -%} {{ return(type) }}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Types without equality: maps, variants, and structs or arrays that hold one. -#}
+{% macro _has_no_equality(type) -%}
+    {{- return(modules.re.search('(^|[<:,] ?)(map<|variant)', type) is not none) -}}
+{%- endmacro %}
+
+{#- Precision and scale of an integer or decimal type. -#}
+{% macro _precision(type) -%}
+    {%- set digits = {'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 20} -%}
+    {%- if type in digits -%} {{ return([digits[type], 0]) }} {%- endif -%}
+    {%- set parts = type[8:-1].split(',') -%}
+    {{- return([parts[0] | int, (parts[1] | int) if parts | length > 1 else 0]) -}}
+{%- endmacro %}
+
+{#-
+    The type in which values of all `types` compare by value: whole numbers and decimals widen, numbers and text
+    compare as text. none if one of them is unknown; 'mixed' if there is no such type.
+-#}
+{% macro _common_type(types) -%}
+    {%- if none in types -%} {{ return(none) }} {%- endif -%}
+    {%- set families = [] -%}
+    {%- for type in types -%}
+        {%- do families.append(healing_tables._family(type)) -%}
+    {%- endfor -%}
+    {%- set kinds = families | unique | list -%}
+    {%- if types | unique | list | length == 1 and kinds[0] != 'text' -%} {{ return(types[0]) }} {%- endif -%}
+    {%- if kinds == ['floating'] -%} {{ return('double') }} {%- endif -%}
+    {%- if kinds == ['integer'] -%}
+        {%- for type in ['bigint', 'int', 'smallint'] if type in types -%} {{ return(type) }} {%- endfor -%}
+    {%- endif -%}
+    {%- if kinds | reject('in', ['integer', 'decimal']) | list | length == 0 -%}
+        {%- set whole = [] -%}
+        {%- set scales = [] -%}
+        {%- for type in types -%}
+            {%- set size = healing_tables._precision(type) -%}
+            {%- do whole.append(size[0] - size[1]) -%}
+            {%- do scales.append(size[1]) -%}
+        {%- endfor -%}
+        {%- set precision = (whole | max) + (scales | max) -%}
+        {{- return('mixed' if precision > 38 else 'decimal(' ~ precision ~ ',' ~ (scales | max) ~ ')') -}}
+    {%- endif -%}
+    {%- if kinds | reject('in', ['integer', 'decimal', 'floating', 'text']) | list | length == 0 and 'text' in kinds -%}
+        {{- return('string') -}}
+    {%- endif -%}
+    {{- return('mixed') -}}
+{%- endmacro %}
+
+{#- Whether `type` on an attribute may turn values of one type into another without depending on the session. -#}
+{% macro _can_cast(from_type, to_type) -%}
+    {%- if from_type is none or from_type == to_type -%} {{ return(true) }} {%- endif -%}
+    {%- set numbers = ['integer', 'decimal', 'floating'] -%}
+    {%- set moments = ['date', 'timestamp', 'timestamp_ntz'] -%}
+    {%- set source = healing_tables._family(from_type) -%}
+    {%- set target = healing_tables._family(to_type) -%}
+    {{- return(
+        target == 'text'
+        or (source in numbers and target in numbers)
+        or (source == 'text' and target in numbers + ['boolean', 'date'])
+        or (source in moments and target in ['date', 'timestamp'])
+    ) -}}
+{%- endmacro %}
+
+{#- `expression` of type `from_type` as `to_type`; a value that does not fit raises an error in every mode. -#}
+{% macro _cast(expression, from_type, to_type) -%}
+    {%- if to_type is none or from_type == to_type -%} {{ return(expression) }} {%- endif -%}
+    {%- if from_type is none -%} {{ return('cast(' ~ expression ~ ' as ' ~ to_type ~ ')') }} {%- endif -%}
+    {%- set source = healing_tables._family(from_type) -%}
+    {%- set target = healing_tables._family(to_type) -%}
+    {%- if target == 'text' -%} {{ return(healing_tables._as_text(expression, from_type)) }} {%- endif -%}
+    {%- if target in ['date', 'timestamp'] and source in ['date', 'timestamp', 'timestamp_ntz'] -%}
+        {{- return(healing_tables._moment(healing_tables._micros(expression, from_type), target)) -}}
+    {%- endif -%}
+    {%- if healing_tables._common_type([from_type, to_type]) == to_type -%}
+        {{- return('cast(' ~ expression ~ ' as ' ~ to_type ~ ')') -}}
+    {%- endif -%}
+    {%- set tried = 'try_cast(' ~ expression ~ ' as ' ~ to_type ~ ')' -%}
+    {{- return(
+        'case when ' ~ expression ~ ' is null or ' ~ tried ~ ' is not null then ' ~ tried
+        ~ " else raise_error(concat('healing_tables: ', cast(" ~ expression ~ " as string), ' does not fit "
+        ~ to_type ~ "')) end"
+    ) -}}
+{%- endmacro %}
+
+{#- A column as the package reads it: -0.0 is 0.0, and text compares by code point whatever its collation. -#}
+{% macro _value(expression, type) -%}
+    {%- if type == 'double' -%} {{ return('cast(' ~ expression ~ ' + 0 as double)') }}
+    {%- elif type == 'float' -%} {{ return(expression ~ ' + cast(0 as float)') }}
+    {%- elif type == 'array<double>' or type == 'array<float>' -%}
+        {{- return('transform(' ~ expression ~ ', x -> x + cast(0 as ' ~ type[6:-1] ~ '))') -}}
+    {%- elif type is not none and type.startswith('string collate') -%}
+        {{- return('collate(' ~ expression ~ ", 'UTF8_BINARY')") -}}
+    {%- else -%} {{ return(expression) }}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,124 @@
+{#-
+    Compression: touching slices with equal versioned attributes become one version; the other SCD types are carried
+    along the same windows. CTEs from `slices` to `versions`: one row per version.
+
+    neighbours  what stands before and after each slice, and what is newest for the key
+    edges       only slices where a version starts or ends (or a type 1 or 3 value changes), with the start carried on
+    versions    the last slice of each version
+
+    Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
+-#}
+{% macro _versions(spec) -%}
+{%- set keys = healing_tables._key_list(spec) -%}
+{%- set moves = healing_tables._moves(spec) -%}
+neighbours as (
+    {{- healing_tables._neighbours(spec, keys, moves) }}
+),
+edges as (
+    select *,
+        last_value(if(not (versioned <=> versioned_before), struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls over so_far as start,
+        count(if(not (versioned <=> versioned_before), 1, null)) over so_far as version
+        {%- for move in moves %},
+        last_value(if({{ move.condition }}, struct({{ move.fields }}), null)) ignore nulls over {{ move.window }} as {{ move.name }}
+        {%- endfor %}
+    from neighbours
+    where versioned is not null
+        and (
+            not (versioned <=> versioned_before)
+            or not (versioned <=> versioned_after)
+            {%- for move in moves %}
+            or {{ move.condition }}
+            {%- endfor %}
+        )
+    window
+        so_far as (partition by {{ keys }} order by at rows between unbounded preceding and current row)
+        {%- if moves | selectattr('window', 'equalto', 'whole') | list %},
+        whole as (partition by {{ keys }} order by at rows between unbounded preceding and unbounded following)
+        {%- endif %}
+),
+versions as (
+    select *,
+        {% if spec.valid_from_first is not none -%}
+        if(version = 1, least({{ healing_tables._constant_micros(spec.valid_from_first) }}, start.at), start.at)
+        {%- else -%}
+        start.at
+        {%- endif %} as valid_from
+    from edges
+    where not (versioned <=> versioned_after)
+)
+{%- endmacro %}
+
+{% macro _has_type(spec, types) -%}
+    {{- return(spec.attributes | selectattr('scd_type', 'in', types) | list | length > 0) -}}
+{%- endmacro %}
+
+{#- Carried from the first slice of a version to its last. -#}
+{% macro _start_fields(spec) -%}
+    {%- set fields = ['at', 'slice_no'] -%}
+    {%- if healing_tables._has_type(spec, [6]) -%} {%- do fields.append('versioned_known') -%} {%- endif -%}
+    {%- if spec.names.change_reason is not none -%} {%- do fields.append('versioned_before is null as after_gap') -%} {%- endif -%}
+    {%- if spec.names.change_source is not none -%} {%- do fields.append('change_source') -%} {%- endif -%}
+    {{- return(fields | join(', ')) -}}
+{%- endmacro %}
+
+{#- One window over all slices of a key. -#}
+{% macro _neighbours(spec, keys, moves) -%}
+{%- set across = '' if healing_tables._has_type(spec, [2, 6]) else ' ignore nulls' %}
+    select *,
+        lag(versioned){{ across }} over in_order as versioned_before,
+        lead(versioned){{ across }} over in_order as versioned_after,
+        {%- if moves | selectattr('name', 'equalto', 'reopened') | list %}
+        lag(versioned) over in_order as slice_before,
+        {%- endif %}
+        lead(at) over in_order as valid_to,
+        {%- if healing_tables._has_type(spec, [1]) %}
+        last_value(overwritten) ignore nulls over whole as newest,
+        {%- endif %}
+        {%- if moves | selectattr('of', 'in', [1, 3]) | list %}
+        last_value(overwritten) ignore nulls over earlier as overwritten_known,
+        {%- endif %}
+        {%- if healing_tables._has_type(spec, [6]) %}
+        last_value(versioned) ignore nulls over whole as newest_versioned,
+        last_value(versioned) ignore nulls over earlier as versioned_known,
+        {%- endif %}
+        {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
+        first_value({{ healing_tables._first(spec, attribute) }}) ignore nulls over whole as {{ healing_tables._first(spec, attribute) }}_value,
+        {%- endfor %}
+        count(versioned) over so_far as slice_no
+    from slices
+    window
+        in_order as (partition by {{ keys }} order by at),
+        so_far as (partition by {{ keys }} order by at rows between unbounded preceding and current row),
+        earlier as (partition by {{ keys }} order by at rows between unbounded preceding and 1 preceding),
+        whole as (partition by {{ keys }} order by at rows between unbounded preceding and unbounded following)
+{%- endmacro %}
+
+{#-
+    Changes inside a version that a column tells of: [{name, of (SCD type), condition, fields, window}]. Type 3
+    needs each, with the value before it; changed_at and last_updated need the moment.
+-#}
+{% macro _moves(spec) -%}
+    {%- set dated = spec.names.last_updated is not none -%}
+    {%- set moves = [] -%}
+    {%- for attribute in spec.attributes -%}
+        {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
+        {%- if attribute.scd_type == 3 or (attribute.scd_type == 1 and (attribute.changed_at or dated)) -%}
+            {%- do moves.append({
+                'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': attribute.scd_type,
+                'condition': '(overwritten_known is null or not (overwritten' ~ field ~ ' <=> overwritten_known' ~ field ~ '))',
+                'fields': 'at' ~ (', overwritten_known' ~ field ~ ' as previous' if attribute.scd_type == 3),
+                'window': 'so_far' if attribute.scd_type == 3 else 'whole'}) -%}
+        {%- elif attribute.scd_type == 6 and dated -%}
+            {%- do moves.append({
+                'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': 6,
+                'condition': '(versioned_known is null or not (versioned' ~ field ~ ' <=> versioned_known' ~ field ~ '))',
+                'fields': 'at', 'window': 'whole'}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if dated and not healing_tables._has_type(spec, [2, 6]) -%}
+        {%- do moves.append({
+            'name': 'reopened', 'attribute': none, 'of': none, 'condition': 'slice_before is null', 'fields': 'at',
+            'window': 'whole'}) -%}
+    {%- endif -%}
+    {{- return(moves) -}}
+{%- endmacro %}

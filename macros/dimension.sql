@@ -1,0 +1,39 @@
+{#-
+    A slowly changing dimension, rebuilt from the whole history of its sources. One select: usable in any
+    materialization and in a CTE. See docs/concepts.md for the rules.
+
+    crm  id | updated_at | name        erp  id | updated_at | limit
+         1  | 2024-01-01 | Ann              1  | 2024-02-01 | 500
+
+    id | name | limit | valid_from | valid_to   | is_current
+    1  | Ann  | NULL  | 2024-01-01 | 2024-02-01 | false
+    1  | Ann  | 500   | 2024-02-01 | (open)     | true
+-#}
+{% macro dimension(
+    sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
+    current_values=none, valid_from_first=none, surrogate_key=none, column_types=none
+) -%}
+{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- set spec = healing_tables._spec('dimension', sources, {
+    'key_columns': healing_tables._option('key_columns', key_columns),
+    'attributes': healing_tables._option('attributes', attributes),
+    'exists_in': healing_tables._option('exists_in', exists_in),
+    'column_names': healing_tables._option('column_names', column_names),
+    'valid_to_current': healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59'),
+    'current_values': healing_tables._option('current_values', current_values),
+    'valid_from_first': healing_tables._option('valid_from_first', valid_from_first),
+    'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
+    'column_types': healing_tables._option('column_types', column_types),
+}) -%}
+select
+    {{ healing_tables._spec_comment(spec) }}
+    {%- for column in healing_tables._output_columns(spec) %}
+    {{ column.expression }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+{{ healing_tables._timeline(spec) }},
+{{ healing_tables._slices(spec) }},
+{{ healing_tables._versions(spec) }}
+select * from versions
+)
+{%- endmacro %}

@@ -1,0 +1,124 @@
+"""A throw-away dbt project that installs the package the way users do, and runs in this process."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+ROOT = Path(__file__).parents[2]
+PROFILE = """
+lab:
+  target: dev
+  outputs:
+    dev: {type: spark, method: session, host: localhost, schema: %s, threads: 2}
+"""
+PROJECT = """
+name: lab
+version: 1.0.0
+profile: lab
+model-paths: [models]
+flags: {send_anonymous_usage_stats: false}
+"""
+
+
+class Lab:
+    """Write models, run dbt, read tables.
+
+    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it.
+    """
+
+    def __init__(self, spark: SparkSession, home: Path, *, schema: str) -> None:
+        self.spark = spark
+        self.home = home
+        self.schema = schema
+        self.results: dict[str, tuple[str, str]] = {}
+        self.log: list[str] = []
+        (home / "models").mkdir()
+        (home / "dbt_packages").mkdir()
+        (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+        (home / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+        (home / "profiles.yml").write_text(PROFILE % schema)
+        (home / "dbt_project.yml").write_text(PROJECT)
+        spark.sql(f"create database if not exists {schema}")
+
+    def model(self, name: str, sql: str, *, materialized: str = "view", **config: Any) -> None:
+        settings = {"materialized": materialized, **config}
+        (self.home / "models" / f"{name}.sql").write_text(f"{{{{ config(**{settings!r}) }}}}\n{sql}\n")
+
+    def write(self, path: str, text: str) -> None:
+        target = self.home / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def table(self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> None:
+        """A Delta table ``name`` of the lab's schema from text as the cases write it."""
+        self.frame(columns, rows).write.format("delta").mode("overwrite").option(
+            "overwriteSchema", "true"
+        ).option("delta.columnMapping.mode", "name").saveAsTable(f"{self.schema}.`{name}`")
+
+    def frame(self, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> DataFrame:
+        schema = t.StructType([t.StructField(name, spark_type(kind)) for name, kind in columns])
+        data = [
+            tuple(value_of(kind, value) for (_, kind), value in zip(columns, row, strict=True))
+            for row in rows
+        ]
+        return self.spark.createDataFrame(data, schema)
+
+    def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
+        """Run dbt; returns the results of this run by node name."""
+        self.log = []
+        runner = dbtRunner(callbacks=[lambda event: self.log.append(event.info.msg)])
+        where = ["--project-dir", str(self.home), "--profiles-dir", str(self.home)]
+        outcome = runner.invoke([*args, *where, "--no-partial-parse", "--no-use-colors"])
+        if outcome.exception is not None:
+            raise outcome.exception
+        found = {
+            result.node.name: (str(result.status), result.message or "")
+            for result in getattr(outcome.result, "results", None) or []
+        }
+        self.results.update(found)
+        return found
+
+    def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Rows of a table, sorted; instants as UTC text."""
+        frame = self.spark.table(f"{self.schema}.`{name}`")
+        return plain_rows(frame, columns)
+
+
+def plain_rows(frame: DataFrame, columns: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    if columns:
+        frame = frame.select(*[f"`{column}`" for column in columns])
+    for field in frame.schema:
+        if field.dataType == t.TimestampType():
+            frame = frame.withColumn(
+                field.name,
+                frame[f"`{field.name}`"].cast("string"),
+            )
+    return sorted((tuple(row) for row in frame.collect()), key=repr)
+
+
+def spark_type(kind: str) -> t.DataType:
+    return t.DataType.fromDDL(kind)
+
+
+def value_of(kind: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if kind == "timestamp":
+        return dt.datetime.fromisoformat(value).replace(tzinfo=dt.timezone.utc)
+    if kind == "timestamp_ntz":
+        return dt.datetime.fromisoformat(value)
+    if kind == "date":
+        return dt.date.fromisoformat(value)
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    if kind in ("double", "float"):
+        return float(value)
+    return value

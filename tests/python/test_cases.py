@@ -1,0 +1,109 @@
+"""The cases that the rules are judged by, each through the public macros."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import Lab, plain_rows
+
+CASES = Path(__file__).parent / "cases"
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    return json.loads((CASES / f"{name}.json").read_text())
+
+
+def dimension(case: dict[str, Any], sources: dict[str, str], attributes: str) -> str:
+    """A call as SQL text; sources maps a name to the text of its options."""
+    listed = ", ".join(f"'{name}': {{{options}}}" for name, options in sources.items())
+    params = case["params"]
+    return (
+        f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns={params['key']!r}, "
+        f"attributes={attributes}, valid_to_current={params['end']!r}) }}}}"
+    )
+
+
+def relation(table: str) -> str:
+    return f"'relation': api.Relation.create(schema=target.schema, identifier='{table}')"
+
+
+def changes_model(lab: Lab, case: dict[str, Any]) -> str:
+    params, table = case["params"], f"in_{case['id'].lower()}"
+    batches = case["input"].get("batches") or [case["input"]["changes"]]
+    frame = lab.frame(batches[0]["columns"], batches[0]["rows"])
+    for batch in batches[1:]:
+        frame = frame.unionByName(lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True)
+    frame.write.saveAsTable(f"{lab.schema}.{table}", format="delta", mode="overwrite")
+    options = f"{relation(table)}, 'changed_at': '{params['ts']}'"
+    if "order" in params:
+        options += f", 'tie_break_by': {params['order']!r}"
+    if "deleted" in params:
+        options += f", 'deleted_when': '{params['deleted']}'"
+    return dimension(case, {"input": options}, repr(params["attrs"]))
+
+
+def snapshots_model(lab: Lab, case: dict[str, Any]) -> str:
+    params, table = case["params"], f"in_{case['id'].lower()}"
+    lab.table(table, case["input"]["snapshots"]["columns"], case["input"]["snapshots"]["rows"])
+    options = f"{relation(table)}, 'snapshot_at': '{params['snap']}'"
+    if "calendar" in case["input"]:
+        calendar = case["input"]["calendar"]
+        lab.table(f"{table}_calendar", calendar["columns"], calendar["rows"])
+        options += ", " + relation(f"{table}_calendar").replace("relation", "calendar", 1)
+    assert params["deletes"] == "close"
+    return dimension(case, {"input": options}, repr(params["attrs"]))
+
+
+def unify_model(lab: Lab, case: dict[str, Any]) -> str:
+    sources = {}
+    for name, source in case["input"]["sources"].items():
+        table = f"in_{case['id'].lower()}_{name}"
+        assert source["kind"] == "changes"
+        lab.table(table, source["table"]["columns"], source["table"]["rows"])
+        sources[name] = f"{relation(table)}, 'changed_at': '{source['ts']}'"
+        if "deleted" in source:
+            sources[name] += f", 'deleted_when': '{source['deleted']}'"
+    attributes = {
+        name: {"from": [".".join(entry) for entry in rule["from"]], "rule": rule["how"]}
+        for name, rule in case["params"]["rules"].items()
+    }
+    return dimension(case, sources, repr(attributes))
+
+
+def compress_model(lab: Lab, case: dict[str, Any]) -> str:
+    table = f"in_{case['id'].lower()}"
+    lab.table(table, case["input"]["dim"]["columns"], case["input"]["dim"]["rows"])
+    return (
+        "{{ healing_tables.compress(api.Relation.create(schema=target.schema, "
+        f"identifier='{table}'), {case['params']['key']!r}, {case['params']['attrs']!r}) }}}}"
+    )
+
+
+MODELS = {
+    "changes": changes_model,
+    "snapshots": snapshots_model,
+    "unify": unify_model,
+    "compress": compress_model,
+}
+ROW_CASES = [(name, case) for name in MODELS for case in load(name)]
+
+
+@pytest.fixture(scope="module")
+def built(lab: Lab) -> Lab:
+    for name, case in ROW_CASES:
+        lab.model(f"case_{case['id'].lower()}", MODELS[name](lab, case))
+    lab.dbt("run")
+    return lab
+
+
+@pytest.mark.parametrize(("name", "case"), ROW_CASES, ids=lambda value: value if isinstance(value, str) else value["id"])
+def test_rows(built: Lab, name: str, case: dict[str, Any]) -> None:
+    model = f"case_{case['id'].lower()}"
+    assert built.results[model] == ("success", "OK"), built.results[model][1]
+    expected = case["expect"]["rows"]
+    columns = [column for column, _ in expected["columns"]]
+    assert built.rows(model, *columns) == plain_rows(built.frame(expected["columns"], expected["rows"]))
