@@ -1,1 +1,78 @@
-{% macro compress(relation, key_columns, tracked_columns, count_column=none) %}select 1 as id{% endmacro %}
+{#-
+    Merge touching rows of a key that carry equal values. Overlapping rows are never merged away: checks must see them.
+
+    id | limit | valid_from | valid_to         id | limit | valid_from | valid_to   | compressed_row_count
+    1  | 10    | 2024-01-01 | 2024-01-05   ->  1  | 10    | 2024-01-01 | 2024-01-09 | 2
+    1  | 10    | 2024-01-05 | 2024-01-09       1  | 20    | 2024-01-09 | 2024-01-11 | 1
+    1  | 20    | 2024-01-09 | 2024-01-11
+-#}
+{% macro compress(relation, key_columns, tracked_columns, count_column=none) -%}
+{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- set key_columns = healing_tables._list(key_columns) -%}
+{%- set tracked_columns = healing_tables._list(tracked_columns) -%}
+{%- do healing_tables._check_compress(relation, key_columns, tracked_columns, count_column) -%}
+{%- set keys = [] -%}
+{%- for key in key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+{%- set in_order = 'partition by ' ~ keys | join(', ') ~ ' order by valid_from, valid_to' -%}
+select
+    {%- for key in key_columns %}
+    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    {%- endfor %}
+    {%- for column in tracked_columns %}
+    versioned.{{ healing_tables._id(column) }},
+    {%- endfor %}
+    start.valid_from,
+    valid_to,
+    is_current,
+    rows_so_far - start.rows_before as compressed_row_count
+from (
+with rows as (
+    select
+        {%- for key in key_columns %}
+        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {%- endfor %}
+        struct({% for column in tracked_columns %}{{ healing_tables._id(column) }}{{ ', ' if not loop.last }}{% else %}true as present{% endfor %}) as versioned,
+        valid_from,
+        valid_to,
+        is_current,
+        cast({{ healing_tables._id(count_column) if count_column is not none else 1 }} as bigint) as row_count
+    from {{ relation }}
+),
+neighbours as (
+    select *,
+        not coalesce(lag(valid_to) over in_order = valid_from and lag(versioned) over in_order <=> versioned, false) as starts,
+        not coalesce(lead(valid_from) over in_order = valid_to and lead(versioned) over in_order <=> versioned, false) as ends,
+        sum(row_count) over so_far as rows_so_far
+    from rows
+    window
+        in_order as ({{ in_order }}),
+        so_far as ({{ in_order }} rows between unbounded preceding and current row)
+),
+edges as (
+    select *,
+        last_value(if(starts, struct(valid_from, rows_so_far - row_count as rows_before), null)) ignore nulls over (
+            {{ in_order }} rows between unbounded preceding and current row
+        ) as start
+    from neighbours
+    where starts or ends
+)
+select * from edges where ends
+)
+{%- endmacro %}
+
+{% macro _check_compress(relation, key_columns, tracked_columns, count_column) -%}
+    {%- set mistakes = [] -%}
+    {%- if not key_columns -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+    {%- endif -%}
+    {%- set columns = healing_tables._columns_of(relation) -%}
+    {%- for argument, names in {
+        'key_columns': key_columns, 'tracked_columns': tracked_columns, 'count_column': healing_tables._list(count_column),
+        'relation': ['valid_from', 'valid_to', 'is_current']}.items() -%}
+        {%- do healing_tables._check_columns(mistakes, argument, names, relation | string, columns) -%}
+    {%- endfor -%}
+    {%- for name in tracked_columns if columns is not none and healing_tables._find(name, columns) is not none -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, columns[healing_tables._find(name, columns)], none) -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes('compress', mistakes) -%}
+{%- endmacro %}

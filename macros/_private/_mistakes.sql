@@ -12,7 +12,8 @@
             ~ '; nothing was written.'
         ] -%}
         {%- for mistake in mistakes -%}
-            {%- do lines.append('  ' ~ loop.index ~ '. ' ~ mistake.argument) -%}
+            {#- the one source of a step is its arguments -#}
+            {%- do lines.append('  ' ~ loop.index ~ '. ' ~ mistake.argument | replace('sources.source.', '')) -%}
             {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
             {%- do lines.append('     got:    ' ~ mistake.got) -%}
             {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}

@@ -30,7 +30,7 @@
     {%- set spec = {
         'macro': macro_name, 'key_columns': keys, 'sources': known,
         'moment_type': healing_tables._common_moment_type(known),
-        'names': healing_tables._generated_names(mistakes, options.get('column_names') or {}),
+        'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {}),
         'exists_in': healing_tables._list(options.get('exists_in')) or (known | map(attribute='name') | list),
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
@@ -50,6 +50,26 @@
         {%- do source.update({'used': healing_tables._used_columns(source.name, spec.attributes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}
+{%- endmacro %}
+
+{#-
+    The spec of a step: rows that keep their moments, no versions, no hashes. `generated` are the columns it adds.
+    A step shows every attribute as it is in the slice, whatever its SCD type.
+-#}
+{% macro _step_spec(macro_name, sources, key_columns, attributes, generated, valid_to_current=none, exists_in=none) -%}
+    {%- set names = {'key_hash': none, 'row_hash': none, 'last_updated': none, 'change_reason': none, 'change_source': none} -%}
+    {%- for column in generated -%} {%- do names.update({column: column}) -%} {%- endfor -%}
+    {%- set plain = attributes -%}
+    {%- if attributes is mapping -%}
+        {%- set plain = {} -%}
+        {%- for name, value in attributes.items() -%}
+            {%- do plain.update({name: dict(value, scd_type=2, changed_at=false) if value is mapping else 2}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{- return(healing_tables._spec(macro_name, sources, {
+        'key_columns': key_columns, 'attributes': plain, 'names': names, 'exists_in': exists_in,
+        'valid_to_current': valid_to_current,
+        'column_types': healing_tables._option('column_types', none)})) -}}
 {%- endmacro %}
 
 {#- Key columns in one common type over all sources. -#}

@@ -37,7 +37,7 @@ def changes_model(lab: Lab, case: dict[str, Any]) -> str:
     frame = lab.frame(batches[0]["columns"], batches[0]["rows"])
     for batch in batches[1:]:
         frame = frame.unionByName(lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True)
-    frame.write.saveAsTable(f"{lab.schema}.{table}", format="delta", mode="overwrite")
+    frame.write.saveAsTable(f"{lab.schema}.{table}", format="parquet", mode="overwrite")
     options = f"{relation(table)}, 'changed_at': '{params['ts']}'"
     if "order" in params:
         options += f", 'tie_break_by': {params['order']!r}"

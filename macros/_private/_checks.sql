@@ -1,0 +1,213 @@
+{#-
+    The five checks of an SCD2 relation in one scan, one shuffle and one sort: the generic tests, temporal_integrity
+    and the check before publishing all read these CTEs, which end in `checked`: the rows, with all that a check wants
+    to know of their neighbours.
+
+    about: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end means
+    current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
+    {name: arguments}, with at_most_one, allowed_gaps and tolerance.
+-#}
+{% macro _checked(about) -%}
+{%- set keys = [] -%}
+{%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+{%- set keys = keys | join(', ') -%}
+with rows as (
+    select
+        {%- for key in about.key_columns %}
+        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {%- endfor %}
+        {{ healing_tables._id(about.valid_from) }} as valid_from,
+        {{ healing_tables._id(about.valid_to) }} as valid_to,
+        {{ healing_tables._current_condition(about) }} as is_current,
+        struct({{ healing_tables._tracked_list(about) }}) as tracked,
+        struct(*) as row
+    from {{ about.relation }}
+),
+proper_rows as (
+    select *,
+        {#- an interval that holds a moment; NULL as an end is endless, whatever the configured end #}
+        valid_from is not null and (valid_to is null or valid_from < valid_to) as is_proper
+    from rows
+),
+neighbours as (
+    select *,
+        row_number() over in_order as n,
+        max(if(is_proper, valid_to, null)) over earlier as furthest,
+        coalesce(max(is_proper and valid_to is null) over earlier, false) as is_covered_for_ever,
+        coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
+        coalesce(lag(valid_to) over in_order = valid_from and lag(tracked) over in_order <=> tracked, false) as is_repeat
+    from proper_rows
+    window
+        in_order as (partition by {{ keys }} order by valid_from, valid_to),
+        earlier as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding and 1 preceding)
+),
+checked as (
+    select *,
+        count(if(is_current, 1, null)) over (partition by {{ keys }}) as current_rows,
+        collect_list(if(covers_next, struct(n, valid_from, valid_to), null)) over (partition by {{ keys }}) as long_rows
+    from neighbours
+)
+{%- endmacro %}
+
+{#- One row per violation. -#}
+{% macro _violations(about) -%}
+{{ healing_tables._checked(about) }}
+select {% for key in about.key_columns %}key_{{ loop.index }}, {% endfor %}row, violation.*
+from checked
+lateral view explode(concat(
+    {%- for check, arguments in about.checks.items() %}
+    if({{ healing_tables._is_violated(about, check, arguments) }}, {{ healing_tables._violation(check) }}, array()){{ ',' if not loop.last }}
+    {%- else %}
+    array()
+    {%- endfor %}
+)) violations as violation
+{%- endmacro %}
+
+{#- One row in all: keys, versions, and of each check the number of violations and up to five keys. -#}
+{% macro _check_summary(about) -%}
+{%- set key_text = [] -%}
+{%- for key in about.key_columns -%}
+    {%- do key_text.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)' ~ (", ', '" if not loop.last)) -%}
+{%- endfor -%}
+{{ healing_tables._checked(about) }}
+select
+    count(if(n = 1, 1, null)) as keys,
+    count(*) as versions
+    {%- for check, arguments in about.checks.items() %},
+    {%- set violated = healing_tables._is_violated(about, check, arguments) %}
+    coalesce(sum(if({{ violated }}, {{ 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps' else 1 }}, 0)), 0) as {{ check }},
+    array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text | join(', ') }}), null))), 1, 5), '; ') as {{ check }}_keys
+    {%- endfor %}
+from checked
+{%- endmacro %}
+
+{% macro _current_condition(about) -%}
+    {%- if about.is_current is not none -%}
+        {{- return(healing_tables._id(about.is_current) ~ ' <=> ' ~ healing_tables._literal(about.current_value)) -}}
+    {%- endif -%}
+    {%- set valid_to = healing_tables._id(about.valid_to) -%}
+    {{- return(
+        '(' ~ valid_to ~ ' is null or ' ~ healing_tables._micros(valid_to, none) ~ ' >= '
+        ~ healing_tables._end_of_time(about.valid_to_current) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _tracked_list(about) -%}
+    {%- set columns = [] -%}
+    {%- for column in about.tracked or [] -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {{- return(columns | join(', ') or 'true as present') -}}
+{%- endmacro %}
+
+{#- Whether a row of `checked` violates a check. -#}
+{% macro _is_violated(about, check, arguments) -%}
+    {%- if check == 'single_current' -%}
+        {{- return('n = 1 and current_rows ' ~ ('> 1' if arguments.get('at_most_one') else '<> 1')) -}}
+    {%- elif check == 'no_overlaps' -%}
+        {{- return('is_proper and (is_covered_for_ever or coalesce(furthest > valid_from, false))') -}}
+    {%- elif check == 'no_gaps' -%}
+        {{- return(
+            'is_proper and not is_covered_for_ever and coalesce(furthest < valid_from, false)'
+            ~ healing_tables._gap_exceptions(about, arguments)) -}}
+    {%- elif check == 'valid_order' -%}
+        {{- return('not coalesce(' ~ healing_tables._ordered('valid_from', 'valid_to', about.valid_to_current) ~ ', false)') -}}
+    {%- endif -%}
+    {{- return('is_repeat') -}}
+{%- endmacro %}
+
+{#- The rows before this one that share a moment with it. -#}
+{% macro _earlier_rows() -%}
+    {{- return('filter(long_rows, a -> a.n < n and (a.valid_to is null or a.valid_to > valid_from))') -}}
+{%- endmacro %}
+
+{#- The violations of a row as an array of structs; the fields are the same for all checks. -#}
+{% macro _violation(check) -%}
+    {%- set values = {
+        'single_current': {'current_rows': 'current_rows'},
+        'no_overlaps': {'a_from': 'a.valid_from', 'a_to': 'a.valid_to', 'b_from': 'valid_from', 'b_to': 'valid_to'},
+        'no_gaps': {'gap_start': 'furthest', 'gap_end': 'valid_from'}}.get(check, {}) -%}
+    {%- set fields = ["'" ~ check ~ "' as failed_check"] -%}
+    {%- for field, like in {
+        'current_rows': 'current_rows', 'a_from': 'valid_from', 'a_to': 'valid_to', 'b_from': 'valid_from',
+        'b_to': 'valid_to', 'gap_start': 'valid_to', 'gap_end': 'valid_from'}.items() -%}
+        {%- do fields.append(values.get(field, 'if(false, ' ~ like ~ ', null)') ~ ' as ' ~ field) -%}
+    {%- endfor -%}
+    {%- set violation = 'struct(' ~ fields | join(', ') ~ ')' -%}
+    {{- return(
+        'transform(' ~ healing_tables._earlier_rows() ~ ', a -> ' ~ violation ~ ')' if check == 'no_overlaps'
+        else 'array(' ~ violation ~ ')') -}}
+{%- endmacro %}
+
+{#- True for a row that begins before it ends. NULL ends only where NULL is the open end. -#}
+{% macro _ordered(valid_from, valid_to, valid_to_current) -%}
+    {%- set valid_from = healing_tables._id(valid_from) -%}
+    {%- set valid_to = healing_tables._id(valid_to) -%}
+    {%- set end = healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59') -%}
+    {%- if end is not none -%} {{ return(valid_from ~ ' < ' ~ valid_to) }} {%- endif -%}
+    {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to ~ ')') -}}
+{%- endmacro %}
+
+{#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
+{% macro _wanted_checks(macro_name, given, defaults) -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
+        'single_current', 'no_overlaps', 'no_gaps', 'valid_order', 'no_consecutive_duplicates']) -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
+    {%- set wanted = dict(defaults) -%}
+    {%- for check, arguments in (given or {}).items() -%}
+        {%- if arguments is sameas false -%} {%- do wanted.pop(check, none) -%}
+        {%- else -%} {%- do wanted.update({check: dict(wanted.get(check) or {}, **(arguments if arguments is mapping else {}))}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(wanted) -}}
+{%- endmacro %}
+
+{#- Gaps that are allowed: not longer than the tolerance, or inside of a listed one. -#}
+{% macro _gap_exceptions(about, arguments) -%}
+    {%- set conditions = [] -%}
+    {%- if arguments.get('tolerance') -%}
+        {%- do conditions.append(
+            '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval "
+            ~ healing_tables._interval(arguments.tolerance) ~ ' < (' ~ healing_tables._micros('valid_from', none)
+            ~ ") * interval '0.000001' second") -%}
+    {%- endif -%}
+    {%- for gap in healing_tables._list(arguments.get('allowed_gaps')) -%}
+        {%- set parts = [
+            healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
+            healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)] -%}
+        {%- for key in about.key_columns if key in gap -%}
+            {%- do parts.append('cast(key_' ~ loop.index ~ ' as string) <=> ' ~ healing_tables._text(gap[key])) -%}
+        {%- endfor -%}
+        {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
+    {%- endfor -%}
+    {{- return((' and ' if conditions else '') ~ conditions | join(' and ')) -}}
+{%- endmacro %}
+
+{#- '86400 seconds' and '1 day' as an interval of days and seconds, the only kind that has a fixed length. -#}
+{% macro _interval(text) -%}
+    {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
+    {%- if match is none -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'tolerance', "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
+        {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
+    {%- endif -%}
+    {%- set seconds = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
+    {{- return("'" ~ '%.6f' | format((match.group(1) | float) * seconds) ~ "' second") -}}
+{%- endmacro %}
+
+{#- What a generic test was asked, as `about` of _violations. -#}
+{% macro _test_about(test_name, model, key_columns, valid_from, valid_to, options, checks) -%}
+    {%- set key_columns = healing_tables._list(key_columns) -%}
+    {%- set mistakes = [] -%}
+    {%- if not key_columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_columns', 'at least one column', 'none', 'add key_columns under arguments of the test') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
+    {{- return({
+        'relation': model, 'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to,
+        'is_current': options.get('is_current', 'is_current'), 'current_value': options.get('current_value', true),
+        'valid_to_current': healing_tables._option(
+            'valid_to_current', options.get('valid_to_current', '(not given)'), '9999-12-31 23:59:59'),
+        'tracked': healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')),
+        'checks': checks}) -}}
+{%- endmacro %}

@@ -1,0 +1,52 @@
+{#- What the three kinds of effectivity share: the change points of one source, named `source` in the spec. -#}
+{% macro _effectivity(macro_name, key_columns, tracked_columns, options) -%}
+{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- set given = {} -%}
+{%- for option, value in options.items() if value is not none -%} {%- do given.update({option: value}) -%} {%- endfor -%}
+{%- set spec = healing_tables._step_spec(
+    macro_name, {'source': given}, key_columns, tracked_columns, ['changed_at', 'is_deleted'],
+    healing_tables._option('valid_to_current', '(not given)', '9999-12-31 23:59:59')) -%}
+select
+    {%- for key in spec.key_columns %}
+    key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
+    {%- endfor %}
+    {%- for attribute in spec.attributes %}
+    {{ healing_tables._owned(spec, attribute) }} as {{ healing_tables._id(attribute.name) }},
+    {%- endfor %}
+    {{ healing_tables._moment('at', spec.moment_type) }} as changed_at,
+    `source` is null as is_deleted
+from (
+{{ healing_tables._timeline(spec) }}
+select * from points
+)
+{%- endmacro %}
+
+{#- Slices over one or more relations in the shape of an effectivity. -#}
+{% macro _time_slices(macro_name, relations, key_columns, attributes, exists_in, valid_to_current) -%}
+{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- set sources = {} -%}
+{%- for name, relation in relations.items() -%}
+    {%- do sources.update({name: {'relation': relation, 'changed_at': 'changed_at', 'deleted_when': 'is_deleted'}}) -%}
+{%- endfor -%}
+{%- set spec = healing_tables._step_spec(
+    macro_name, sources, key_columns, attributes, ['valid_from', 'valid_to', 'is_current'],
+    healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59'), exists_in) -%}
+{%- set keys = healing_tables._key_list(spec) -%}
+select
+    {%- for key in spec.key_columns %}
+    key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
+    {%- endfor %}
+    {%- for attribute in spec.attributes %}
+    versioned.{{ healing_tables._id(attribute.name) }},
+    {%- endfor %}
+    {{ healing_tables._moment('at', spec.moment_type) }} as valid_from,
+    {{ healing_tables._valid_to(spec) }} as valid_to,
+    valid_to is null as is_current
+from (
+{{ healing_tables._timeline(spec) }},
+{{ healing_tables._slices(spec) }}
+select *, lead(at) over (partition by {{ keys }} order by at) as valid_to
+from slices
+)
+where versioned is not null
+{%- endmacro %}

@@ -1,0 +1,30 @@
+{#-
+    The rows that a build leaves out because they have no place on a timeline, each with the reason.
+
+    id   | updated_at | name         id   | updated_at | name | reason
+    1    | NULL       | Ann     ->   1    | NULL       | Ann  | NULL moment in updated_at
+    NULL | 2024-01-01 | Bob          NULL | 2024-01-01 | Bob  | NULL in key column id
+    2    | 2024-01-01 | Cid
+-#}
+{% macro set_aside(relation, key_columns, changed_at, where=none, valid_to_current='(not given)', valid_to=none) -%}
+{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- set source = {'relation': relation, 'where': where} -%}
+{%- do source.update({'valid_from': changed_at, 'valid_to': valid_to} if valid_to is not none else {'changed_at': changed_at}) -%}
+{%- set spec = healing_tables._step_spec(
+    'set_aside', {'source': source}, key_columns, [], [],
+    healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59')) -%}
+{%- set source = spec.sources[0] -%}
+{%- set reason = 'set_aside_reason' if healing_tables._find('reason', source.columns or []) is not none else 'reason' %}
+select
+    *,
+    case
+        {%- for key in source.key_columns %}
+        when {{ healing_tables._id(key.column) }} is null then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
+        {%- endfor %}
+        when {{ healing_tables._id(source.moment) }} is null then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
+        when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }} then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
+        else 'empty or inverted period'
+    end as {{ reason }}
+from {{ source.relation }}
+where {{ '(' ~ source.where ~ ') and ' if source.where }}not coalesce({{ healing_tables._placeable(spec, source) }}, false)
+{%- endmacro %}
