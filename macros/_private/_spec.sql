@@ -15,7 +15,7 @@
     {%- endif -%}
     {%- set column_types = options.get('column_types') or {} -%}
     {%- set known = [] -%}
-    {%- if sources is not mapping or not sources -%}
+    {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
             mistakes, 'sources', 'a map of at least one source', 'none' if not sources else sources | string,
             "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
@@ -44,7 +44,8 @@
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
-    {%- do healing_tables._check_hash_types(mistakes, spec) -%}
+    {#- a type that is missing because of another mistake is not one more -#}
+    {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- for source in known -%}
         {%- do source.update({'used': healing_tables._used_columns(source.name, spec.attributes)}) -%}

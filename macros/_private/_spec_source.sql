@@ -6,7 +6,8 @@
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
     {%- set at = 'sources.' ~ name -%}
-    {%- if given is not mapping -%}
+    {#- a relation passes for a map -#}
+    {%- if given is not mapping or given.identifier is defined -%}
         {%- do healing_tables._mistake(
             mistakes, at, 'a map with relation and a moment', given | string,
             "write {'relation': ref('...'), 'changed_at': '...'}") -%}
