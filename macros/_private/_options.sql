@@ -14,11 +14,18 @@
 {%- endmacro %}
 
 {% macro _meta() -%}
-    {%- set meta = (config.get('meta', {}) or {}) if config is defined else {} -%}
-    {{- return(meta.get('healing_tables', {}) or {}) -}}
+    {{- return((healing_tables._model_config().get('meta') or {}).get('healing_tables') or {}) -}}
 {%- endmacro %}
 
 {#- `unique_key` of the model, as a list. -#}
 {% macro _unique_key() -%}
-    {{- return(healing_tables._list(config.get('unique_key') if config is defined else none)) -}}
+    {{- return(healing_tables._list(healing_tables._model_config().get('unique_key'))) -}}
+{%- endmacro %}
+
+{#- The configuration of the model that is built; a unit test has one of its own, so that of the model it tests. -#}
+{% macro _model_config() -%}
+    {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
+        {{- return(graph.nodes[model.tested_node_unique_id].config) -}}
+    {%- endif -%}
+    {{- return(config if config is defined else {}) -}}
 {%- endmacro %}

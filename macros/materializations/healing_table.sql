@@ -19,13 +19,14 @@
     {%- do healing_tables._check_candidate(target, candidate, about, built - started) -%}
     {%- do healing_tables._warn_of_rows(target, about) -%}
 
+    {%- set stored = healing_tables._details(existing) -%}
     {%- call statement('main') -%}
-        {{ healing_tables._publish(target, candidate, folder, existing) }}
+        {{ healing_tables._publish(target, candidate, folder, existing, stored) }}
     {%- endcall -%}
-    {%- do healing_tables._after_publish(target, candidate, folder) -%}
+    {%- do healing_tables._after_publish(target, candidate, folder, stored) -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {%- do persist_docs(target, model) -%}
+    {%- do healing_tables._persist_docs(target) -%}
     {%- do persist_constraints(target, model) -%}
 
     {{ run_hooks(post_hooks) }}

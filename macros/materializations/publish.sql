@@ -25,6 +25,11 @@
 {%- endmacro %}
 
 {% macro _create_candidate(candidate, folder, sql) -%}
+    {%- if folder is not none and config.get('partition_by') is not none -%}
+        {#- partitions kept in the metastore would stay behind when the table moves to another folder; not set back,
+            since other threads of this session may be at the same point -#}
+        {%- do run_query('set spark.sql.hive.manageFilesourcePartitions = false') -%}
+    {%- endif -%}
     {%- set query = sql -%}
     {%- if config.get('contract').enforced -%}
         {%- do get_assert_columns_equivalent(sql) -%}
@@ -76,14 +81,14 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, folder, existing) -%}
+{% macro _publish(target, candidate, folder, existing, stored) -%}
     {%- if folder is none -%}
-        {%- if existing is not none and not (existing.is_table and healing_tables._details(existing).provider == healing_tables._file_format()) -%}
+        {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}
         {%- endif -%}
         {{ healing_tables._create_table(target, 'select * from ' ~ candidate, none, is_target=true) }}
     {%- else -%}
-        {{ healing_tables._point_to(target, candidate, folder, existing) }}
+        {{ healing_tables._point_to(target, candidate, folder, existing, stored) }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -94,14 +99,10 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{% macro _point_to(target, candidate, folder, existing) -%}
+{% macro _point_to(target, candidate, folder, existing, stored) -%}
     {%- set wanted = healing_tables._columns_of(candidate) -%}
-    {%- set stored = healing_tables._columns_of(existing) if existing is not none and existing.is_table else none -%}
-    {%- set details = healing_tables._details(existing) if stored is not none else {} -%}
-    {%- set swappable = details.get('provider') == healing_tables._file_format() and details.get('type') == 'EXTERNAL' -%}
-    {%- if swappable and not flags.FULL_REFRESH and stored.items() | list == wanted.items() | list -%}
-        {%- do run_query(
-            "alter table " ~ target ~ " set tblproperties ('healing_tables.previous_location' = " ~ healing_tables._text(details.location) ~ ')') -%}
+    {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
+    {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
         alter table {{ target }} set location {{ healing_tables._text(folder) }}
     {%- else -%}
         {%- if existing is not none -%} {%- do healing_tables._drop_other(target, existing) -%} {%- endif -%}
@@ -120,27 +121,53 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- {provider, type, location, previous} of a stored table. -#}
+{#- {provider, type, location, previous} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
+    {%- if relation is none or not relation.is_table -%} {{ return(found) }} {%- endif -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
         {%- if row[0] in ['Provider', 'Type', 'Location'] -%} {%- do found.update({row[0] | lower: row[1]}) -%} {%- endif -%}
         {%- if row[0] == 'Table Properties' -%}
-            {%- set match = modules.re.search('healing_tables[.]previous_location=([^,]+?)(?:,|$)', row[1]) -%}
+            {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
             {%- do found.update({'previous': match.group(1) if match else none}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- The candidate has done its work. Its files are the target's where there are no commits. -#}
-{% macro _after_publish(target, candidate, folder) -%}
+{#- The candidate has done its work. Without commits its files are the target's; the folder before last is emptied. -#}
+{% macro _after_publish(target, candidate, folder, stored) -%}
     {%- if folder is none -%}
         {%- set commit = run_query('describe history ' ~ target ~ ' limit 1').rows if healing_tables._file_format() == 'delta' else [] -%}
         {%- do healing_tables._progress(target, 'published' ~ (' in one commit, version ' ~ commit[0]['version'] if commit else '')) -%}
     {%- else -%}
         {%- do run_query('refresh table ' ~ target) -%}
         {%- do healing_tables._progress(target, 'published from ' ~ folder) -%}
+        {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
+        {%- if own in stored.get('location', '') -%}
+            {%- do run_query(
+                'alter table ' ~ target ~ " set tblproperties ('healing_tables.previous_location' = "
+                ~ healing_tables._text(stored.location) ~ ')') -%}
+        {%- endif -%}
+        {%- set before_last = stored.get('previous') or '' -%}
+        {%- if own in before_last and before_last not in [folder, stored.get('location')] -%}
+            {%- do run_query(
+                'insert overwrite directory ' ~ healing_tables._text(before_last) ~ ' using ' ~ healing_tables._file_format()
+                ~ ' select 1 as emptied where false') -%}
+        {%- endif -%}
     {%- endif -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
+{%- endmacro %}
+
+{#- dbt writes column comments only where file_format is spelled out. -#}
+{% macro _persist_docs(target) -%}
+    {%- do persist_docs(target, model) -%}
+    {%- if config.get('file_format') is none and config.persist_column_docs() -%}
+        {%- set columns = healing_tables._columns_of(target) -%}
+        {%- for name, column in model.columns.items() if healing_tables._find(name, columns) is not none and column.description -%}
+            {%- do run_query(
+                'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(name) ~ ' comment '
+                ~ healing_tables._text(column.description)) -%}
+        {%- endfor -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -75,16 +75,28 @@ class Lab:
         """Run dbt; returns the results of this run by node name."""
         self.log = []
         runner = dbtRunner(callbacks=[lambda event: self.log.append(event.info.msg)])
-        where = ["--project-dir", str(self.home), "--profiles-dir", str(self.home)]
+        where = ["--project-dir", str(self.home)]
+        if "--profiles-dir" not in args:
+            where += ["--profiles-dir", str(self.home)]
         outcome = runner.invoke([*args, *where, "--no-partial-parse", "--no-use-colors"])
         if outcome.exception is not None:
             raise outcome.exception
+        results = getattr(outcome.result, "results", None) or []
         found = {
             result.node.name: (str(result.status), result.message or "")
-            for result in getattr(outcome.result, "results", None) or []
+            for result in results
+            if hasattr(result, "node")
         }
         self.results.update(found)
         return found
+
+    def listed(self, *args: str) -> list[str]:
+        """What `dbt ls` prints."""
+        where = ["--project-dir", str(self.home), "--profiles-dir", str(self.home)]
+        outcome = dbtRunner().invoke([*args, *where, "--quiet", "--no-partial-parse"])
+        if outcome.exception is not None:
+            raise outcome.exception
+        return list(outcome.result)
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a table, sorted; instants as UTC text."""

@@ -1,0 +1,126 @@
+"""The rest of dbt goes on working: odd names, unit tests, --empty, parsing offline, state, other packages."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab import Lab
+
+ODD = ["select", "a b", "a.b", "it's", 'say "x"', "back`tick", "größe", "日本", "a,b;{c}(d)=e", "null"]
+HOSTILE = ["it's", 'say "x"', "back\\slash", "a|b^c", "{{ braces }}", "*/ drop /*", "tab\there", "line\nbreak", "-- no", ""]
+
+
+def relation(name: str) -> str:
+    return f"'relation': source('raw', '{name}')"
+
+
+@pytest.fixture(scope="module")
+def project(lab: Lab) -> Lab:
+    columns = [["the key", "string"], ["changed at", "timestamp"], *([name, "string"] for name in ODD)]
+    lab.table("odd", columns, [[f"k{i}", "2024-01-01 00:00:00", *(HOSTILE[(i + j) % 10] for j in range(10))] for i in range(10)])
+    lab.table("crm", [["id", "int"], ["at", "timestamp"], ["name", "string"]], [[1, "2024-01-01 00:00:00", "Ann"]])
+    lab.write(
+        "models/sources.yml",
+        f"version: 2\nsources: [{{name: raw, schema: {lab.schema}, tables: [{{name: odd}}, {{name: crm}}]}}]",
+    )
+    call = f"{{{{ healing_tables.dimension(sources={{'the crm': {{{relation('odd')}, 'changed_at': 'changed at', 'where': \"`it's` <> 'no*/ne'\"}}}}, key_columns=['the key']) }}}}"
+    lab.model("odd_delta", call, materialized="healing_table")
+    lab.model("odd_parquet", call, materialized="healing_table", file_format="parquet")
+    lab.model("stg_crm", "select * from {{ source('raw', 'crm') }}")
+    dim = "{{ healing_tables.dimension(sources={'crm': {'relation': ref('stg_crm'), 'changed_at': 'at'}}) }}"
+    lab.model("dim_crm", dim, materialized="healing_table", unique_key="id")
+    lab.write(
+        "models/unit.yml",
+        """
+version: 2
+unit_tests:
+  - name: a_change_opens_a_version
+    model: dim_crm
+    overrides:
+      vars: {healing_tables: {column_types: {crm: {id: int, at: timestamp, name: string}}}}
+    given:
+      - input: ref('stg_crm')
+        rows:
+          - {id: 1, at: '2024-01-01 00:00:00', name: Ann}
+          - {id: 1, at: '2024-02-01 00:00:00', name: Bea}
+    expect:
+      rows:
+        - {id: 1, name: Ann, version: 1, is_current: false}
+        - {id: 1, name: Bea, version: 2, is_current: true}
+""",
+    )
+    lab.dbt("run")
+    return lab
+
+
+@pytest.mark.parametrize("name", ["odd_delta", "odd_parquet"])
+def test_any_column_name_and_any_text(project: Lab, name: str) -> None:
+    assert project.results[name][0] == "success", project.results[name][1]
+    table = project.spark.table(f"{project.schema}.{name}")
+    assert table.columns[: len(ODD) + 1] == ["the key", *ODD]
+    found = {row[0]: list(row[1 : len(ODD) + 1]) for row in table.collect()}
+    assert found == {f"k{i}": [HOSTILE[(i + j) % 10] for j in range(10)] for i in range(10)}
+
+
+def test_unit_tests_of_a_model(project: Lab) -> None:
+    found = project.dbt("test", "--select", "a_change_opens_a_version")
+    assert found["a_change_opens_a_version"][0] == "pass", found
+
+
+def test_empty_builds_no_rows(project: Lab) -> None:
+    found = project.dbt("run", "--select", "stg_crm", "dim_crm", "--empty")
+    assert {status for status, _ in found.values()} == {"success"}, found
+    assert project.rows("dim_crm") == []
+    project.dbt("run", "--select", "stg_crm", "dim_crm")
+    assert len(project.rows("dim_crm")) == 1
+
+
+def test_docs_and_lineage(project: Lab) -> None:
+    project.dbt("docs", "generate")
+    catalog = json.loads((project.home / "target" / "catalog.json").read_text())
+    assert "valid_from" in catalog["nodes"]["model.lab.dim_crm"]["columns"]
+    manifest = json.loads((project.home / "target" / "manifest.json").read_text())
+    assert manifest["parent_map"]["model.lab.dim_crm"] == ["model.lab.stg_crm"]
+
+
+def test_state_modified_sees_a_changed_spec(project: Lab) -> None:
+    state = project.home / "state"
+    state.mkdir(exist_ok=True)
+    shutil.copy(project.home / "target" / "manifest.json", state / "manifest.json")
+    model = project.home / "models" / "dim_crm.sql"
+    before = model.read_text()
+    arguments = ("ls", "--select", "state:modified", "--state", str(state), "--resource-types", "model")
+    try:
+        assert project.listed(*arguments) == []
+        model.write_text(before.replace("'changed_at': 'at'", "'changed_at': 'at', 'where': 'id > 0'"))
+        assert project.listed(*arguments) == ["lab.dim_crm"]
+    finally:
+        model.write_text(before)
+
+
+def test_parsing_needs_no_connection(project: Lab, tmp_path: Path) -> None:
+    """A profile that leads nowhere is enough for parse, ls and deps."""
+    nowhere = "lab:\n  target: dev\n  outputs:\n    dev: {type: spark, method: session, host: localhost, schema: nowhere, server_side_parameters: {spark.master: 'nonsense'}}\n"
+    (tmp_path / "profiles.yml").write_text(nowhere)
+    project.dbt("parse", "--profiles-dir", str(tmp_path))
+    assert any("Performance info" in text or "parse" in text for text in project.log)
+
+
+def test_installing_adds_nothing(project: Lab, lab: Lab) -> None:
+    """Nothing of the package shows in the lists of a project that has it."""
+    listed = project.listed("ls")
+    assert listed
+    assert [name for name in listed if "healing_tables" in name] == []
+    manifest = json.loads((project.home / "target" / "manifest.json").read_text())
+    own = [key for part in ("nodes", "sources", "exposures", "metrics") for key in manifest[part] if ".healing_tables." in key]
+    assert own == []
+    overrides = [
+        key for key, macro in manifest["macros"].items()
+        if macro["package_name"] == "healing_tables" and not key.startswith(("macro.healing_tables.test_", "macro.healing_tables.materialization_healing_"))
+        and macro["name"] in {other["name"] for other in manifest["macros"].values() if other["package_name"] in ("dbt", "dbt_spark")}
+    ]
+    assert overrides == []
