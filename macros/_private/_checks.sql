@@ -194,6 +194,17 @@ from checked
     {{- return("'" ~ '%.6f' | format((match.group(1) | float) * seconds) ~ "' second") -}}
 {%- endmacro %}
 
+{#- The columns that the checks read have to be there. -#}
+{% macro _check_about_columns(macro_name, about, columns) -%}
+    {%- set mistakes = [] -%}
+    {%- for argument, names in {
+        'key_columns': about.key_columns, 'valid_from': [about.valid_from], 'valid_to': [about.valid_to],
+        'is_current': [about.is_current], 'tracked_columns': about.tracked}.items() -%}
+        {%- do healing_tables._check_columns(mistakes, argument, names | select | list, about.relation | string, columns) -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
+{%- endmacro %}
+
 {#- What a generic test was asked, as `about` of _violations. -#}
 {% macro _test_about(test_name, model, key_columns, valid_from, valid_to, options, checks) -%}
     {%- set key_columns = healing_tables._list(key_columns) -%}
@@ -203,11 +214,15 @@ from checked
             mistakes, 'key_columns', 'at least one column', 'none', 'add key_columns under arguments of the test') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
-    {{- return({
+    {%- set about = {
         'relation': model, 'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to,
-        'is_current': options.get('is_current', 'is_current'), 'current_value': options.get('current_value', true),
+        'is_current': options.get('is_current', 'is_current'),
+        'current_value': healing_tables._option('current_values', none, [true])[0]
+            if options.get('current_value') in [none, '(not given)'] else options.current_value,
         'valid_to_current': healing_tables._option(
             'valid_to_current', options.get('valid_to_current', '(not given)'), '9999-12-31 23:59:59'),
         'tracked': healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')),
-        'checks': checks}) -}}
+        'checks': checks} -%}
+    {%- if execute -%} {%- do healing_tables._check_about_columns(test_name, about, healing_tables._columns_of(model)) -%} {%- endif -%}
+    {{- return(about) -}}
 {%- endmacro %}

@@ -25,7 +25,8 @@
 {#- The configuration of the model that is built; a unit test has one of its own, so that of the model it tests. -#}
 {% macro _model_config() -%}
     {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
-        {{- return(graph.nodes[model.tested_node_unique_id].config) -}}
+        {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
+        {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
     {%- endif -%}
     {{- return(config if config is defined else {}) -}}
 {%- endmacro %}

@@ -25,8 +25,15 @@
 
 {#- The map that the comment of a select holds, or none. -#}
 {% macro _read_spec_comment(sql) -%}
-    {%- set found = modules.re.findall('/\\* healing_tables: (\\{.*?\\}) \\*/', sql) -%}
-    {{- return(fromjson(found[-1]) if found else none) -}}
+    {%- set found = modules.re.findall('/[*] healing_tables: ([{].*?[}]) [*]/', sql) | unique | list -%}
+    {%- if found | length > 1 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'the select', 'one call of dimension()', (found | length) ~ ' calls that differ',
+            'build each dimension in a model of its own') -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
+    {{- return(fromjson(found[0]) if found else none) -}}
 {%- endmacro %}
 
 {% macro _count_set_aside(spec, source) -%}

@@ -38,7 +38,8 @@
             ~ (' and agree in tie_break_by (' ~ (source.tie_break_by | join(', ')) ~ ')' if source.tie_break_by else '')
             ~ '; remedy: give the source tie_break_by, or on_tie: greatest' -%}
     {%- endif -%}
-    {%- set head = 'healing_tables: ' ~ what ~ ' in source ' ~ source.name ~ ' (' ~ source.relation ~ ') of ' ~ healing_tables._model_name() ~ ': key ' -%}
+    {%- set where = source.relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ source.relation ~ ')' -%}
+    {%- set head = 'healing_tables: ' ~ what ~ ' in ' ~ where ~ ' of ' ~ healing_tables._model_name() ~ ': key ' -%}
     {{- return(
         'cast(raise_error(concat(' ~ healing_tables._text(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "
         ~ healing_tables._as_text('timestamp_micros(at)', 'timestamp') ~ ", ' UTC; ', " ~ healing_tables._text(remedy)

@@ -82,7 +82,10 @@ points as (
     {%- endif %}
 {%- endmacro %}
 
-{#- Rows of one moment and source, the winner first; those that tie with it and differ cannot be told apart. -#}
+{#-
+    Rows of one moment and source, the winner first; those that tie with it and differ cannot be told apart. The data
+    is distributed by the key here, since Spark would else shuffle it by key and moment, and then again by key.
+-#}
 {% macro _ranked(spec, keys) %}
     select *,
         row_number() over ranking as nth
@@ -92,7 +95,7 @@ points as (
         first_value({{ healing_tables._about(source, 'tie') }}) over ranking as {{ healing_tables._about(source, 'best') }}
         {%- endif %}
         {%- endfor %}
-    from events
+    from (select * from events distribute by {{ keys }})
     window ranking as (
         partition by {{ keys }}, at, source_no
         order by

@@ -82,6 +82,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- do about.update({'relation': candidate | string}) -%}
+    {%- do healing_tables._check_about_columns('healing_table', about, healing_tables._columns_of(candidate)) -%}
     {%- set started = modules.datetime.datetime.now() -%}
     {%- set summary = run_query(healing_tables._check_summary(about)).rows[0] -%}
     {%- do healing_tables._progress(

@@ -21,6 +21,13 @@
             {{- return(row[1] ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
         {%- endfor -%}
     {%- endif -%}
+    {%- if root is none -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'location_root', 'a place for the files of ' ~ target, 'none, and the schema names no location',
+            'set location_root, or file_format: delta') -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
     {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
 {%- endmacro %}
 

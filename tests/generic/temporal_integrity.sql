@@ -3,7 +3,7 @@
     gives arguments to a check or turns it off, as for the materialization: {no_gaps: false}.
 -#}
 {% test temporal_integrity(
-    model, key_columns, valid_from='valid_from', valid_to='valid_to', is_current='is_current', current_value=true,
+    model, key_columns, valid_from='valid_from', valid_to='valid_to', is_current='is_current', current_value='(not given)',
     at_most_one=false, allowed_gaps=[], tolerance=none, tracked_columns=none, row_hash='row_hash',
     valid_to_current='(not given)', checks={}
 ) %}

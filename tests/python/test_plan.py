@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from lab import Lab
 
+GOLDEN = Path(__file__).parent / "golden"
 RULES = ("first_non_null", "first_present", "most_recent_row", "most_recent_value")
 
 
@@ -40,10 +43,17 @@ def planned(lab: Lab) -> Lab:
         f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id', attributes={attributes!r}, exists_in=['log', 'periods'], "
         f"column_names={optional!r}, surrogate_key='sk', valid_from_first='1900-01-01') }}}}",
     )
+    lab.model(
+        "simple",
+        f"{{{{ healing_tables.dimension(sources={{'log': {{{relation('log')}, 'changed_at': 'at'}}}}, key_columns='id', attributes=['c0', 'c1']) }}}}",
+    )
+    lab.model("effectivity", f"{{{{ healing_tables.effectivity({relation('log').split(': ', 1)[1]}, 'id', 'at', ['c0'], 'seq', 'gone') }}}}")
+    lab.model("unified_timeline", "{{ healing_tables.unified_timeline({'a': ref('effectivity'), 'b': ref('effectivity')}, 'id', {'c0': {'from': ['a', 'b']}}) }}")
+    lab.model("compress", "{{ healing_tables.compress(ref('simple'), 'id', ['c0', 'c1']) }}")
     for number in range(20):
         lab.table(f"w{number}", columns + [[f"w{number}_{i}", "string"] for i in range(10)], [])
     listed = ", ".join(f"'w{i}': {{{relation(f'w{i}')}, 'changed_at': 'at', 'exclude_columns': ['until', 'seq', 'gone']}}" for i in range(20))
-    lab.model("wide", f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id') }}}}")
+    lab.model("wide", f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id') }}}}", materialized="table", file_format="parquet")
     lab.dbt("run")
     assert {status for status, _ in lab.results.values()} == {"success"}, lab.results
     return lab
@@ -80,3 +90,14 @@ def test_hashes_are_computed_on_surviving_rows(planned: Lab) -> None:
 def test_a_wide_dimension_builds(planned: Lab) -> None:
     assert planned.spark.table(f"{planned.schema}.wide").count() == 0
     assert len(planned.spark.table(f"{planned.schema}.wide").columns) == 1 + 200 + 7
+
+
+@pytest.mark.parametrize("model", ["simple", "everything", "effectivity", "unified_timeline", "compress"])
+def test_golden(planned: Lab, model: str) -> None:
+    """The generated SQL is part of the product: `make golden` writes it anew, a person reads the difference."""
+    sql = next((planned.home / "target" / "compiled").rglob(f"{model}.sql")).read_text().strip() + "\n"
+    golden = GOLDEN / f"{model}.sql"
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        golden.write_text(sql)
+    assert sql == golden.read_text()

@@ -41,7 +41,7 @@ unit_tests:
   - name: a_change_opens_a_version
     model: dim_crm
     overrides:
-      vars: {healing_tables: {column_types: {crm: {id: int, at: timestamp, name: string}}}}
+      vars: {healing_tables: {key_columns: id, column_types: {crm: {id: int, at: timestamp, name: string}}}}
     given:
       - input: ref('stg_crm')
         rows:

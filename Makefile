@@ -1,0 +1,41 @@
+# Commands of this repository. PYTHON=python3.12 chooses the interpreter of .venv.
+PYTHON ?=
+BIN := .venv/bin
+export PYTHON
+# Spark looks up the machine's name otherwise, which can take seconds.
+export SPARK_LOCAL_IP := 127.0.0.1
+
+.PHONY: help setup demo test check format bench golden clean
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or newer)
+	@scripts/setup.sh
+
+demo: setup ## Build the two example dimensions, test them and show what is in them
+	@$(BIN)/python scripts/demo.py
+
+test: setup ## Run the tests; ARGS='-k ties' passes arguments to pytest
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: setup ## Format, lint and types of the Python code; the dbt project parses
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/mypy
+	@$(BIN)/dbt --quiet parse --no-partial-parse
+
+format: setup ## Format the Python code
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+bench: setup ## Measure a rebuild; ARGS='--rows 5000000' passes arguments
+	@$(BIN)/python benchmarks/rebuild.py $(ARGS)
+
+golden: setup ## Write the golden files of the generated SQL anew, to be reviewed like code
+	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest -k golden $(ARGS)
+
+clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
+	rm -rf .venv .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

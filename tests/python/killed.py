@@ -1,0 +1,85 @@
+"""A build in a process of its own that kills itself, JVM and all, at a given moment. See test_kill.py.
+
+    python killed.py HOME GENERATION [PATTERN WHEN SECONDS]
+
+Prints one JSON line first: what the tables hold from the processes before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from conftest import session_settings
+from dbt.adapters.spark import session as dbt_session
+from lab import Lab
+from pyspark.sql import SparkSession
+
+KEYS = 300
+MODEL = (
+    "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema='killed', identifier='crm'), "
+    "'changed_at': 'changed_at'}}) }}"
+)
+
+
+def main(home: Path, generation: int, kill: list[str]) -> None:
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in (session_settings(home) | {"spark.driver.memory": "1g"}).items():
+        builder = builder.config(key, value)
+    spark = builder.enableHiveSupport().getOrCreate()
+    print(json.dumps({name: held(spark, name) for name in ("dim_delta", "dim_parquet")}), flush=True)
+    if generation < 0:
+        return
+    spark.sql("create database if not exists killed")
+    spark.sql(
+        f"create or replace view killed.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
+        f"'generation {generation}' as name from range({KEYS + generation})"
+    )
+    project = home / f"project_{generation}"
+    project.mkdir()
+    lab = Lab(spark, project, schema="killed")
+    lab.model("dim_delta", MODEL, materialized="healing_table", unique_key="id")
+    lab.model("dim_parquet", MODEL, materialized="healing_table", unique_key="id", file_format="parquet")
+    if kill:
+        arm(*kill)
+    found = lab.dbt("run", "--threads", "1")
+    assert {status for status, _ in found.values()} == {"success"}, found
+
+
+def held(spark: SparkSession, name: str) -> list[list[Any]]:
+    """[[generation, rows]]: one entry if the table is whole, none if it is not there."""
+    if not spark.catalog.tableExists(f"killed.{name}"):
+        return []
+    rows = spark.sql(f"select name, count(*) from killed.{name} group by name").collect()
+    return sorted([int(row[0].split()[1]), row[1]] for row in rows)
+
+
+def arm(pattern: str, when: str, seconds: str) -> None:
+    """Die before, during (``seconds`` into it) or after the first statement that matches."""
+    run = dbt_session.Cursor.execute
+
+    def execute(cursor: dbt_session.Cursor, sql: str, *parameters: Any) -> None:
+        hit = re.search(pattern, sql) is not None
+        if hit and when == "before":
+            die()
+        if hit and when == "during":
+            threading.Timer(float(seconds), die).start()
+        run(cursor, sql, *parameters)
+        if hit and when == "after":
+            die()
+
+    dbt_session.Cursor.execute = execute
+
+
+def die() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
