@@ -36,8 +36,12 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, default=10)
     parser.add_argument("--changes-per-key", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--rules", choices=["one", "all"], default="one", help="ownership rules to use")
-    parser.add_argument("--no-range-join", action="store_true", help="leave the slow comparison out")
+    parser.add_argument(
+        "--rules", choices=["one", "all"], default="one", help="ownership rules to use"
+    )
+    parser.add_argument(
+        "--no-range-join", action="store_true", help="leave the slow comparison out"
+    )
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     parser.add_argument("--show-plan", action="store_true")
     options = parser.parse_args()
@@ -61,14 +65,20 @@ def run(options: argparse.Namespace, home: Path) -> None:
         spark.sql("explain formatted " + sql).show(truncate=False)
     built = home / "dimension"
     runs: dict[str, Callable[[], object]] = {
-        "shuffle and sort": lambda: shuffled(spark, names).write.format("noop").mode("overwrite").save(),
+        "shuffle and sort": lambda: (
+            shuffled(spark, names).write.format("noop").mode("overwrite").save()
+        ),
         "rebuild": lambda: spark.sql(sql).write.mode("overwrite").parquet(str(built)),
-        "read result": lambda: spark.read.parquet(str(built)).write.format("noop").mode("overwrite").save(),
-        "copy result": lambda: spark.read.parquet(str(built)).write.mode("overwrite").parquet(str(home / "copy")),
+        "read result": lambda: (
+            spark.read.parquet(str(built)).write.format("noop").mode("overwrite").save()
+        ),
+        "copy result": lambda: (
+            spark.read.parquet(str(built)).write.mode("overwrite").parquet(str(home / "copy"))
+        ),
     }
     if not options.no_range_join:
-        runs["range join"] = lambda: range_join(spark, options, names).write.mode("overwrite").parquet(
-            str(home / "joined")
+        runs["range join"] = lambda: (
+            range_join(spark, options, names).write.mode("overwrite").parquet(str(home / "joined"))
         )
     runs["rebuild"]()  # warm: JIT, file cache, generated code
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -77,7 +87,9 @@ def run(options: argparse.Namespace, home: Path) -> None:
             started = time.perf_counter()
             work()
             seconds[name].append(time.perf_counter() - started)
-    report(options, spark, built, {name: statistics.median(values) for name, values in seconds.items()})
+    report(
+        options, spark, built, {name: statistics.median(values) for name, values in seconds.items()}
+    )
     spark.stop()
 
 
@@ -108,11 +120,15 @@ def make_source(spark: SparkSession, options: argparse.Namespace, number: int) -
     frame = spark.range(0, rows, numPartitions=8).select(
         f.pmod(f.xxhash64("id", f.lit(number)), f.lit(keys)).alias("customer_id"),
         f.timestamp_micros(
-            f.lit(1_577_836_800_000_000) + f.pmod(f.xxhash64("id", f.lit(number + 100)), f.lit(94_608_000)) * 1_000_000
+            f.lit(1_577_836_800_000_000)
+            + f.pmod(f.xxhash64("id", f.lit(number + 100)), f.lit(94_608_000)) * 1_000_000
             + f.col("id") % 1_000_000
         ).alias("updated_at"),
         *[
-            f.concat(f.lit(column + "-"), f.pmod(f.xxhash64("id", f.lit(column)), f.lit(500)).cast("string")).alias(column)
+            f.concat(
+                f.lit(column + "-"),
+                f.pmod(f.xxhash64("id", f.lit(column)), f.lit(500)).cast("string"),
+            ).alias(column)
             for column in columns_of(options, number)
         ],
     )
@@ -164,7 +180,10 @@ def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str
         for name in names
     )
     own = [
-        f"{name}.{column}" for number, name in enumerate(names) for column in columns_of(options, number) if column != "a0"
+        f"{name}.{column}"
+        for number, name in enumerate(names)
+        for column in columns_of(options, number)
+        if column != "a0"
     ]
     shared = f"coalesce({', '.join(f'{name}.a0' for name in names)}) as a0"
     values = ["a0", *[column.split(".")[1] for column in own]]
@@ -176,13 +195,19 @@ def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str
     )
 
 
-def report(options: argparse.Namespace, spark: SparkSession, built: Path, median: dict[str, float]) -> None:
+def report(
+    options: argparse.Namespace, spark: SparkSession, built: Path, median: dict[str, float]
+) -> None:
     versions = spark.read.parquet(str(built)).count()
     size = sum(file.stat().st_size for file in built.rglob("*.parquet"))
     floor = median["shuffle and sort"] + max(median["copy result"] - median["read result"], 0)
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
-    print(f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, rules: {options.rules}")
-    print(f"{versions:,} versions, {size / 1e6:,.0f} MB; medians of {options.repeat} runs, seconds (ratio to the floor)")
+    print(
+        f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, rules: {options.rules}"
+    )
+    print(
+        f"{versions:,} versions, {size / 1e6:,.0f} MB; medians of {options.repeat} runs, seconds (ratio to the floor)"
+    )
     for name, value in [
         ("floor", floor),
         ("  shuffle and sort", median["shuffle and sort"]),

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
 from lab import Lab
+from pyspark.sql import SparkSession
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 ROOT = Path(__file__).parents[2]

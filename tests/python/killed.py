@@ -1,6 +1,6 @@
 """A build in a process of its own that kills itself, JVM and all, at a given moment. See test_kill.py.
 
-    python killed.py HOME GENERATION [PATTERN WHEN SECONDS]
+    python killed.py HOME GENERATION [PATTERN SECONDS]
 
 Prints one JSON line first: what the tables hold from the processes before.
 """
@@ -33,7 +33,9 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     for key, value in (session_settings(home) | {"spark.driver.memory": "1g"}).items():
         builder = builder.config(key, value)
     spark = builder.enableHiveSupport().getOrCreate()
-    print(json.dumps({name: held(spark, name) for name in ("dim_delta", "dim_parquet")}), flush=True)
+    print(
+        json.dumps({name: held(spark, name) for name in ("dim_delta", "dim_parquet")}), flush=True
+    )
     if generation < 0:
         return
     spark.sql("create database if not exists killed")
@@ -45,7 +47,9 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     project.mkdir()
     lab = Lab(spark, project, schema="killed")
     lab.model("dim_delta", MODEL, materialized="healing_table", unique_key="id")
-    lab.model("dim_parquet", MODEL, materialized="healing_table", unique_key="id", file_format="parquet")
+    lab.model(
+        "dim_parquet", MODEL, materialized="healing_table", unique_key="id", file_format="parquet"
+    )
     if kill:
         arm(*kill)
     found = lab.dbt("run", "--threads", "1")
@@ -60,21 +64,16 @@ def held(spark: SparkSession, name: str) -> list[list[Any]]:
     return sorted([int(row[0].split()[1]), row[1]] for row in rows)
 
 
-def arm(pattern: str, when: str, seconds: str) -> None:
-    """Die before, during (``seconds`` into it) or after the first statement that matches."""
+def arm(pattern: str, seconds: str) -> None:
+    """Die ``seconds`` into the first statement that matches."""
     run = dbt_session.Cursor.execute
 
-    def execute(cursor: dbt_session.Cursor, sql: str, *parameters: Any) -> None:
-        hit = re.search(pattern, sql) is not None
-        if hit and when == "before":
-            die()
-        if hit and when == "during":
+    def execute(cursor: Any, sql: str, *parameters: Any) -> None:
+        if re.search(pattern, sql):
             threading.Timer(float(seconds), die).start()
         run(cursor, sql, *parameters)
-        if hit and when == "after":
-            die()
 
-    dbt_session.Cursor.execute = execute
+    setattr(dbt_session.Cursor, "execute", execute)  # noqa: B010
 
 
 def die() -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dbt.cli.main import dbtRunner
 from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +40,7 @@ class Lab:
         self.schema = schema
         self.results: dict[str, tuple[str, str]] = {}
         self.log: list[str] = []
+        self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
         (home / "models").mkdir()
         (home / "dbt_packages").mkdir()
         (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
@@ -50,14 +51,18 @@ class Lab:
 
     def model(self, name: str, sql: str, *, materialized: str = "view", **config: Any) -> None:
         settings = {"materialized": materialized, **config}
-        (self.home / "models" / f"{name}.sql").write_text(f"{{{{ config(**{settings!r}) }}}}\n{sql}\n")
+        (self.home / "models" / f"{name}.sql").write_text(
+            f"{{{{ config(**{settings!r}) }}}}\n{sql}\n"
+        )
 
     def write(self, path: str, text: str) -> None:
         target = self.home / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def table(self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> None:
+    def table(
+        self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]
+    ) -> None:
         """A parquet table ``name`` (faster to make than Delta) from text as the cases write it."""
         self.frame(columns, rows).coalesce(1).write.mode("overwrite").saveAsTable(
             f"{self.schema}.`{name}`", format="parquet"
@@ -74,7 +79,9 @@ class Lab:
     def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
         """Run dbt; returns the results of this run by node name."""
         self.log = []
-        runner = dbtRunner(callbacks=[lambda event: self.log.append(event.info.msg)])
+        runner = dbtRunner(
+            callbacks=[lambda event: self.log.append(str(getattr(event.info, "msg", "")))]
+        )
         where = ["--project-dir", str(self.home)]
         if "--profiles-dir" not in args:
             where += ["--profiles-dir", str(self.home)]
@@ -96,7 +103,7 @@ class Lab:
         outcome = dbtRunner().invoke([*args, *where, "--quiet", "--no-partial-parse"])
         if outcome.exception is not None:
             raise outcome.exception
-        return list(outcome.result)
+        return list(cast(list[str], outcome.result))
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a table, sorted; instants as UTC text."""

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
 from lab import Lab
 
-TABLES = {
-    "crm": ([["id", "int"], ["at", "timestamp"], ["name", "string"], ["seq", "int"]], [[1, "2024-01-01 00:00:00", "Ann", 1]]),
-    "erp": ([["cust_no", "string"], ["at", "timestamp"], ["name", "string"]], [["1", "2024-01-01 00:00:00", "Ann"]]),
-    "flags": ([["id", "boolean"], ["at", "timestamp"], ["flag", "boolean"]], [[True, "2024-01-01 00:00:00", True]]),
-    "maps": ([["id", "int"], ["at", "string"], ["tags", "map<string,string>"], ["version", "int"]], []),
+TABLES: dict[str, tuple[list[list[str]], list[list[Any]]]] = {
+    "crm": (
+        [["id", "int"], ["at", "timestamp"], ["name", "string"], ["seq", "int"]],
+        [[1, "2024-01-01 00:00:00", "Ann", 1]],
+    ),
+    "erp": (
+        [["cust_no", "string"], ["at", "timestamp"], ["name", "string"]],
+        [["1", "2024-01-01 00:00:00", "Ann"]],
+    ),
+    "flags": (
+        [["id", "boolean"], ["at", "timestamp"], ["flag", "boolean"]],
+        [[True, "2024-01-01 00:00:00", True]],
+    ),
+    "maps": (
+        [["id", "int"], ["at", "string"], ["tags", "map<string,string>"], ["version", "int"]],
+        [],
+    ),
     "periods": (
         [["id", "int"], ["start", "date"], ["until", "date"], ["name", "string"]],
         [[7, "2024-01-01", "2024-03-01", "a"], [7, "2024-02-01", "2024-04-01", "b"]],
@@ -23,23 +36,56 @@ CALLS = {
     "no_sources": ("sources={}", ["sources", "at least one source"]),
     "not_a_map": ("sources={'crm': source('raw', 'crm')}", ["sources.crm", "a map"]),
     "no_relation": ("sources={'crm': {'changed_at': 'at'}}", ["sources.crm.relation"]),
-    "no_moment": ("sources={'crm': {'relation': source('raw', 'crm')}}", ["sources.crm", "no moment"]),
-    "two_moments": (f"sources={{'crm': {{{CRM}, 'snapshot_at': 'at'}}}}", ["changes and snapshots"]),
-    "half_a_period": ("sources={'p': {'relation': source('raw', 'periods'), 'valid_from': 'start'}}", ["valid_from and valid_to"]),
+    "no_moment": (
+        "sources={'crm': {'relation': source('raw', 'crm')}}",
+        ["sources.crm", "no moment"],
+    ),
+    "two_moments": (
+        f"sources={{'crm': {{{CRM}, 'snapshot_at': 'at'}}}}",
+        ["changes and snapshots"],
+    ),
+    "half_a_period": (
+        "sources={'p': {'relation': source('raw', 'periods'), 'valid_from': 'start'}}",
+        ["valid_from and valid_to"],
+    ),
     "misspelt_moment": (
         "sources={'crm': {'relation': source('raw', 'crm'), 'changed_at': 'updated'}}",
         ["sources.crm.changed_at", "got:    updated", "id, at, name, seq"],
     ),
-    "misspelt_key": (f"sources={{'crm': {{{CRM}, 'key_columns': {{'id': 'idd'}}}}}}", ["sources.crm.key_columns", "idd"]),
-    "unknown_option": (f"sources={{'crm': {{{CRM}, 'tie_breaker': 'seq'}}}}", ["sources.crm.tie_breaker", "tie_break_by"]),
-    "unknown_rule": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'rule': 'newest'}}}}", ["attributes.name.rule", "most_recent_row"]),
-    "unknown_type": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 5}}", ["attributes.name.scd_type", "0, 1, 2, 3, 6"]),
+    "misspelt_key": (
+        f"sources={{'crm': {{{CRM}, 'key_columns': {{'id': 'idd'}}}}}}",
+        ["sources.crm.key_columns", "idd"],
+    ),
+    "unknown_option": (
+        f"sources={{'crm': {{{CRM}, 'tie_breaker': 'seq'}}}}",
+        ["sources.crm.tie_breaker", "tie_break_by"],
+    ),
+    "unknown_rule": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'rule': 'newest'}}}}",
+        ["attributes.name.rule", "most_recent_row"],
+    ),
+    "unknown_type": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 5}}",
+        ["attributes.name.scd_type", "0, 1, 2, 3, 6"],
+    ),
     "type_four": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 4}}", ["pair of tables"]),
-    "unknown_source": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr']}}}}", ["attributes.name.from", "cmr"]),
-    "unknown_attribute": (f"sources={{'crm': {{{CRM}}}}}, attributes=['nam']", ["attributes.nam", "nam"]),
+    "unknown_source": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr']}}}}",
+        ["attributes.name.from", "cmr"],
+    ),
+    "unknown_attribute": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes=['nam']",
+        ["attributes.nam", "nam"],
+    ),
     "unknown_exists_in": (f"sources={{'crm': {{{CRM}}}}}, exists_in=['web']", ["exists_in", "web"]),
-    "unknown_tie": (f"sources={{'crm': {{{CRM}, 'on_tie': 'last'}}}}", ["sources.crm.on_tie", "greatest"]),
-    "ownerless": (f"sources={{'crm': {{{CRM}}}, 'erp': {{{ERP}}}}}", ["attributes.name", "crm and erp", "rule"]),
+    "unknown_tie": (
+        f"sources={{'crm': {{{CRM}, 'on_tie': 'last'}}}}",
+        ["sources.crm.on_tie", "greatest"],
+    ),
+    "ownerless": (
+        f"sources={{'crm': {{{CRM}}}, 'erp': {{{ERP}}}}}",
+        ["attributes.name", "crm and erp", "rule"],
+    ),
     "taken_name": (
         "sources={'m': {'relation': source('raw', 'maps'), 'changed_at': 'at'}}, attributes=['version']",
         ["column version", "generated column version", "attribute", "cast it in the source"],
@@ -52,16 +98,32 @@ CALLS = {
         f"sources={{'crm': {{{CRM}}}, 'f': {{'relation': source('raw', 'flags'), 'changed_at': 'at'}}}}, attributes=['name', 'flag']",
         ["key_columns.id", "int, boolean"],
     ),
-    "wrong_kind_of_option": (f"sources={{'crm': {{{CRM}, 'calendar': source('raw', 'erp')}}}}", ["sources.crm.calendar", "snapshots"]),
-    "bad_end": (f"sources={{'crm': {{{CRM}}}}}, valid_to_current='forever'", ["valid_to_current", "forever"]),
-    "bad_column_name": (f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_form': 'x'}}", ["column_names.valid_form"]),
+    "wrong_kind_of_option": (
+        f"sources={{'crm': {{{CRM}, 'calendar': source('raw', 'erp')}}}}",
+        ["sources.crm.calendar", "snapshots"],
+    ),
+    "bad_end": (
+        f"sources={{'crm': {{{CRM}}}}}, valid_to_current='forever'",
+        ["valid_to_current", "forever"],
+    ),
+    "bad_column_name": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_form': 'x'}}",
+        ["column_names.valid_form"],
+    ),
     "untyped": (
         "sources={'c': {'relation': 'crm', 'changed_at': 'at'}}, attributes=['name']",
         ["column_types.name", "column_types.id", "cannot be looked up"],
     ),
     "several": (
         f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', valid_from_first='soon'",
-        ["5 mistakes", "sources.crm.wher", "attributes.nam", "attributes.name.scd_type", "exists_in", "valid_from_first"],
+        [
+            "5 mistakes",
+            "sources.crm.wher",
+            "attributes.nam",
+            "attributes.name.scd_type",
+            "exists_in",
+            "valid_from_first",
+        ],
     ),
     "overlap": (
         "sources={'p': {'relation': source('raw', 'periods'), 'valid_from': 'start', 'valid_to': 'until'}}",
@@ -75,7 +137,10 @@ def refused(lab: Lab) -> Lab:
     for name, (columns, rows) in TABLES.items():
         lab.table(name, columns, rows)
     tables = ", ".join(f"{{name: {name}}}" for name in TABLES)
-    lab.write("models/sources.yml", f"version: 2\nsources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]")
+    lab.write(
+        "models/sources.yml",
+        f"version: 2\nsources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]",
+    )
     for name, (arguments, _) in CALLS.items():
         lab.model(
             f"bad_{name}",

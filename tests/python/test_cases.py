@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-
 from lab import Lab, plain_rows
 
 CASES = Path(__file__).parent / "cases"
 
 
 def load(name: str) -> list[dict[str, Any]]:
-    return json.loads((CASES / f"{name}.json").read_text())
+    return cast(list[dict[str, Any]], json.loads((CASES / f"{name}.json").read_text()))
 
 
 def dimension(case: dict[str, Any], sources: dict[str, str], attributes: str) -> str:
@@ -36,7 +35,9 @@ def changes_model(lab: Lab, case: dict[str, Any]) -> str:
     batches = case["input"].get("batches") or [case["input"]["changes"]]
     frame = lab.frame(batches[0]["columns"], batches[0]["rows"])
     for batch in batches[1:]:
-        frame = frame.unionByName(lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True)
+        frame = frame.unionByName(
+            lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True
+        )
     frame.write.saveAsTable(f"{lab.schema}.{table}", format="parquet", mode="overwrite")
     options = f"{relation(table)}, 'changed_at': '{params['ts']}'"
     if "order" in params:
@@ -100,10 +101,14 @@ def built(lab: Lab) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize(("name", "case"), ROW_CASES, ids=lambda value: value if isinstance(value, str) else value["id"])
+@pytest.mark.parametrize(
+    ("name", "case"), ROW_CASES, ids=lambda value: value if isinstance(value, str) else value["id"]
+)
 def test_rows(built: Lab, name: str, case: dict[str, Any]) -> None:
     model = f"case_{case['id'].lower()}"
     assert built.results[model] == ("success", "OK"), built.results[model][1]
     expected = case["expect"]["rows"]
     columns = [column for column, _ in expected["columns"]]
-    assert built.rows(model, *columns) == plain_rows(built.frame(expected["columns"], expected["rows"]))
+    assert built.rows(model, *columns) == plain_rows(
+        built.frame(expected["columns"], expected["rows"])
+    )

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from lab import Lab, plain_rows
 
 CASES = json.loads((Path(__file__).parent / "cases" / "checks.json").read_text())
@@ -21,7 +20,11 @@ TESTS = {
 
 
 def block_of(name: str, test: str, arguments: dict[str, Any]) -> str:
-    block = {"name": name, "arguments": arguments, "config": {"store_failures": True, "alias": f"{name}_rows"}}
+    block = {
+        "name": name,
+        "arguments": arguments,
+        "config": {"store_failures": True, "alias": f"{name}_rows"},
+    }
     return json.dumps({test: block})
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from lab import Lab
 
 COLUMNS = [["id", "int"], ["changed_at", "timestamp"], ["name", "string"]]
@@ -15,7 +14,11 @@ ROWS: list[list[Any]] = [
     [1, "2024-02-01 00:00:00", "Bea"],
     [2, "2024-01-05 12:00:00.5", "Cid"],
 ]
-MORE_ROWS: list[list[Any]] = [*ROWS, [2, "2024-03-01 00:00:00", "Dan"], [3, "2024-03-02 00:00:00", "Eve"]]
+MORE_ROWS: list[list[Any]] = [
+    *ROWS,
+    [2, "2024-03-01 00:00:00", "Dan"],
+    [3, "2024-03-02 00:00:00", "Eve"],
+]
 TIES: list[list[Any]] = [
     *ROWS,
     [2, "2024-01-05 12:00:00.5", "Dan"],
@@ -36,9 +39,7 @@ BAD = " union all ".join(
 
 
 def call(table: str, more: str = "") -> str:
-    return (
-        f"{{{{ healing_tables.dimension(sources={{'crm': {{'relation': source('raw', '{table}'), 'changed_at': 'changed_at'{more}}}}}) }}}}"
-    )
+    return f"{{{{ healing_tables.dimension(sources={{'crm': {{'relation': source('raw', '{table}'), 'changed_at': 'changed_at'{more}}}}}) }}}}"
 
 
 def dim(lab: Lab, name: str, sql: str | None = None, **config: Any) -> None:
@@ -63,13 +64,12 @@ def twice(raw: Lab) -> Lab:
     dim(raw, "dim_parquet", file_format="parquet")
     dim(raw, "dim_orc", file_format="orc")
     dim(raw, "dim_parts", file_format="parquet", partition_by=["is_current"], tags=["parts"])
-    raw.locations = []  # type: ignore[attr-defined]
     for rows in (ROWS, MORE_ROWS, MORE_ROWS):
         raw.table("crm", COLUMNS, rows)
         raw.dbt("run", "--select", "dim_delta", "dim_parquet", "dim_orc", "dim_parts")
         assert {status for status, _ in raw.results.values()} == {"success"}, raw.results
-        raw.locations.append(details(raw, "dim_parquet")["Location"])  # type: ignore[attr-defined]
-        raw.texts = list(raw.log)  # type: ignore[attr-defined]
+        raw.notes.setdefault("folders", []).append(details(raw, "dim_parquet")["Location"])
+        raw.notes["log"] = list(raw.log)
     raw.table("crm", COLUMNS, ROWS)
     return raw
 
@@ -100,12 +100,14 @@ def test_every_format_holds_the_newest_dimension(twice: Lab, name: str) -> None:
 def test_delta_publishes_in_one_commit(twice: Lab) -> None:
     history = twice.spark.sql(f"describe history {twice.schema}.dim_delta").collect()
     assert [row["version"] for row in history] == [2, 1, 0]
-    first = twice.spark.sql(f"select count(*) from {twice.schema}.dim_delta version as of 0").collect()[0][0]
+    first = twice.spark.sql(
+        f"select count(*) from {twice.schema}.dim_delta version as of 0"
+    ).collect()[0][0]
     assert first == len(ROWS)
 
 
 def test_parquet_moves_to_a_new_folder_and_empties_the_one_before_last(twice: Lab) -> None:
-    folders = [Path(place.removeprefix("file:")) for place in twice.locations]  # type: ignore[attr-defined]
+    folders = [Path(place.removeprefix("file:")) for place in twice.notes["folders"]]
     assert len(set(folders)) == 3
     rows = [twice.spark.read.parquet(str(folder)).count() for folder in folders[1:]]
     assert rows == [5, 5]
@@ -113,8 +115,17 @@ def test_parquet_moves_to_a_new_folder_and_empties_the_one_before_last(twice: La
 
 
 def test_progress_is_told(twice: Lab) -> None:
-    told = [text for text in twice.texts if text.startswith("healing_table ") and "dim_delta:" in text]  # type: ignore[attr-defined]
-    assert [part in text for part, text in zip(["3 keys and 5 versions", "passed single_current", "version 2"], told, strict=True)] == [True] * 3
+    told = [
+        text
+        for text in twice.notes["log"]
+        if text.startswith("healing_table ") and "dim_delta:" in text
+    ]
+    assert [
+        part in text
+        for part, text in zip(
+            ["3 keys and 5 versions", "passed single_current", "version 2"], told, strict=True
+        )
+    ] == [True] * 3
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +133,21 @@ def refused(twice: Lab) -> Lab:
     """dim_delta and dim_parquet meet a candidate that fails; dim_ties and dim_tied meet odd rows."""
     for name, form in (("dim_delta", "delta"), ("dim_parquet", "parquet")):
         dim(twice, name, BAD, file_format=form)
-    dim(twice, "dim_allowed", BAD, meta={"healing_tables": {"checks": {
-        "no_overlaps": False, "single_current": False, "valid_order": False, "no_consecutive_duplicates": False}}})
+    dim(
+        twice,
+        "dim_allowed",
+        BAD,
+        meta={
+            "healing_tables": {
+                "checks": {
+                    "no_overlaps": False,
+                    "single_current": False,
+                    "valid_order": False,
+                    "no_consecutive_duplicates": False,
+                }
+            }
+        },
+    )
     dim(twice, "dim_ties", call("ties", ", 'on_tie': 'greatest'"))
     dim(twice, "dim_tied", call("ties"))
     twice.dbt("run", "--select", "dim_delta", "dim_parquet", "dim_allowed", "dim_ties", "dim_tied")
@@ -155,7 +179,11 @@ def test_checks_can_be_turned_off(refused: Lab) -> None:
 
 def test_rows_set_aside_and_ties_are_counted(refused: Lab) -> None:
     assert refused.results["dim_ties"][0] == "success"
-    warnings = [text for text in refused.log if "dim_ties" in text and ("set aside" in text or "resolved" in text)]
+    warnings = [
+        text
+        for text in refused.log
+        if "dim_ties" in text and ("set aside" in text or "resolved" in text)
+    ]
     assert any("3 rows of source crm set aside" in text for text in warnings)
     assert any("1 ties in source crm resolved by on_tie: greatest" in text for text in warnings)
     assert (2, "Dan") in refused.rows("dim_ties", "id", "name")
@@ -164,7 +192,13 @@ def test_rows_set_aside_and_ties_are_counted(refused: Lab) -> None:
 def test_an_unresolved_tie_names_source_moment_and_key(refused: Lab) -> None:
     status, message = refused.results["dim_tied"]
     assert status == "error"
-    for part in ["unresolved tie in source crm", "dim_tied", "id = 2", "2024-01-05 12:00:00.5 UTC", "remedy: "]:
+    for part in [
+        "unresolved tie in source crm",
+        "dim_tied",
+        "id = 2",
+        "2024-01-05 12:00:00.5 UTC",
+        "remedy: ",
+    ]:
         assert part in message
     assert leftovers(refused, "dim_tied") == []
 
@@ -173,8 +207,14 @@ def test_an_unresolved_tie_names_source_moment_and_key(refused: Lab) -> None:
 def configured(raw: Lab) -> Lab:
     root = raw.home / "elsewhere"
     dim(
-        raw, "dim_full", alias="dim_other_name", schema="marts", partition_by=["is_current"], location_root=str(root),
-        tblproperties={"delta.enableChangeDataFeed": "true"}, persist_docs={"relation": True, "columns": True},
+        raw,
+        "dim_full",
+        alias="dim_other_name",
+        schema="marts",
+        partition_by=["is_current"],
+        location_root=str(root),
+        tblproperties={"delta.enableChangeDataFeed": "true"},
+        persist_docs={"relation": True, "columns": True},
         post_hook="insert into {{ target.schema }}.hooked select '{{ this.identifier }}'",
         pre_hook="create table if not exists {{ target.schema }}.hooked (name string) using parquet",
     )
@@ -200,14 +240,18 @@ def configured(raw: Lab) -> Lab:
 def test_what_table_honours_is_honoured(configured: Lab) -> None:
     assert configured.results["dim_full"][0] == "success", configured.results["dim_full"]
     name = f"{configured.schema}_marts.dim_other_name"
-    about = {row[0]: row[1] for row in configured.spark.sql(f"describe table extended {name}").collect()}
+    about = {
+        row[0]: row[1] for row in configured.spark.sql(f"describe table extended {name}").collect()
+    }
     assert about["Provider"] == "delta"
     assert about["Location"].endswith("elsewhere/dim_other_name")
     assert about["Comment"] == "Who they are"
     assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
     partitions = configured.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
     assert partitions == ["is_current"]
-    comments = {field.name: field.metadata.get("comment") for field in configured.spark.table(name).schema}
+    comments = {
+        field.name: field.metadata.get("comment") for field in configured.spark.table(name).schema
+    }
     assert comments["name"] == "What they are called"
     assert configured.rows("hooked") == [("dim_other_name",)]
 

@@ -21,7 +21,9 @@ KEPT = ("macros", "models", "tests", "dbt_project.yml", "packages.yml")
 
 
 def invoke(home: Path, *args: str) -> object:
-    where = ["--project-dir", str(home)] + ([] if args[0] == "deps" else ["--profiles-dir", str(home)])
+    where = ["--project-dir", str(home)] + (
+        [] if args[0] == "deps" else ["--profiles-dir", str(home)]
+    )
     outcome = dbtRunner().invoke([*args, *where, "--quiet"])
     assert outcome.success, outcome.exception or outcome.result
     return outcome.result
@@ -30,7 +32,11 @@ def invoke(home: Path, *args: str) -> object:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     home = tmp_path / "acme_shop"
-    shutil.copytree(ROOT / "integration_tests", home, ignore=shutil.ignore_patterns("dbt_packages", "target", "logs"))
+    shutil.copytree(
+        ROOT / "integration_tests",
+        home,
+        ignore=shutil.ignore_patterns("dbt_packages", "target", "logs"),
+    )
     return home
 
 
@@ -54,7 +60,9 @@ def tarball_url(tmp_path: Path, package: Path) -> Iterator[str]:
     (tmp_path / "served").mkdir()
     with tarfile.open(tmp_path / "served" / "healing_tables.tar.gz", "w:gz") as archive:
         archive.add(package, arcname=package.name)
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served")
+    )
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/healing_tables.tar.gz"
@@ -85,7 +93,12 @@ def test_local_path_builds_and_passes(
 
 def test_git_url(project: Path, package: Path) -> None:
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-C", str(package)]
-    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "package"], ["tag", "v0.1.0"]):
+    for command in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["commit", "--quiet", "-m", "package"],
+        ["tag", "v0.1.0"],
+    ):
         subprocess.run([*git, *command], check=True)
     (project / "packages.yml").write_text(
         f"packages:\n  - git: 'file://{package}'\n    revision: v0.1.0\n  - local: dbt_utils_stub\n"
@@ -106,7 +119,9 @@ def assert_installs(project: Path) -> None:
     assert "acme_shop.dim_product" in invoke(project, "ls")  # type: ignore[operator]
 
 
-def test_installing_adds_nothing_to_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installing_adds_nothing_to_a_project(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HEALING_TABLES_PACKAGE", str(ROOT))
     for name in ("dim_product.sql", "dim_product.yml"):
         os.remove(project / "models" / name)

@@ -1,40 +1,51 @@
-"""Kill the process while it builds and publishes: the target is the old or the new table, never between.
+"""A build that dies at any moment leaves the old or the new table, never something between.
 
-Each process first tells what the one before left, then builds the next generation and dies at its moment.
+Inside a statement: a process of its own is killed, JVM and all (killed.py); each process first tells what the one
+before left. Between two statements: dbt runs here and is stopped there; it has no clean-up that a killed process
+would lack.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from killed import KEYS
+import pytest
+from dbt.adapters.spark import session as dbt_session
+from killed import KEYS, MODEL
+from lab import Lab
 
 CANDIDATE = r"create or replace table \S+dim_delta__candidate"
 PUBLISH = r"create or replace table \S+dim_delta\s"
+DROP = r"drop table if exists \S+dim_delta__candidate"
 SWAP = r"alter table \S+dim_parquet set location"
-# (statement, when, seconds into it, generation step of dim_delta, of dim_parquet: 0 old, 1 new, None either)
-MOMENTS = [
-    (CANDIDATE, "during", "0.2", 0, 0),
-    (CANDIDATE, "after", "0", 0, 0),
-    (PUBLISH, "before", "0", 0, 0),
-    (PUBLISH, "during", "0.05", None, 0),
-    (PUBLISH, "during", "0.4", None, 0),
-    (PUBLISH, "during", "0.9", None, 0),
-    (PUBLISH, "after", "0", 1, 0),
-    (r"dim_parquet__candidate\S*\s+using parquet", "during", "0.3", 1, 0),
-    (SWAP, "before", "0", 1, 0),
-    (SWAP, "during", "0.02", 1, None),
-    (SWAP, "after", "0", 1, 1),
+# (statement, seconds into it)
+INSIDE = [(CANDIDATE, "0.3"), (PUBLISH, "0.05"), (PUBLISH, "0.3"), (PUBLISH, "0.8"), (SWAP, "0.02")]
+# (statement, before or after it, whether dim_delta and dim_parquet are new then)
+BETWEEN = [
+    (CANDIDATE, "after", False, True),
+    (PUBLISH, "before", False, True),
+    (PUBLISH, "after", True, True),
+    (DROP, "before", True, True),
+    (SWAP, "before", True, False),
+    (SWAP, "after", True, True),
 ]
 
 
 def build(home: Path, generation: int, *kill: str) -> tuple[int, dict[str, list[list[int]]]]:
     process = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "killed.py"), str(home), str(generation), *kill],
+        [
+            sys.executable,
+            str(Path(__file__).parent / "killed.py"),
+            str(home),
+            str(generation),
+            *kill,
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -46,21 +57,18 @@ def build(home: Path, generation: int, *kill: str) -> tuple[int, dict[str, list[
     return process.returncode, json.loads(told)
 
 
-def test_old_or_new_never_between(tmp_path: Path) -> None:
+def test_killed_inside_a_statement(tmp_path: Path) -> None:
     code, _ = build(tmp_path, 0)
     assert code == 0
     allowed = {"dim_delta": {0}, "dim_parquet": {0}}
-    for generation, (pattern, when, seconds, delta, parquet) in enumerate(MOMENTS, start=1):
-        code, held = build(tmp_path, generation, pattern, when, seconds)
-        assert code == -signal.SIGKILL, (generation, when, code)
+    for generation, (pattern, seconds) in enumerate(INSIDE, start=1):
+        code, held = build(tmp_path, generation, pattern, seconds)
+        assert code == -signal.SIGKILL, (generation, code)
         check(held, allowed)
-        for name, step in (("dim_delta", delta), ("dim_parquet", parquet)):
-            before = {held[name][0][0]}
-            allowed[name] = {0: before, 1: {generation}, None: before | {generation}}[step]
-    _, held = build(tmp_path, len(MOMENTS) + 1)
-    check(held, allowed)
+        for name, ((before, _),) in held.items():
+            allowed[name] = {before, generation} if pattern != CANDIDATE else {before}
     _, held = build(tmp_path, -1)
-    check(held, {name: {len(MOMENTS) + 1} for name in allowed})
+    check(held, allowed)
 
 
 def check(held: dict[str, list[list[int]]], allowed: dict[str, set[int]]) -> None:
@@ -68,3 +76,49 @@ def check(held: dict[str, list[list[int]]], allowed: dict[str, set[int]]) -> Non
         ((generation, rows),) = held[name]
         assert generation in generations
         assert rows == KEYS + generation
+
+
+class Stopped(Exception):
+    """The process died here."""
+
+
+def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = MODEL.replace("schema='killed'", "schema=target.schema")
+    lab.model("dim_delta", model, materialized="healing_table", unique_key="id")
+    lab.model(
+        "dim_parquet", model, materialized="healing_table", unique_key="id", file_format="parquet"
+    )
+    generate(lab, 0)
+    lab.dbt("run")
+    assert {status for status, _ in lab.results.values()} == {"success"}, lab.results
+    held = {"dim_delta": 0, "dim_parquet": 0}
+    run = dbt_session.Cursor.execute
+    for generation, (pattern, when, *new) in enumerate(BETWEEN, start=1):
+        generate(lab, generation)
+
+        def execute(cursor: Any, sql: str, *parameters: Any) -> None:
+            hit = re.search(pattern, sql) is not None  # noqa: B023
+            if hit and when == "before":  # noqa: B023
+                raise Stopped
+            run(cursor, sql, *parameters)
+            if hit:
+                raise Stopped
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dbt_session.Cursor, "execute", execute)
+            lab.dbt("run")
+        assert sorted(status for status, _ in lab.results.values()) == ["error", "success"]
+        for name, is_new in zip(held, new, strict=True):
+            held[name] = generation if is_new else held[name]
+            lab.spark.catalog.refreshTable(f"{lab.schema}.{name}")
+            rows = lab.spark.sql(f"select name, count(*) from {lab.schema}.{name} group by name")
+            assert [tuple(row) for row in rows.collect()] == [
+                (f"generation {held[name]}", KEYS + held[name])
+            ]
+
+
+def generate(lab: Lab, generation: int) -> None:
+    lab.spark.sql(
+        f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
+        f"'generation {generation}' as name from range({KEYS + generation})"
+    )

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from lab import Lab
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -21,7 +20,13 @@ def relation(name: str) -> str:
 @pytest.fixture(scope="module")
 def planned(lab: Lab) -> Lab:
     """`everything` has each kind of source, rule, tie and type; `wide` has 20 sources and 200 attributes."""
-    columns = [["id", "int"], ["at", "timestamp"], ["until", "timestamp"], ["seq", "int"], ["gone", "boolean"]]
+    columns = [
+        ["id", "int"],
+        ["at", "timestamp"],
+        ["until", "timestamp"],
+        ["seq", "int"],
+        ["gone", "boolean"],
+    ]
     values = [[f"c{i}", "string"] for i in range(8)]
     for name in ("log", "log_with_ties", "snapshots", "periods"):
         lab.table(name, columns + values, [])
@@ -33,11 +38,18 @@ def planned(lab: Lab) -> Lab:
         "periods": f"{relation('periods')}, 'valid_from': 'at', 'valid_to': 'until'",
     }
     attributes = {
-        f"c{i}": {"from": list(sources), "rule": RULES[i % 4], "scd_type": (2, 2, 2, 2, 0, 1, 3, 6)[i]} for i in range(8)
+        f"c{i}": {
+            "from": list(sources),
+            "rule": RULES[i % 4],
+            "scd_type": (2, 2, 2, 2, 0, 1, 3, 6)[i],
+        }
+        for i in range(8)
     }
     attributes["c6"]["changed_at"] = True
     listed = ", ".join(f"'{name}': {{{options}}}" for name, options in sources.items())
-    optional = {name: name for name in ("ended_by_delete", "last_updated", "change_reason", "change_source")}
+    optional = {
+        name: name for name in ("ended_by_delete", "last_updated", "change_reason", "change_source")
+    }
     lab.model(
         "everything",
         f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id', attributes={attributes!r}, exists_in=['log', 'periods'], "
@@ -47,13 +59,27 @@ def planned(lab: Lab) -> Lab:
         "simple",
         f"{{{{ healing_tables.dimension(sources={{'log': {{{relation('log')}, 'changed_at': 'at'}}}}, key_columns='id', attributes=['c0', 'c1']) }}}}",
     )
-    lab.model("effectivity", f"{{{{ healing_tables.effectivity({relation('log').split(': ', 1)[1]}, 'id', 'at', ['c0'], 'seq', 'gone') }}}}")
-    lab.model("unified_timeline", "{{ healing_tables.unified_timeline({'a': ref('effectivity'), 'b': ref('effectivity')}, 'id', {'c0': {'from': ['a', 'b']}}) }}")
+    lab.model(
+        "effectivity",
+        f"{{{{ healing_tables.effectivity({relation('log').split(': ', 1)[1]}, 'id', 'at', ['c0'], 'seq', 'gone') }}}}",
+    )
+    lab.model(
+        "unified_timeline",
+        "{{ healing_tables.unified_timeline({'a': ref('effectivity'), 'b': ref('effectivity')}, 'id', {'c0': {'from': ['a', 'b']}}) }}",
+    )
     lab.model("compress", "{{ healing_tables.compress(ref('simple'), 'id', ['c0', 'c1']) }}")
     for number in range(20):
         lab.table(f"w{number}", columns + [[f"w{number}_{i}", "string"] for i in range(10)], [])
-    listed = ", ".join(f"'w{i}': {{{relation(f'w{i}')}, 'changed_at': 'at', 'exclude_columns': ['until', 'seq', 'gone']}}" for i in range(20))
-    lab.model("wide", f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id') }}}}", materialized="table", file_format="parquet")
+    listed = ", ".join(
+        f"'w{i}': {{{relation(f'w{i}')}, 'changed_at': 'at', 'exclude_columns': ['until', 'seq', 'gone']}}"
+        for i in range(20)
+    )
+    lab.model(
+        "wide",
+        f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id') }}}}",
+        materialized="table",
+        file_format="parquet",
+    )
     lab.dbt("run")
     assert {status for status, _ in lab.results.values()} == {"success"}, lab.results
     return lab
@@ -92,10 +118,15 @@ def test_a_wide_dimension_builds(planned: Lab) -> None:
     assert len(planned.spark.table(f"{planned.schema}.wide").columns) == 1 + 200 + 7
 
 
-@pytest.mark.parametrize("model", ["simple", "everything", "effectivity", "unified_timeline", "compress"])
+@pytest.mark.parametrize(
+    "model", ["simple", "everything", "effectivity", "unified_timeline", "compress"]
+)
 def test_golden(planned: Lab, model: str) -> None:
     """The generated SQL is part of the product: `make golden` writes it anew, a person reads the difference."""
-    sql = next((planned.home / "target" / "compiled").rglob(f"{model}.sql")).read_text().strip() + "\n"
+    sql = (
+        next((planned.home / "target" / "compiled").rglob(f"{model}.sql")).read_text().strip()
+        + "\n"
+    )
     golden = GOLDEN / f"{model}.sql"
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)

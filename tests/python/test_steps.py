@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from lab import Lab
 
 MOMENTS = "date '2024-01-{:02d}'"
@@ -42,7 +41,9 @@ SOURCES = """{
     'web': {'relation': 'web', 'snapshot_at': 'snapshot_on', 'calendar': 'taken'},
     'terms': {'relation': 'terms', 'valid_from': 'start', 'valid_to': 'end'}
 }"""
-ATTRIBUTES = "{'name': {'from': ['crm']}, 'email': {'from': ['web']}, 'office': {'from': ['terms']}}"
+ATTRIBUTES = (
+    "{'name': {'from': ['crm']}, 'email': {'from': ['web']}, 'office': {'from': ['terms']}}"
+)
 NO_HASH = "column_names={'key_hash': none, 'row_hash': none}"
 HASHED = {
     "text": ("string", "'a|b^c\\\\d'", r"a\|b\^c\\d"),
@@ -68,7 +69,10 @@ HASHED = {
 def steps(lab: Lab) -> Lab:
     for name, call in EFFECTIVITY.items():
         lab.model(f"eff_{name}", f"{SETUP}{{{{ {call} }}}}")
-    lab.model("slices_crm", f"{SETUP}, eff as ({{{{ {EFFECTIVITY['crm']} }}}}) {{{{ healing_tables.time_slices('eff', 'id', ['name']) }}}}")
+    lab.model(
+        "slices_crm",
+        f"{SETUP}, eff as ({{{{ {EFFECTIVITY['crm']} }}}}) {{{{ healing_tables.time_slices('eff', 'id', ['name']) }}}}",
+    )
     chain = ", ".join(f"eff_{name} as ({{{{ {call} }}}})" for name, call in EFFECTIVITY.items())
     named = "{" + ", ".join(f"'{name}': 'eff_{name}'" for name in EFFECTIVITY) + "}"
     lab.model(
@@ -76,9 +80,15 @@ def steps(lab: Lab) -> Lab:
         f"{SETUP}, {chain}, slices as ({{{{ healing_tables.unified_timeline({named}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms']) }}}}) "
         "{{ healing_tables.compress('slices', ['id'], ['name', 'email', 'office']) }}",
     )
-    lab.model("whole", f"{SETUP}{{{{ healing_tables.dimension({SOURCES}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms'], {NO_HASH}) }}}}")
+    lab.model(
+        "whole",
+        f"{SETUP}{{{{ healing_tables.dimension({SOURCES}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms'], {NO_HASH}) }}}}",
+    )
     lab.model("aside", f"{SETUP}{{{{ healing_tables.set_aside('crm', ['id'], 'changed_on') }}}}")
-    lab.model("aside_terms", f"{SETUP}{{{{ healing_tables.set_aside('terms', ['id'], 'start', valid_to='end') }}}}")
+    lab.model(
+        "aside_terms",
+        f"{SETUP}{{{{ healing_tables.set_aside('terms', ['id'], 'start', valid_to='end') }}}}",
+    )
     values = ", ".join(f"{value} as {name}" for name, (_, value, _) in HASHED.items())
     types = {name: kind for name, (kind, _, _) in HASHED.items()}
     lab.model(
@@ -137,11 +147,23 @@ def test_time_slices_leave_deleted_stretches_out(steps: Lab) -> None:
 
 
 def test_chained_steps_give_the_dimension(steps: Lab) -> None:
-    columns = ["id", "name", "email", "office", "valid_from", "valid_to", "is_current", "compressed_row_count"]
+    columns = [
+        "id",
+        "name",
+        "email",
+        "office",
+        "valid_from",
+        "valid_to",
+        "is_current",
+        "compressed_row_count",
+    ]
     chained = steps.rows("chained", *columns)
     assert len(chained) > 8
     assert chained == steps.rows("whole", *columns)
-    assert steps.spark.table(f"{steps.schema}.whole").schema["valid_from"].dataType.simpleString() == "date"
+    assert (
+        steps.spark.table(f"{steps.schema}.whole").schema["valid_from"].dataType.simpleString()
+        == "date"
+    )
 
 
 def test_rows_without_a_place_are_listed_with_the_reason(steps: Lab) -> None:
@@ -149,7 +171,9 @@ def test_rows_without_a_place_are_listed_with_the_reason(steps: Lab) -> None:
         (10, "NULL moment in changed_on"),
         (9, "NULL in key column id"),
     ]
-    assert [row[-2:] for row in steps.rows("aside_terms")] == [("empty", "empty or inverted period")]
+    assert [row[-2:] for row in steps.rows("aside_terms")] == [
+        ("empty", "empty or inverted period")
+    ]
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -159,7 +183,9 @@ def test_hashes_are_the_published_recipe_in_every_session(steps: Lab, ansi: str,
 
     row_text = "|".join(HASHED[name][2] for name in sorted(HASHED))
     spark = steps.spark
-    before = {key: spark.conf.get(key) for key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")}
+    before = {
+        key: spark.conf.get(key) for key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
+    }
     compiled = next((steps.home / "target" / "compiled").rglob("hashed.sql")).read_text()
     try:
         spark.conf.set("spark.sql.ansi.enabled", ansi)

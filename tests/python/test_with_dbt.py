@@ -7,11 +7,32 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from lab import Lab
 
-ODD = ["select", "a b", "a.b", "it's", 'say "x"', "back`tick", "größe", "日本", "a,b;{c}(d)=e", "null"]
-HOSTILE = ["it's", 'say "x"', "back\\slash", "a|b^c", "{{ braces }}", "*/ drop /*", "tab\there", "line\nbreak", "-- no", ""]
+ODD = [
+    "select",
+    "a b",
+    "a.b",
+    "it's",
+    'say "x"',
+    "back`tick",
+    "größe",
+    "日本",
+    "a,b;{c}(d)=e",
+    "null",
+]
+HOSTILE = [
+    "it's",
+    'say "x"',
+    "back\\slash",
+    "a|b^c",
+    "{{ braces }}",
+    "*/ drop /*",
+    "tab\there",
+    "line\nbreak",
+    "-- no",
+    "",
+]
 
 
 def relation(name: str) -> str:
@@ -20,9 +41,24 @@ def relation(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(lab: Lab) -> Lab:
-    columns = [["the key", "string"], ["changed at", "timestamp"], *([name, "string"] for name in ODD)]
-    lab.table("odd", columns, [[f"k{i}", "2024-01-01 00:00:00", *(HOSTILE[(i + j) % 10] for j in range(10))] for i in range(10)])
-    lab.table("crm", [["id", "int"], ["at", "timestamp"], ["name", "string"]], [[1, "2024-01-01 00:00:00", "Ann"]])
+    columns = [
+        ["the key", "string"],
+        ["changed at", "timestamp"],
+        *([name, "string"] for name in ODD),
+    ]
+    lab.table(
+        "odd",
+        columns,
+        [
+            [f"k{i}", "2024-01-01 00:00:00", *(HOSTILE[(i + j) % 10] for j in range(10))]
+            for i in range(10)
+        ],
+    )
+    lab.table(
+        "crm",
+        [["id", "int"], ["at", "timestamp"], ["name", "string"]],
+        [[1, "2024-01-01 00:00:00", "Ann"]],
+    )
     lab.write(
         "models/sources.yml",
         f"version: 2\nsources: [{{name: raw, schema: {lab.schema}, tables: [{{name: odd}}, {{name: crm}}]}}]",
@@ -93,10 +129,20 @@ def test_state_modified_sees_a_changed_spec(project: Lab) -> None:
     shutil.copy(project.home / "target" / "manifest.json", state / "manifest.json")
     model = project.home / "models" / "dim_crm.sql"
     before = model.read_text()
-    arguments = ("ls", "--select", "state:modified", "--state", str(state), "--resource-types", "model")
+    arguments = (
+        "ls",
+        "--select",
+        "state:modified",
+        "--state",
+        str(state),
+        "--resource-types",
+        "model",
+    )
     try:
         assert project.listed(*arguments) == []
-        model.write_text(before.replace("'changed_at': 'at'", "'changed_at': 'at', 'where': 'id > 0'"))
+        model.write_text(
+            before.replace("'changed_at': 'at'", "'changed_at': 'at', 'where': 'id > 0'")
+        )
         assert project.listed(*arguments) == ["lab.dim_crm"]
     finally:
         model.write_text(before)
@@ -116,11 +162,25 @@ def test_installing_adds_nothing(project: Lab, lab: Lab) -> None:
     assert listed
     assert [name for name in listed if "healing_tables" in name] == []
     manifest = json.loads((project.home / "target" / "manifest.json").read_text())
-    own = [key for part in ("nodes", "sources", "exposures", "metrics") for key in manifest[part] if ".healing_tables." in key]
+    own = [
+        key
+        for part in ("nodes", "sources", "exposures", "metrics")
+        for key in manifest[part]
+        if ".healing_tables." in key
+    ]
     assert own == []
     overrides = [
-        key for key, macro in manifest["macros"].items()
-        if macro["package_name"] == "healing_tables" and not key.startswith(("macro.healing_tables.test_", "macro.healing_tables.materialization_healing_"))
-        and macro["name"] in {other["name"] for other in manifest["macros"].values() if other["package_name"] in ("dbt", "dbt_spark")}
+        key
+        for key, macro in manifest["macros"].items()
+        if macro["package_name"] == "healing_tables"
+        and not key.startswith(
+            ("macro.healing_tables.test_", "macro.healing_tables.materialization_healing_")
+        )
+        and macro["name"]
+        in {
+            other["name"]
+            for other in manifest["macros"].values()
+            if other["package_name"] in ("dbt", "dbt_spark")
+        }
     ]
     assert overrides == []
