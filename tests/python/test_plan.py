@@ -127,7 +127,7 @@ def test_golden(planned: Lab, model: str) -> None:
         next((planned.home / "target" / "compiled").rglob(f"{model}.sql")).read_text().strip()
         + "\n"
     )
-    golden = GOLDEN / f"{model}.sql"
+    golden = GOLDEN / f"{model}.sql.golden"  # dbt takes a .sql file here for a test
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)
         golden.write_text(sql)
