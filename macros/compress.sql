@@ -7,7 +7,7 @@
     1  | 20    | 2024-01-09 | 2024-01-11
 -#}
 {% macro compress(relation, key_columns, tracked_columns, count_column=none) -%}
-{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set key_columns = healing_tables._list(key_columns) -%}
 {%- set tracked_columns = healing_tables._list(tracked_columns) -%}
 {%- do healing_tables._check_compress(relation, key_columns, tracked_columns, count_column) -%}

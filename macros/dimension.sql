@@ -13,7 +13,7 @@
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
     current_values=none, valid_from_first=none, surrogate_key=none, column_types=none
 ) -%}
-{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
     'key_columns': healing_tables._option('key_columns', key_columns),
     'attributes': healing_tables._option('attributes', attributes),

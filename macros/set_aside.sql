@@ -7,7 +7,7 @@
     2    | 2024-01-01 | Cid
 -#}
 {% macro set_aside(relation, key_columns, changed_at, where=none, valid_to_current='(not given)', valid_to=none) -%}
-{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set source = {'relation': relation, 'where': where} -%}
 {%- do source.update({'valid_from': changed_at, 'valid_to': valid_to} if valid_to is not none else {'changed_at': changed_at}) -%}
 {%- set spec = healing_tables._step_spec(

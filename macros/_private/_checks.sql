@@ -223,6 +223,6 @@ from checked
             'valid_to_current', options.get('valid_to_current', '(not given)'), '9999-12-31 23:59:59'),
         'tracked': healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')),
         'checks': checks} -%}
-    {%- if execute -%} {%- do healing_tables._check_about_columns(test_name, about, healing_tables._columns_of(model)) -%} {%- endif -%}
+    {%- if healing_tables._can_look_up() -%} {%- do healing_tables._check_about_columns(test_name, about, healing_tables._columns_of(model)) -%} {%- endif -%}
     {{- return(about) -}}
 {%- endmacro %}

@@ -4,7 +4,7 @@
     goes to the plain relation.
 -#}
 {% macro _columns_of(relation) -%}
-    {%- if relation is string or relation.is_cte or not flags.INTROSPECT -%} {{ return(none) }} {%- endif -%}
+    {%- if relation is string or relation.is_cte -%} {{ return(none) }} {%- endif -%}
     {%- if relation.identifier.startswith('__dbt__cte__') -%} {{ return(none) }} {%- endif -%}
     {%- set plain = api.Relation.create(
         database=relation.database, schema=relation.schema, identifier=relation.identifier) -%}
@@ -22,6 +22,16 @@
         {%- endif -%}
     {%- endfor -%}
     {{- return(columns) -}}
+{%- endmacro %}
+
+{#- While dbt parses, and under --no-introspect, nothing may ask the warehouse. -#}
+{% macro _can_look_up() -%}
+    {{- return(execute and flags.INTROSPECT) -}}
+{%- endmacro %}
+
+{#- What a select is until columns can be looked up. -#}
+{% macro _no_look_up() -%}
+    {{- return("select 'healing_tables has to look up columns: compile without --no-introspect' as not_compiled") -}}
 {%- endmacro %}
 
 {#- The name as the relation spells it, or none. -#}

@@ -21,7 +21,7 @@
             ~ ", '0')) else " ~ text ~ ' end'
         ) -}}
     {%- elif '<' in type -%}
-        {{- return('to_json(' ~ expression ~ ", map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
+        {{- return('to_json(' ~ healing_tables._value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
             ~ "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"))") -}}
     {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- endif -%}

@@ -30,8 +30,7 @@
     {%- set before = healing_tables._state_at(change.source, 'before', 'at_before') -%}
     {%- if change.column is none -%} {{ return('not (' ~ now ~ ' <=> ' ~ before ~ ')') }} {%- endif -%}
     {%- set field = '.' ~ healing_tables._id(change.column) -%}
-    {{- return(
-        'not (' ~ now ~ field ~ ' <=> ' ~ before ~ field ~ ') or (' ~ now ~ ' is null) <> (' ~ before ~ ' is null)') -}}
+    {{- return('not (' ~ now ~ field ~ ' <=> ' ~ before ~ field ~ ')') -}}
 {%- endmacro %}
 
 {#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}

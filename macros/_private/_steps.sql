@@ -1,6 +1,6 @@
 {#- What the three kinds of effectivity share: the change points of one source, named `source` in the spec. -#}
 {% macro _effectivity(macro_name, key_columns, tracked_columns, options) -%}
-{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set given = {} -%}
 {%- for option, value in options.items() if value is not none -%} {%- do given.update({option: value}) -%} {%- endfor -%}
 {%- set spec = healing_tables._step_spec(
@@ -23,7 +23,7 @@ select * from points
 
 {#- Slices over one or more relations in the shape of an effectivity. -#}
 {% macro _time_slices(macro_name, relations, key_columns, attributes, exists_in, valid_to_current) -%}
-{%- if not execute -%} {{ return('select 1 as healing_tables_is_parsing') }} {%- endif -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set sources = {} -%}
 {%- for name, relation in relations.items() -%}
     {%- do sources.update({name: {'relation': relation, 'changed_at': 'changed_at', 'deleted_when': 'is_deleted'}}) -%}

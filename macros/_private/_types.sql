@@ -106,14 +106,44 @@
     ) -}}
 {%- endmacro %}
 
-{#- A column as the package reads it: -0.0 is 0.0, and text compares by code point whatever its collation. -#}
-{% macro _value(expression, type) -%}
-    {%- if type == 'double' -%} {{ return('cast(' ~ expression ~ ' + 0 as double)') }}
+{#- A column as the package reads it: -0.0 is 0.0, also in arrays and structs; text compares by code point whatever
+    its collation. -#}
+{% macro _value(expression, type, depth=1) -%}
+    {%- if type is none -%} {{ return(expression) }}
+    {%- elif type == 'double' -%} {{ return('cast(' ~ expression ~ ' + 0 as double)') }}
     {%- elif type == 'float' -%} {{ return(expression ~ ' + cast(0 as float)') }}
-    {%- elif type == 'array<double>' or type == 'array<float>' -%}
-        {{- return('transform(' ~ expression ~ ', x -> x + cast(0 as ' ~ type[6:-1] ~ '))') -}}
-    {%- elif type is not none and type.startswith('string collate') -%}
-        {{- return('collate(' ~ expression ~ ", 'UTF8_BINARY')") -}}
-    {%- else -%} {{ return(expression) }}
+    {%- elif type.startswith('string collate') -%} {{ return('collate(' ~ expression ~ ", 'UTF8_BINARY')") }}
+    {%- elif not modules.re.search('double|float', type) or '...' in type -%} {{ return(expression) }}
+    {%- elif type.startswith('array<') -%}
+        {%- set item = 'item_' ~ depth -%}
+        {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._value(item, type[6:-1], depth + 1) ~ ')') -}}
+    {%- elif type.startswith('struct<') -%}
+        {%- set fields = [] -%}
+        {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
+            {%- do fields.append(
+                healing_tables._text(name) ~ ', ' ~ healing_tables._value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
+        {%- endfor -%}
+        {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
     {%- endif -%}
+    {{- return(expression) -}}
+{%- endmacro %}
+
+{#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may hold anything. -#}
+{% macro _struct_fields(text) -%}
+    {%- set at = namespace(depth=0, quoted=false, part='') -%}
+    {%- set parts = [] -%}
+    {%- for letter in text ~ ',' -%}
+        {%- if letter == '`' -%} {%- set at.quoted = not at.quoted -%} {%- endif -%}
+        {%- if not at.quoted and letter in '<(' -%} {%- set at.depth = at.depth + 1 -%} {%- endif -%}
+        {%- if not at.quoted and letter in '>)' -%} {%- set at.depth = at.depth - 1 -%} {%- endif -%}
+        {%- if letter == ',' and not at.quoted and at.depth == 0 -%}
+            {%- set field = modules.re.match('^(`(?:[^`]|``)*`|[^:]*):(.*)$', at.part | trim) -%}
+            {%- set name = field.group(1) -%}
+            {%- do parts.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name, field.group(2) | trim]) -%}
+            {%- set at.part = '' -%}
+        {%- else -%}
+            {%- set at.part = at.part ~ letter -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(parts) -}}
 {%- endmacro %}

@@ -86,7 +86,7 @@
     {%- set started = modules.datetime.datetime.now() -%}
     {%- set summary = run_query(healing_tables._check_summary(about)).rows[0] -%}
     {%- do healing_tables._progress(
-        target, 'candidate has ' ~ summary['keys'] ~ ' keys and ' ~ summary['versions'] ~ ' versions (' ~ healing_tables._seconds(seconds) ~ ')') -%}
+        target, 'candidate ' ~ candidate.identifier ~ ' has ' ~ summary['keys'] ~ ' keys and ' ~ summary['versions'] ~ ' versions (' ~ healing_tables._seconds(seconds) ~ ')') -%}
     {%- set failed = [] -%}
     {%- set failed_checks = [] -%}
     {%- for check in about.checks if summary[check] > 0 -%}

@@ -41,9 +41,10 @@ class Lab:
         self.results: dict[str, tuple[str, str]] = {}
         self.log: list[str] = []
         self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
-        (home / "models").mkdir()
-        (home / "dbt_packages").mkdir()
-        (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+        (home / "models").mkdir(exist_ok=True)
+        (home / "dbt_packages").mkdir(exist_ok=True)
+        if not (home / "dbt_packages" / "healing_tables").exists():
+            (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
         (home / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
         (home / "profiles.yml").write_text(PROFILE % schema)
         (home / "dbt_project.yml").write_text(PROJECT)
@@ -85,7 +86,9 @@ class Lab:
         where = ["--project-dir", str(self.home)]
         if "--profiles-dir" not in args:
             where += ["--profiles-dir", str(self.home)]
-        outcome = runner.invoke([*args, *where, "--no-partial-parse", "--no-use-colors"])
+        if "--partial-parse" not in args:
+            where += ["--no-partial-parse"]
+        outcome = runner.invoke([*args, *where, "--no-use-colors"])
         if outcome.exception is not None:
             raise outcome.exception
         results = getattr(outcome.result, "results", None) or []

@@ -61,6 +61,16 @@ HASHED = {
     "local": ("timestamp_ntz", "timestamp_ntz '2024-03-10 02:30:00'", "2024-03-10 02:30:00"),
     "bytes": ("binary", "X'00FF'", "00ff"),
     "list": ("array<int>", "array(1, null, 3)", "[1,null,3]"),
+    "deep": (
+        "struct<a b:array<struct<x:double>>,n:float>",
+        "named_struct('a b', array(named_struct('x', cast('-0.0' as double))), 'n', cast('-0.0' as float))",
+        r'{"a b":[{"x":0.0}],"n":0.0}',
+    ),
+    "when": (
+        "struct<at:timestamp>",
+        "named_struct('at', timestamp '2024-03-10 02:30:00.123456Z')",
+        r'{"at":"2024-03-10T02:30:00.123456Z"}',
+    ),
     "pair": ("struct<a:int,b:string>", "named_struct('a', 1, 'b', 'x|y')", r'{"a":1,"b":"x\|y"}'),
 }
 

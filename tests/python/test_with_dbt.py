@@ -156,6 +156,13 @@ def test_parsing_needs_no_connection(project: Lab, tmp_path: Path) -> None:
     assert any("Performance info" in text or "parse" in text for text in project.log)
 
 
+def test_compile_without_introspection(project: Lab) -> None:
+    found = project.dbt("compile", "--no-introspect", "--select", "dim_crm", "odd_delta")
+    assert {status for status, _ in found.values()} == {"success"}, found
+    compiled = next((project.home / "target" / "compiled").rglob("dim_crm.sql")).read_text()
+    assert "compile without --no-introspect" in compiled
+
+
 def test_installing_adds_nothing(project: Lab, lab: Lab) -> None:
     """Nothing of the package shows in the lists of a project that has it."""
     listed = project.listed("ls")
