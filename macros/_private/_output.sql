@@ -53,7 +53,7 @@
         'is_current': healing_tables._is_current(spec, 'valid_to is null'),
         'version': 'cast(version as int)',
         'compressed_row_count': 'slice_no - start.slice_no + 1',
-        'ended_by_delete': 'valid_to is not null and versioned_after is null',
+        'ended_by_delete': 'valid_to is not null and before_gap',
         'last_updated': healing_tables._moment('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
         'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
         'change_source': 'start.change_source',

@@ -3,7 +3,9 @@
     along the same windows. CTEs from `slices` to `versions`: one row per version.
 
     neighbours  what stands before and after each slice, and what is newest for the key
-    edges       only slices where a version starts or ends (or a type 1 or 3 value changes), with the start carried on
+    turns       whether a version starts or ends here; the neighbours themselves are dropped, so that the next window
+                has less to hold
+    edges       only slices where one does (or a type 1 or 3 value changes), with the start carried on
     versions    the last slice of each version
 
     Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
@@ -14,22 +16,34 @@
 neighbours as (
     {{- healing_tables._neighbours(spec, keys, moves) }}
 ),
-edges as (
-    select *,
-        last_value(if(not (versioned <=> versioned_before), struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls over so_far as start,
-        count(if(not (versioned <=> versioned_before), 1, null)) over so_far as version
+turns as (
+    select
+        {{ keys }},
+        at,
+        {%- for column in healing_tables._carried(spec, moves) %}
+        {{ column }},
+        {%- endfor %}
+        not (versioned <=> versioned_before) as starts,
+        not (versioned <=> versioned_after) as ends,
+        versioned_before is null as after_gap,
+        versioned_after is null as before_gap
         {%- for move in moves %},
-        last_value(if({{ move.condition }}, struct({{ move.fields }}), null)) ignore nulls over {{ move.window }} as {{ move.name }}
+        {{ move.condition }} as {{ move.name }}_here
         {%- endfor %}
     from neighbours
     where versioned is not null
-        and (
-            not (versioned <=> versioned_before)
-            or not (versioned <=> versioned_after)
-            {%- for move in moves %}
-            or {{ move.condition }}
-            {%- endfor %}
-        )
+),
+edges as (
+    select *,
+        last_value(if(starts, struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls over so_far as start,
+        count(if(starts, 1, null)) over so_far as version
+        {%- for move in moves %},
+        last_value(if({{ move.name }}_here, struct({{ move.fields }}), null)) ignore nulls over {{ move.window }} as {{ move.name }}
+        {%- endfor %}
+    from turns
+    where starts or ends
+        {%- for move in moves %} or {{ move.name }}_here
+        {%- endfor %}
     window
         so_far as (partition by {{ keys }} order by at rows between unbounded preceding and current row)
         {%- if moves | selectattr('window', 'equalto', 'whole') | list %},
@@ -44,7 +58,7 @@ versions as (
         start.at
         {%- endif %} as valid_from
     from edges
-    where not (versioned <=> versioned_after)
+    where ends
 )
 {%- endmacro %}
 
@@ -52,11 +66,25 @@ versions as (
     {{- return(spec.attributes | selectattr('scd_type', 'in', types) | list | length > 0) -}}
 {%- endmacro %}
 
+{#- What the result needs of a slice, besides whether it is a turn. -#}
+{% macro _carried(spec, moves) -%}
+    {%- set columns = ['versioned', 'valid_to', 'slice_no'] -%}
+    {%- if spec.moment_type is none -%} {%- do columns.append('moment_type') -%} {%- endif -%}
+    {%- if healing_tables._has_type(spec, [1]) -%} {%- do columns.append('newest') -%} {%- endif -%}
+    {%- if healing_tables._has_type(spec, [3]) -%} {%- do columns.extend(['overwritten', 'overwritten_known']) -%} {%- endif -%}
+    {%- if healing_tables._has_type(spec, [6]) -%} {%- do columns.extend(['newest_versioned', 'versioned_known']) -%} {%- endif -%}
+    {%- if spec.names.change_source is not none -%} {%- do columns.append('change_source') -%} {%- endif -%}
+    {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
+        {%- do columns.append(healing_tables._first(spec, attribute) ~ '_value') -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
 {#- Carried from the first slice of a version to its last. -#}
 {% macro _start_fields(spec) -%}
     {%- set fields = ['at', 'slice_no'] -%}
     {%- if healing_tables._has_type(spec, [6]) -%} {%- do fields.append('versioned_known') -%} {%- endif -%}
-    {%- if spec.names.change_reason is not none -%} {%- do fields.append('versioned_before is null as after_gap') -%} {%- endif -%}
+    {%- if spec.names.change_reason is not none -%} {%- do fields.append('after_gap') -%} {%- endif -%}
     {%- if spec.names.change_source is not none -%} {%- do fields.append('change_source') -%} {%- endif -%}
     {{- return(fields | join(', ')) -}}
 {%- endmacro %}
