@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from lab import Lab
 
-MOMENTS = "date '2024-01-{:02d}'"
 SETUP = """
 with crm as (
     select * from values
