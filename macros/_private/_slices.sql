@@ -25,12 +25,10 @@
 {%- endmacro %}
 
 {#- Whether a source's row, or one value of it, changes here; a value held across an absence begins anew. -#}
-{% macro _change(change) -%}
-    {%- set now = healing_tables._state_at(change.source, 'now', 'at') -%}
-    {%- set before = healing_tables._state_at(change.source, 'before', 'at_before') -%}
-    {%- if change.column is none -%} {{ return('not (' ~ now ~ ' <=> ' ~ before ~ ')') }} {%- endif -%}
-    {%- set field = '.' ~ healing_tables._id(change.column) -%}
-    {{- return('not (' ~ now ~ field ~ ' <=> ' ~ before ~ field ~ ')') -}}
+{% macro _change(source, column) -%}
+    {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
+    {{- return(
+        'not (' ~ healing_tables._id(source.name) ~ field ~ ' <=> ' ~ healing_tables._about(source, 'before') ~ field ~ ')') -}}
 {%- endmacro %}
 
 {#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}

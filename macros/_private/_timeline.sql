@@ -38,6 +38,9 @@ ranked as (
 moments as (
     {{- healing_tables._moments(spec, keys) }}
 ),
+states as (
+    {{- healing_tables._states(spec, keys) }}
+),
 points as (
     {{- healing_tables._points(spec, keys) }}
 )
@@ -106,24 +109,27 @@ points as (
     )
 {%- endmacro %}
 
-{#- What each source says now and said before, at every row; rows of one moment see the same. -#}
+{#-
+    What each source says at every row; rows of one moment see the same. What it said before is asked for later, of
+    one row per moment, except where overlapping periods have to be found.
+-#}
 {% macro _moments(spec, keys) -%}
-{%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
+{%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 -%}
+{%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list %}
     select
         {{ keys }},
         at,
         {%- if spec.moment_type is none %}
         moment_type,
         {%- endif %}
-        {%- if spec.sources | selectattr('has_end') | list %}
-        last_value(at) over before as at_before,
-        {%- endif %}
         {%- for source in spec.sources %}
         {%- if not ranked or source.kind == 'periods' %}
         {{ healing_tables._about(source, 'event') }},
         {%- endif %}
         last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over now as {{ healing_tables._about(source, 'now') }},
+        {%- if source.kind == 'periods' %}
         last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over before as {{ healing_tables._about(source, 'before') }},
+        {%- endif %}
         {%- endfor %}
         lead(at) over (partition by {{ keys }} order by at) as next_at
     from {{ 'ranked' if ranked else 'events' }}
@@ -131,18 +137,14 @@ points as (
     where {{ healing_tables._no_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list, 'winner', 'nth = 1') }}
     {%- endif %}
     window
-        now as (partition by {{ keys }} order by at range between unbounded preceding and current row),
+        now as (partition by {{ keys }} order by at range between unbounded preceding and current row)
+        {%- if periods %},
         before as (partition by {{ keys }} order by at range between unbounded preceding and 1 preceding)
+        {%- endif %}
 {%- endmacro %}
 
-{#- A source's state: NULL if it does not have the key, be it deleted, ended or never seen. -#}
-{% macro _state_at(source, when, at) -%}
-    {%- set seen = healing_tables._about(source, when) -%}
-    {{- return('if(' ~ seen ~ '.until <= ' ~ at ~ ', null, ' ~ seen ~ '.state)' if source.has_end else seen ~ '.state') -}}
-{%- endmacro %}
-
-{#- The last row of each moment, where at least one source changes. -#}
-{% macro _points(spec, keys) -%}
+{#- One row per moment, with each source's state: NULL if it does not have the key, be it deleted, ended or never seen. -#}
+{% macro _states(spec, keys) -%}
 {%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
     select
         {{ keys }},
@@ -151,16 +153,35 @@ points as (
         moment_type
         {%- endif %}
         {%- for source in spec.sources %},
-        {{ healing_tables._state_at(source, 'now', 'at') }} as {{ healing_tables._id(source.name) }}
-        {%- endfor %}
-        {%- for change in healing_tables._watched_changes(spec) %},
-        {{ healing_tables._change(change) }} as {{ change.name }}
+        {%- set now = healing_tables._about(source, 'now') %}
+        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._id(source.name) }}
         {%- endfor %}
     from moments
     where {{ healing_tables._no_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
-        and (
-            {%- for source in spec.sources %}
-            {{ 'or ' if not loop.first }}not ({{ healing_tables._state_at(source, 'now', 'at') }} <=> {{ healing_tables._state_at(source, 'before', 'at_before') }})
+{%- endmacro %}
+
+{#- The moments at which at least one source changes. -#}
+{% macro _points(spec, keys) %}
+    select
+        {{ keys }},
+        at
+        {%- if spec.moment_type is none %},
+        moment_type
+        {%- endif %}
+        {%- for source in spec.sources %},
+        {{ healing_tables._id(source.name) }}
+        {%- endfor %}
+        {%- for change in healing_tables._watched_changes(spec) %},
+        {{ healing_tables._change(change.source, change.column) }} as {{ change.name }}
+        {%- endfor %}
+    from (
+        select *
+            {%- for source in spec.sources %},
+            lag({{ healing_tables._id(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._about(source, 'before') }}
             {%- endfor %}
-        )
+        from states
+    )
+    where {% for source in spec.sources -%}
+        {{ '\n        or ' if not loop.first }}{{ healing_tables._change(source, none) }}
+        {%- endfor %}
 {%- endmacro %}

@@ -93,10 +93,28 @@ MODELS = {
 ROW_CASES = [(name, case) for name in MODELS for case in load(name)]
 
 
+HASH_CASES = load("hash")
+
+
+def hash_model(lab: Lab, case: dict[str, Any]) -> str:
+    """Two rows: left and right. The second of two column lists is asked for on the right."""
+    sides = []
+    for side, position in (("left", 0), ("right", -1)):
+        table = f"in_{case['id'].lower()}_{side}"
+        columns = case["input"][side]["columns"]
+        lab.table(table, columns, case["input"][side]["rows"])
+        names = case["params"].get("column_lists", [[name for name, _ in columns]])[position]
+        call = f"healing_tables.{case['params']['what']}({names!r}, {dict(columns)!r})"
+        sides.append(f"select '{side}' as side, {{{{ {call} }}}} as hash from {lab.schema}.{table}")
+    return "\nunion all\n".join(sides)
+
+
 @pytest.fixture(scope="module")
 def built(lab: Lab) -> Lab:
     for name, case in ROW_CASES:
         lab.model(f"case_{case['id'].lower()}", MODELS[name](lab, case))
+    for case in HASH_CASES:
+        lab.model(f"case_{case['id'].lower()}", hash_model(lab, case))
     lab.dbt("run")
     return lab
 
@@ -112,3 +130,9 @@ def test_rows(built: Lab, name: str, case: dict[str, Any]) -> None:
     assert built.rows(model, *columns) == plain_rows(
         built.frame(expected["columns"], expected["rows"])
     )
+
+
+@pytest.mark.parametrize("case", HASH_CASES, ids=lambda case: case["id"])
+def test_hash(built: Lab, case: dict[str, Any]) -> None:
+    (_, left), (_, right) = built.rows(f"case_{case['id'].lower()}", "side", "hash")
+    assert (left == right) is case["expect"]["equal"]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +24,18 @@ TESTS = {
 }
 
 
-def block_of(name: str, test: str, arguments: dict[str, Any]) -> str:
+def block_of(name: str, test: str, arguments: dict[str, Any]) -> dict[str, Any]:
     block = {
         "name": name,
         "arguments": arguments,
         "config": {"store_failures": True, "alias": f"{name}_rows"},
     }
-    return json.dumps({test: block})
+    return {f"healing_tables.{test}": block}
 
 
 @pytest.fixture(scope="module")
 def tested(lab: Lab) -> Lab:
-    blocks = []
+    models: list[dict[str, Any]] = []
     for case in CASES:
         name = f"dim_{case['id'].lower()}"
         lab.table(f"in_{name}", case["input"]["dim"]["columns"], case["input"]["dim"]["rows"])
@@ -38,10 +43,9 @@ def tested(lab: Lab) -> Lab:
         arguments: dict[str, Any] = {"key_columns": case["params"]["key"]}
         if case["capability"] == "check_consecutive_duplicates":
             arguments["tracked_columns"] = case["params"]["attrs"]
-        blocks.append(
-            f"  - name: {name}\n    data_tests: [{block_of(f't_{name}', TESTS[case['capability']], arguments).replace(TESTS[case['capability']], 'healing_tables.' + TESTS[case['capability']])}]"
-        )
-    lab.write("models/schema.yml", "version: 2\nmodels:\n" + "\n".join(blocks))
+        test = block_of(f"t_{name}", TESTS[case["capability"]], arguments)
+        models.append({"name": name, "data_tests": [test]})
+    lab.write("models/schema.yml", json.dumps({"version": 2, "models": models}))
     lab.dbt("build")
     return lab
 
@@ -55,3 +59,130 @@ def test_case(tested: Lab, case: dict[str, Any]) -> None:
     columns = [column for column, _ in expected["columns"]]
     found = plain_rows(tested.spark.table(f"{tested.schema}_dbt_test__audit.{name}_rows"), columns)
     assert found == plain_rows(tested.frame(expected["columns"], expected["rows"]))
+
+
+# Planted faults: 400 keys of two columns, their rows cut, doubled, moved and flagged at random.
+Row = tuple[int, str, str, dt.datetime | None, dt.datetime | None, str]
+COLUMNS = ["shop", "code", "tier", "effective_from", "effective_to", "scd_active"]
+START, END = dt.datetime(2024, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59)
+NAMES = {
+    "key_columns": ["shop", "code"],
+    "valid_from": "effective_from",
+    "valid_to": "effective_to",
+}
+FLAG = {"is_current": "scd_active", "current_value": "Y"}
+SINGLE: dict[str, dict[str, Any]] = {
+    "single_current": {"key_columns": ["shop", "code"]} | FLAG,
+    "no_overlaps": NAMES,
+    "no_gaps": NAMES,
+    "valid_order": NAMES,
+    "no_consecutive_duplicates": NAMES | {"tracked_columns": ["tier"]},
+}
+
+
+def faulty(seed: int) -> list[Row]:
+    choose = random.Random(seed)
+    rows: list[Row] = []
+    for key in range(400):
+        cuts = sorted(choose.sample(range(60), choose.randint(1, 5)))
+        spans = [[START + dt.timedelta(days=day) for day in pair] for pair in pairwise(cuts)]
+        spans.append([START + dt.timedelta(days=cuts[-1]), END])
+        found: dict[tuple[Any, Any], Row] = {}
+        for first, last in spans:
+            since: dt.datetime | None = first
+            until: dt.datetime | None = last
+            flag, fault = ("Y" if last == END else "N"), choose.random()
+            if fault < 0.05:
+                since = None
+            elif fault < 0.10:
+                until = None
+            elif fault < 0.15:
+                until = first
+            elif fault < 0.20:
+                until = first - dt.timedelta(days=1)
+            elif fault < 0.25:
+                until = first + dt.timedelta(days=choose.randint(1, 40))
+            elif fault < 0.30:
+                since = first + dt.timedelta(hours=3)
+            elif fault < 0.35:
+                flag = "N" if flag == "Y" else "Y"
+            elif fault < 0.40:
+                continue
+            row = (key % 7, f"c{key}", choose.choice("ab"), since, until, flag)
+            found.setdefault((since, until), row)
+        doubled = [row for row in found.values() if choose.random() < 0.03]
+        rows += [*found.values(), *doubled]
+    choose.shuffle(rows)
+    return rows
+
+
+def violations(rows: list[Row]) -> Iterator[str]:
+    """The table of the five checks in the rules, row by row and pair by pair."""
+    keys: dict[tuple[int, str], list[Row]] = {}
+    for row in rows:
+        keys.setdefault(row[:2], []).append(row)
+    for mine in keys.values():
+        mine.sort(key=lambda row: (row[3] or dt.datetime.min, row[4] or dt.datetime.min))
+        if sum(row[5] == "Y" for row in mine) != 1:
+            yield "single_current"
+        proper = [
+            (row[3], row[4] or dt.datetime.max)
+            for row in mine
+            if row[3] is not None and (row[4] is None or row[3] < row[4])
+        ]
+        for a, b in combinations(proper, 2):
+            if max(a[0], b[0]) < min(a[1], b[1]):
+                yield "no_overlaps"
+        for n in range(1, len(proper)):
+            if max(until for _, until in proper[:n]) < proper[n][0]:
+                yield "no_gaps"
+        for row in mine:
+            if row[3] is None or row[4] is None or not row[3] < row[4]:
+                yield "valid_order"
+        for before, row in pairwise(mine):
+            if row[3] is not None and before[4] == row[3] and before[2] == row[2]:
+                yield "no_consecutive_duplicates"
+
+
+def test_planted_faults(lab: Lab) -> None:
+    rows = faulty(seed=7)
+    expected = Counter(violations(rows))
+    assert set(expected) == set(SINGLE)
+    assert min(expected.values()) >= 10, expected
+    lab.spark.createDataFrame(
+        rows,
+        "shop int, code string, tier string, effective_from timestamp, effective_to timestamp, scd_active string",
+    ).write.saveAsTable(f"{lab.schema}.in_faulty", format="parquet")
+    lab.model("dim_faulty", f"select * from {lab.schema}.in_faulty")
+    tests: list[dict[str, Any]] = [
+        block_of(f"faulty_{check}", check, arguments) for check, arguments in SINGLE.items()
+    ]
+    tests.append(
+        block_of("faulty_all", "temporal_integrity", NAMES | FLAG | {"tracked_columns": ["tier"]})
+    )
+    tests.append(
+        block_of(
+            "faulty_some",
+            "temporal_integrity",
+            NAMES
+            | {"is_current": None, "tracked_columns": ["tier"], "at_most_one": True}
+            | {"checks": {"no_gaps": False, "valid_order": False}},
+        )
+    )
+    lab.write(
+        "models/faulty.yml",
+        json.dumps({"version": 2, "models": [{"name": "dim_faulty", "data_tests": tests}]}),
+    )
+    lab.dbt("build", "--select", "dim_faulty")
+
+    def failing(name: str) -> list[Any]:
+        return lab.spark.table(f"{lab.schema}_dbt_test__audit.{name}_rows").collect()
+
+    for check, count in expected.items():
+        assert len(failing(f"faulty_{check}")) == count, check
+    assert Counter(row.failed_check for row in failing("faulty_all")) == expected
+    # an end that is open is what makes a row current here, and none is allowed
+    opened = Counter(row[:2] for row in rows if row[4] in (None, END))
+    kept = {check: expected[check] for check in ("no_overlaps", "no_consecutive_duplicates")}
+    kept["single_current"] = sum(count > 1 for count in opened.values())
+    assert Counter(row.failed_check for row in failing("faulty_some")) == kept

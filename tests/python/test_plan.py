@@ -94,7 +94,7 @@ def plan_of(lab: Lab, model: str) -> str:
         lab.spark.conf.set("spark.sql.adaptive.enabled", "true")
 
 
-@pytest.mark.parametrize(("model", "windows"), [("everything", 5), ("wide", 3)])
+@pytest.mark.parametrize(("model", "windows"), [("everything", 6), ("wide", 4)])
 def test_one_exchange_and_one_sort(planned: Lab, model: str, windows: int) -> None:
     plan = plan_of(planned, model)
     # the calendar: an aggregate of its own, broadcast to the snapshots
