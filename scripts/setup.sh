@@ -29,7 +29,7 @@ fi
 
 # The place is part of the stamp: the programs in a .venv that was moved do not start.
 stamp=.venv/.installed
-wanted="$(pwd) $(cat requirements.txt constraints.txt | cksum)"
+wanted="$(pwd) $(cat requirements.txt constraints.txt pyproject.toml | cksum)"
 if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 python=
@@ -45,4 +45,6 @@ fi
 echo "Installing the pinned versions into .venv with $("$python" --version); a few minutes the first time."
 "$python" -m venv --clear .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
+# Editable, and built with the pinned hatchling; what it depends on is there already.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 echo "$wanted" >"$stamp"

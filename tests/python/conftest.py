@@ -38,7 +38,7 @@ def session_settings(home: Path) -> dict[str, str]:
     }
     settings |= {
         "spark.driver.memory": "4g",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -XX:TieredStopAtLevel=1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home / 'metastore'};create=true"
@@ -54,3 +54,18 @@ def lab(
     """A dbt project of its own, with a schema of its own, that has the package installed."""
     name = request.module.__name__.split(".")[-1]
     return Lab(spark, tmp_path_factory.mktemp(name), schema=f"lab_{name}")
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """No generated code: on a few rows, compiling it takes most of the time."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)

@@ -1,0 +1,99 @@
+{#- What the merge needs to know. Values are checked by the library, which knows them; here it is about dbt. -#}
+{% macro _merge_settings(target, existing, language, compiled_code) -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._check_can_merge(mistakes) -%}
+    {%- set spec = healing_tables._merge_spec(mistakes) -%}
+    {%- if config.get('file_format') not in [none, 'delta'] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'), 'set file_format: delta') -%}
+    {%- endif -%}
+    {%- if config.get('contract').enforced -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table', 'true',
+            'leave it out; on_schema_change: fail keeps the columns as they are') -%}
+    {%- endif -%}
+    {%- set drop = healing_tables._full_refresh(mistakes, target, existing) -%}
+    {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
+    {%- set root = config.get('location_root') -%}
+    {{- return({
+        'target': target | string,
+        'spec': spec,
+        'table': {
+            'partition_by': healing_tables._list(config.get('partition_by')),
+            'properties': config.get('tblproperties') or {},
+            'location': none if root is none else root ~ '/' ~ target.identifier,
+            'comment': model.description if config.persist_relation_docs() and model.description else none},
+        'sql': compiled_code if language == 'sql' else none,
+        'is_empty': true if flags.EMPTY else false,
+        'is_partial': true if flags.EMPTY or flags.SAMPLE else false,
+        'drop': drop,
+        'batch_id': invocation_id}) -}}
+{%- endmacro %}
+
+{#- The adapter knows, once the plugin of the pip library has extended it. -#}
+{% macro _check_can_merge(mistakes) -%}
+    {%- set obstacle = none -%}
+    {%- if adapter.healing_tables_obstacle is defined -%}
+        {%- set obstacle = adapter.healing_tables_obstacle(config.get('submission_method')) -%}
+    {%- else -%}
+        {%- set obstacle = {
+            'wanted': 'dbt-spark with the Python library of this package',
+            'got': 'the adapter ' ~ adapter.type() ~ ' without it',
+            'remedy': "pip install dbt-healing-tables in dbt's environment"
+                if adapter.type() == 'spark' else 'run this model with dbt-spark, method: session'} -%}
+    {%- endif -%}
+    {%- if obstacle is not none -%}
+        {%- do healing_tables._mistake(
+            mistakes, "materialized='healing_merge'", obstacle.wanted, obstacle.got, obstacle.remedy) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The options that are given, each from meta.healing_tables or else from vars.healing_tables: none is a value. -#}
+{% macro _merge_spec(mistakes) -%}
+    {%- set options = [
+        'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_log',
+        'max_removed_keys_ratio', 'current_while_deleted', 'surrogate_key', 'column_names', 'valid_to_current',
+        'current_values', 'valid_from_first', 'audit'] -%}
+    {%- set meta = healing_tables._meta() -%}
+    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', meta, options + ['allow_full_refresh']) -%}
+    {%- set project = var('healing_tables', {}) -%}
+    {%- set spec = {} -%}
+    {%- for name in options if name in meta or name in project -%}
+        {%- set value = meta[name] if name in meta else project[name] -%}
+        {#- YAML makes dates of unquoted moments -#}
+        {%- do spec.update({name: value | string if value.isoformat is defined else value}) -%}
+    {%- endfor -%}
+    {%- if not healing_tables._list(spec.key_columns) -%}
+        {%- do spec.update({'key_columns': healing_tables._unique_key()}) -%}
+    {%- endif -%}
+    {%- if not spec.key_columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
+    {%- endif -%}
+    {#- ignore is what dbt puts there where nothing is set -#}
+    {%- if config.get('on_schema_change') not in [none, 'ignore'] -%}
+        {%- do spec.update({'on_schema_change': config.get('on_schema_change')}) -%}
+    {%- endif -%}
+    {{- return(spec) -}}
+{%- endmacro %}
+
+{#-
+    Statements that drop the target before the merge; none without --full-refresh. A batch has no history, so that
+    what is dropped does not come back: refused unless it is allowed on purpose.
+-#}
+{% macro _full_refresh(mistakes, target, existing) -%}
+    {%- if existing is none or not should_full_refresh() -%} {{ return([]) }} {%- endif -%}
+    {%- if healing_tables._option('allow_full_refresh', none, false) is not sameas true -%}
+        {%- do healing_tables._mistake(
+            mistakes, '--full-refresh', 'a run that keeps the history: a batch alone cannot bring it back',
+            'a full refresh of ' ~ target ~ ', which exists',
+            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this batch') -%}
+    {%- endif -%}
+    {%- if healing_tables._details(existing).get('type') == 'EXTERNAL' -%}
+        {#- its files would stay, and with them the rows -#}
+        {%- do healing_tables._mistake(
+            mistakes, '--full-refresh', 'a table that Spark manages', target ~ ', whose files stay when it is dropped',
+            'drop the table, remove its files, and run without --full-refresh') -%}
+    {%- endif -%}
+    {{- return(['drop ' ~ ('view ' if existing.is_view else 'table ') ~ 'if exists ' ~ target]) -}}
+{%- endmacro %}

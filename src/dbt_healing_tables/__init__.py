@@ -1,0 +1,37 @@
+"""dbt plugin: lets dbt-spark run Python models on its own Spark session.
+
+dbt-core imports every top-level module named ``dbt_*``, in every project of the environment. So this one imports
+nothing but dbt's plugin class, never raises, and leaves all adapters but dbt-spark's alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+__all__ = ["plugins"]
+
+plugins: list[type] = []
+
+try:
+    from dbt.plugins.manager import dbtPlugin
+except ImportError:  # the library is used without dbt
+    pass
+else:
+
+    class SparkSessionModels(dbtPlugin):
+        """Gives dbt-spark the submission method ``session``."""
+
+        def initialize(self) -> None:
+            # dbt loads the profile, and with it the adapter, before plugins: no dbt-spark yet means another adapter
+            spark = sys.modules.get("dbt.adapters.spark")
+            if spark is None:
+                return
+            try:
+                from dbt_healing_tables.adapter import with_session_models
+
+                spark.Plugin.adapter = with_session_models(spark.Plugin.adapter)
+            except Exception:  # a broken plugin must not break projects that do not use it
+                logging.getLogger(__name__).debug("dbt-spark stays as it is", exc_info=True)
+
+    plugins.append(SparkSessionModels)

@@ -1,0 +1,33 @@
+"""Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit."""
+
+from healing_tables.errors import (
+    BatchError,
+    ConflictError,
+    GuardError,
+    HealingTablesError,
+    LateChangeError,
+    Mistake,
+    SpecError,
+    TargetError,
+)
+from healing_tables.merging import MergeResult, merge
+from healing_tables.plan import plan
+from healing_tables.spec import Attribute, DimensionSpec
+from healing_tables.targets.delta import DeltaTarget
+
+__all__ = [
+    "Attribute",
+    "BatchError",
+    "ConflictError",
+    "DeltaTarget",
+    "DimensionSpec",
+    "GuardError",
+    "HealingTablesError",
+    "LateChangeError",
+    "MergeResult",
+    "Mistake",
+    "SpecError",
+    "TargetError",
+    "merge",
+    "plan",
+]

@@ -1,0 +1,193 @@
+"""From versions to the row changes of a plan: every column's new value, and what differs from the stored row."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from healing_tables import moments
+from healing_tables.batch import key_names
+from healing_tables.hashing import sha256
+from healing_tables.layout import Layout, quoted
+from healing_tables.moments import as_moment, as_text
+from healing_tables.naming import literal, numbered
+from healing_tables.spec import VERSIONED, DimensionSpec
+
+# The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
+UNTIL = "coalesce(ended_at, next_from)"
+IS_NEW = "kind = 1"
+IS_FIRST = "stored_rows = 0 and new_number = 1"
+# The latest moment in the batch that changed the row
+TOUCHED = (
+    f"greatest(if({IS_NEW}, at, null), touched_at, if(moved_at > 0, moved_at, null), "
+    f"if({UNTIL} <=> stored_until, null, {UNTIL}))"
+)
+
+
+def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """The plan's rows (see plan.plan) from the rows of plan.versions."""
+    values = expressions(layout, spec)
+    if layout.has_history:
+        return with_archive(versions, layout, values)
+    closes = f"{UNTIL} is not null and stored_until is null"
+    reason = (
+        f"case when {IS_NEW} then {change_reason()} when {closes} then if(ended_at is not null, 'deleted', 'changed') "
+        "when stored_until is not null and here then 'reopened' else 'overwritten' end"
+    )
+    action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
+    ends_key = f"kind = 0 and {closes} and is_last"
+    return as_plan(versions, layout, values, action, reason, ends_key)
+
+
+def as_plan(
+    rows: DataFrame, layout: Layout, values: dict[str, str], action: str, reason: str, ends_key: str
+) -> DataFrame:
+    new = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
+    changed = ", ".join(
+        f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values
+    )
+    return (
+        rows.selectExpr("*", f"struct({new}) as new")
+        .selectExpr(
+            f"if(refusal is null, {action}, 'refuse') as action",
+            f"coalesce(refusal, {reason}) as reason",
+            key_struct(layout),
+            f"{TOUCHED} as moment",
+            f"if(row is null, null, array_compact(array({changed}))) as changed_columns",
+            "new",
+            "row as stored",
+            "last_from",
+            f"{ends_key} as ends_key",
+        )
+        .where("action in ('insert', 'remove', 'refuse') or size(changed_columns) > 0")
+    )
+
+
+def key_struct(layout: Layout) -> str:
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
+
+
+def with_archive(versions: DataFrame, layout: Layout, values: dict[str, str]) -> DataFrame:
+    """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
+    kept_rows = versions.where("is_last and (here or last_row is not null)").selectExpr(
+        "* except (row)", "last_row as row"
+    )
+    action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
+    reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
+    current = as_plan(kept_rows, layout, values, action, reason, "not here")
+    columns = [*layout.keys, *layout.attributes]
+    archived = ", ".join(f"{values[column.name]} as {quoted(column.name)}" for column in columns)
+    kind = layout.moment_type
+    bounds = f"{as_moment('at', kind)} as valid_from, {as_moment(UNTIL, kind)} as valid_to"
+    history = versions.where(f"{UNTIL} is not null").selectExpr(
+        "'archive' as action",
+        "if(here, 'changed', 'deleted') as reason",
+        key_struct(layout),
+        f"{UNTIL} as moment",
+        f"struct({archived}, {bounds}) as archived",
+    )
+    return current.unionByName(history, allowMissingColumns=True)
+
+
+def change_reason() -> str:
+    return f"case when {IS_FIRST} then 'new' when not was_here then 'returned' else 'changed' end"
+
+
+def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
+    """Column of the dimension to its new value."""
+    kind = layout.moment_type
+    found: dict[str, str] = {}
+    keys = list(zip(key_names(layout), layout.keys, strict=True))
+    start = first_start(spec)
+    key_hash = sha256([(name, key.type) for name, key in keys])
+    if layout.surrogate is not None:
+        text = as_text(as_moment(start, kind), kind)
+        made = (
+            "cast(null as bigint)"
+            if layout.is_sequence
+            else f"substr(sha2(concat({key_hash}, '|', {text}), 256), 1, 32)"
+        )
+        found[layout.surrogate] = kept(layout.surrogate, made)
+    for name, key in keys:
+        found[key.name] = name
+    for number, attribute in numbered(layout, 0, 1, 2, 3, 4, 6):
+        shown = {0: "first_state", 1: "newest"}.get(attribute.scd_type, "state")
+        found[attribute.name] = f"{shown}.a{number}"
+        if attribute.scd_type == 6:
+            found[f"current_{attribute.name}"] = f"newest.a{number}"
+            found[f"previous_{attribute.name}"] = kept(
+                f"previous_{attribute.name}", f"before.a{number}"
+            )
+        if attribute.scd_type == 3:
+            found[f"previous_{attribute.name}"] = f"previous_{number}"
+        if attribute.changed_at:
+            found[f"{attribute.name}_changed_at"] = as_moment(f"changed_{number}", kind)
+    generated = generated_expressions(layout, spec, start, key_hash)
+    for name, column in layout.names.items():
+        found[column] = generated[name]
+    return {name: found[name] for name in layout.columns(spec)}
+
+
+def kept(column: str, made: str) -> str:
+    """What a stored row has stays; a new row gets what is made."""
+    return f"if({IS_NEW}, {made}, row.{quoted(column)})"
+
+
+def first_start(spec: DimensionSpec) -> str:
+    if spec.valid_from_first is None:
+        return "at"
+    return f"if({IS_FIRST}, least({moments.micros(spec.valid_from_first)}L, at), at)"
+
+
+def generated_expressions(
+    layout: Layout, spec: DimensionSpec, start: str, key_hash: str
+) -> dict[str, str]:
+    kind = layout.moment_type
+    names = {
+        name: layout.names.get(name, "")
+        for name in (
+            "valid_from",
+            "valid_to",
+            "is_current",
+            "compressed_row_count",
+            "ended_by_delete",
+            "change_reason",
+            "change_source",
+            "key_hash",
+            "row_hash",
+        )
+    }
+    same_end = f"kind = 0 and {UNTIL} <=> stored_until"
+    open_end = (
+        "null"
+        if spec.valid_to_current is None
+        else as_moment(f"{moments.micros(spec.valid_to_current)}L", kind)
+    )
+    yes, no = (literal(value) for value in spec.current_values)
+    by_delete = f"{UNTIL} is not null and ended_at is not null"
+    is_current = f"{UNTIL} is null" + (
+        " or (is_last and ended_at is not null)" if spec.current_while_deleted else ""
+    )
+    versioned = sorted(numbered(layout, *VERSIONED), key=lambda item: item[1].name)
+    source = (
+        literal((spec.audit or {}).get("source"))
+        if (spec.audit or {}).get("source")
+        else "cast(null as string)"
+    )
+    updated = f"greatest(updated, {TOUCHED})"
+    return {
+        "valid_from": kept(names["valid_from"], as_moment(start, kind)),
+        "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
+        "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
+        "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
+        "compressed_row_count": f"cast(counted + if({IS_NEW}, 0, row.{quoted(names['compressed_row_count'])}) as bigint)",
+        "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
+        "last_updated": as_moment("at" if layout.has_history else updated, kind),
+        "change_reason": kept(names["change_reason"], change_reason()),
+        "change_source": kept(names["change_source"], source),
+        "key_hash": kept(names["key_hash"], key_hash),
+        "row_hash": kept(
+            names["row_hash"],
+            sha256([(f"state.a{number}", attribute.type) for number, attribute in versioned]),
+        ),
+    }

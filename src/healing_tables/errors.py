@@ -1,0 +1,60 @@
+"""One family of errors. Each message says what is wrong, where, what was wanted, what came, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing that is wrong."""
+
+    where: str
+    wanted: str
+    got: str
+    remedy: str
+
+
+class HealingTablesError(Exception):
+    """Base of all errors of this library. Nothing was written when one is raised, unless its text says so.
+
+    Attributes:
+        mistakes: everything that was found wrong, not only the first.
+    """
+
+    def __init__(self, what: str, mistakes: Sequence[Mistake] = ()) -> None:
+        self.mistakes = tuple(mistakes)
+        lines = [f"healing_tables: {what}"]
+        for number, mistake in enumerate(self.mistakes, start=1):
+            lines += [
+                f"  {number}. {mistake.where}",
+                f"     wanted: {mistake.wanted}",
+                f"     got:    {mistake.got}",
+                f"     remedy: {mistake.remedy}",
+            ]
+        super().__init__("\n".join(lines))
+
+
+class SpecError(HealingTablesError):
+    """The definition of a dimension is wrong."""
+
+
+class BatchError(HealingTablesError):
+    """A batch does not fit the definition: columns, types, NULL keys, two rows for one key, an empty full batch."""
+
+
+class LateChangeError(BatchError):
+    """A change lies before what is stored for its key and disagrees with it."""
+
+
+class TargetError(HealingTablesError):
+    """The stored dimension cannot be merged into: no Delta table, other columns, damaged."""
+
+
+class GuardError(HealingTablesError):
+    """The batch would end more keys than is allowed."""
+
+
+class ConflictError(HealingTablesError):
+    """Other writers kept changing the same rows until the limit of attempts was reached."""

@@ -1,0 +1,184 @@
+"""Tables that follow a dimension: the history of type 4, and the audit.
+
+A merge writes what they will get to ``<dimension>__pending`` before its commit, under an id that the commit carries.
+After the commit the rows go on, once, and leave. Whoever merges next finishes what a killed process left: rows whose
+commit is there go on, those of a commit that never came are dropped after a day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.layout import Layout, quoted
+from healing_tables.moments import as_micros
+from healing_tables.naming import literal
+from healing_tables.spec import DimensionSpec
+from healing_tables.targets.delta import DeltaTarget
+
+AUDIT_COLUMNS = {
+    "dimension": "string",
+    "key": "string",
+    "old_surrogate_key": "string",
+    "new_surrogate_key": "string",
+    "change_type": "string",
+    "change_reason": "string",
+    "changed_columns": "array<string>",
+    "old_values": "string",
+    "new_values": "string",
+    "changed_at": "timestamp",
+    "actor": "string",
+    "reason": "string",
+    "source": "string",
+    "batch_id": "string",
+    "row_id": "string",
+}
+JSON = "map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'ignoreNullFields', 'false')"
+ABANDONED = "interval 1 day"
+
+
+@dataclass(frozen=True)
+class Followers:
+    """The side tables of one dimension; false if it has none."""
+
+    target: DeltaTarget
+    layout: Layout
+    spec: DimensionSpec
+
+    def __bool__(self) -> bool:
+        return self.layout.has_history or self.spec.audit is not None
+
+    @property
+    def pending(self) -> DeltaTarget:
+        return self.target.beside("__pending")
+
+    @property
+    def history(self) -> DeltaTarget:
+        return self.target.beside("_history")
+
+    @property
+    def audit(self) -> DeltaTarget:
+        table = (self.spec.audit or {}).get("table")
+        return self.target.beside("_audit") if table is None else DeltaTarget(table)
+
+    def history_columns(self) -> dict[str, str]:
+        columns = [*self.layout.keys, *self.layout.attributes]
+        bounds = dict.fromkeys(("valid_from", "valid_to"), self.layout.moment_type)
+        return {column.name: column.type for column in columns} | bounds
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Make the tables that are not there."""
+        archived = ", ".join(
+            f"{quoted(name)}: {kind}" for name, kind in self.history_columns().items()
+        )
+        pending = {"merge_id": "string", "written_at": "timestamp", **AUDIT_COLUMNS}
+        if self.layout.has_history:
+            self.history.create(spark, self.history_columns())
+            pending["archived"] = f"struct<{archived}>"
+        self.pending.create(spark, pending)
+        if self.spec.audit is not None:
+            self.audit.create(spark, AUDIT_COLUMNS)
+
+    def ended(self, spark: SparkSession) -> DataFrame | None:
+        """Type 4: the last moment that the history shows of each key: ``k1..n``, ``ended_until``."""
+        history = self.history.read(spark) if self.layout.has_history else None
+        if history is None:
+            return None
+        keys = [f"{quoted(key.name)} as k{n}" for n, key in enumerate(self.layout.keys, start=1)]
+        until = as_micros("valid_to", self.layout.moment_type)
+        rows = history.selectExpr(*keys, f"{until} as until")
+        return (
+            rows.groupBy(*[f"k{n}" for n in range(1, len(keys) + 1)])
+            .agg({"until": "max"})
+            .withColumnRenamed("max(until)", "ended_until")
+        )
+
+    def announce(self, plan: DataFrame, merge_id: str, batch_id: str) -> None:
+        """Write what the commit will bring, before it."""
+        spark, audit = plan.sparkSession, self.spec.audit or {}
+
+        def text(name: str) -> str:
+            return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
+
+        surrogate = self.layout.surrogate
+        actor = text("actor") if audit.get("actor") is not None else "current_user()"
+        rows = plan.where("action <> 'refuse'").selectExpr(
+            f"{literal(merge_id)} as merge_id",
+            "current_timestamp() as written_at",
+            f"{literal(self.target.name)} as dimension",
+            f"to_json(key, {JSON}) as key",
+            f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as old_surrogate_key",
+            f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as new_surrogate_key",
+            "action as change_type",
+            "reason as change_reason",
+            "changed_columns",
+            f"to_json(stored, {JSON}) as old_values",
+            f"to_json(new, {JSON}) as new_values",
+            "timestamp_micros(moment) as changed_at",
+            f"{actor} as actor",
+            f"{text('reason')} as reason",
+            f"{text('source')} as source",
+            f"{literal(batch_id)} as batch_id",
+            "uuid() as row_id",
+            *(["archived"] if self.layout.has_history else []),
+        )
+        view = f"healing_tables_pending_{merge_id.replace('-', '')}"
+        rows.createOrReplaceTempView(view)
+        try:
+            listed = ", ".join(quoted(name) for name in rows.columns)
+            spark.sql(f"insert into {self.pending.sql_name} ({listed}) select {listed} from {view}")
+        finally:
+            spark.catalog.dropTempView(view)
+
+    def withdraw(self, spark: SparkSession, merge_id: str) -> None:
+        """The commit did not come about."""
+        spark.sql(f"delete from {self.pending.sql_name} where merge_id = {literal(merge_id)}")
+
+    def catch_up(
+        self, spark: SparkSession, retrying: Callable[[Callable[[], object]], None]
+    ) -> None:
+        """Hand on the rows of every commit that is there; idempotent, and safe beside another process that does the same."""
+        pending = self.pending.read(spark)
+        if pending is None:
+            return
+        for merge_id, is_old in (
+            pending.selectExpr(
+                "merge_id", f"written_at < current_timestamp() - {ABANDONED} as is_old"
+            )
+            .distinct()
+            .collect()
+        ):
+            if self.target.version_of(spark, merge_id) is not None:
+                for statement in self.statements(merge_id):
+                    retrying(partial(run, spark, statement))
+            elif not is_old:
+                continue
+            retrying(partial(self.withdraw, spark, merge_id))
+
+    def statements(self, merge_id: str) -> list[str]:
+        mine = f"from {self.pending.sql_name} where merge_id = {literal(merge_id)}"
+        found = []
+        if self.layout.has_history:
+            names = list(self.history_columns())
+            on = " and ".join(
+                f"t.{quoted(name)} = s.{quoted(name)}"
+                for name in [*[key.name for key in self.layout.keys], "valid_from"]
+            )
+            found.append(
+                f"merge into {self.history.sql_name} t using (select archived.* {mine} and change_type = 'archive') s "
+                f"on {on} when not matched then insert ({', '.join(map(quoted, names))}) values ({', '.join(f's.{quoted(name)}' for name in names)})"
+            )
+        if self.spec.audit is not None:
+            values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
+            found.append(
+                f"merge into {self.audit.sql_name} t using (select * {mine} and change_type <> 'archive') s on t.row_id = s.row_id "
+                f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
+            )
+        return found
+
+
+def run(spark: SparkSession, statement: str) -> None:
+    spark.sql(statement).collect()

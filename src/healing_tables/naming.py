@@ -1,0 +1,23 @@
+"""Names and literals in the SQL that a plan is made of."""
+
+from __future__ import annotations
+
+from healing_tables.layout import Column, Layout
+
+
+def numbered(layout: Layout, *types: int) -> list[tuple[int, Column]]:
+    """Attributes of some SCD types with their numbers: ``a1..n`` in the order of the layout."""
+    return [
+        (number, attribute)
+        for number, attribute in enumerate(layout.attributes, start=1)
+        if attribute.scd_type in types
+    ]
+
+
+def literal(value: object) -> str:
+    """A constant as SQL."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return str(value)
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

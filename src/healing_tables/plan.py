@@ -1,0 +1,328 @@
+"""The pure half of a merge: what has to change in a stored dimension, given a batch."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables import moments
+from healing_tables.batch import events as events_of
+from healing_tables.batch import key_names
+from healing_tables.columns import new_values
+from healing_tables.layout import Column, Layout, quoted, resolve
+from healing_tables.moments import as_micros
+from healing_tables.naming import literal, numbered
+from healing_tables.spec import OPEN_END, DimensionSpec
+
+LATE = "a change before what is stored for its key, which disagrees with it"
+DAMAGED = "a stored key with two current versions, or with two versions of one start"
+NEVER = -(2**62)
+
+
+def plan(
+    batch: DataFrame,
+    stored: DataFrame | None,
+    spec: DimensionSpec,
+    at: dt.datetime | dt.date | str | None = None,
+    *,
+    full_batch: bool | None = None,
+) -> DataFrame:
+    """The row changes that a batch makes to a dimension. Nothing is read but the two, nothing is written.
+
+    Args:
+        batch: current states, or changes with moments (``spec.changed_at``).
+        stored: the dimension as it is; None if there is none yet.
+        at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now.
+        full_batch: overrides ``spec.full_batch``.
+    Returns: a row per change:
+        ``action`` (string): insert, close, update; remove, archive (type 4: from the table, to its history); refuse
+        ``reason`` (string): why
+        ``key`` (struct of the key columns)
+        ``moment`` (bigint): microseconds, when it happened
+        ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
+        ``new``, ``stored`` (structs of all columns of the dimension): as the row shall be, and as it was
+        ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
+        ``ends_key`` (boolean): the key has no open version any more
+        ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
+    Raises: BatchError, TargetError: on columns that do not fit. What is wrong with rows is told by ``refuse``.
+    """
+    schema = stored.schema if stored is not None else None
+    layout = resolve(
+        spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else "timestamp"
+    )
+    moment = moments.micros(at) if at is not None else moments.now()
+    is_full = spec.full_batch if full_batch is None else full_batch
+    return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+
+
+def changes(
+    events: DataFrame,
+    stored: DataFrame | None,
+    layout: Layout,
+    spec: DimensionSpec,
+    moment: int,
+    full_batch: bool,
+    ended: DataFrame | None = None,
+) -> DataFrame:
+    """`plan` on events that are checked and named already (see batch.events)."""
+    keys = key_names(layout)
+    known = stored_rows(events, stored, layout, spec)
+    if full_batch:
+        absent = known.where("alive").join(events.select(*keys), keys, "left_anti")
+        events = events.unionByName(
+            absent.selectExpr(
+                *keys,
+                f"{moment}L as at",
+                "true as gone",
+                f"cast(null as {state_type(events)}) as state",
+                "cast(null as string) as problem",
+                "0L as rows",
+            )
+        )
+    touched = known.join(events.select(*keys), keys, "left_semi")
+    if ended is None:
+        events = events.withColumn("ended_until", f.lit(None).cast("bigint"))
+    else:
+        events = events.join(ended, keys, "left")
+    steps = stepped(classified(touched, events, layout), layout)
+    return new_values(versions(steps, layout), layout, spec)
+
+
+def state_type(events: DataFrame) -> str:
+    return events.schema["state"].dataType.simpleString()
+
+
+def stored_rows(
+    events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> DataFrame:
+    """The stored rows in the names of the plan.
+
+    Returns: ``k1..n``, ``at`` (start), ``until`` (end, NULL if open), ``alive`` (nothing has ended it), ``state``,
+        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
+        that the row shows), ``row`` (all columns as they are).
+    """
+    keys = key_names(layout)
+    if stored is None:
+        stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
+    names = {name: quoted(column) for name, column in layout.names.items()}
+    present = set(stored.columns)
+    kind = layout.moment_type
+
+    def moment(name: str) -> str:
+        return as_micros(names[name], kind) if name in names else "cast(null as bigint)"
+
+    start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
+    flag = (
+        f"{names['is_current']} <=> {literal(spec.current_values[0])}"
+        if "is_current" in names
+        else "true"
+    )
+    end = moments.micros(spec.valid_to_current if spec.valid_to_current is not None else OPEN_END)
+    end = min(end, moments.micros("9999-12-31"))
+    until = moment("valid_to")
+    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else flag
+
+    def stored_value(attribute: Column, name: str) -> str:
+        return quoted(name) if name in present else f"cast(null as {attribute.type})"
+
+    whole_row = ", ".join(
+        quoted(name) if name in present else f"cast(null as {kind_}) as {quoted(name)}"
+        for name, kind_ in layout.columns(spec).items()
+    )
+
+    state = sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)
+    values = [
+        f"{stored_value(attribute, attribute.name)} as a{number}" for number, attribute in state
+    ]
+    previous = [
+        f"{stored_value(attribute, 'previous_' + attribute.name)} as a{number}"
+        for number, attribute in numbered(layout, 3)
+    ]
+    changed = [
+        (
+            as_micros(quoted(f"{attribute.name}_changed_at"), kind)
+            if f"{attribute.name}_changed_at" in present
+            else "cast(null as bigint)"
+        )
+        + f" as a{number}"
+        for number, attribute in numbered(layout, 1, 3)
+        if attribute.changed_at
+    ]
+    rows = stored.selectExpr(
+        *[f"{quoted(key.name)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
+        f"coalesce({moment(start)}, {NEVER}L) as at",
+        f"if({alive}, null, {until}) as until",
+        f"{alive} as alive",
+        f"struct({', '.join(values) or 'true as present'}) as state",
+        f"struct({', '.join(previous) or 'true as none'}) as previous",
+        f"struct({', '.join(changed) or 'true as none'}) as changed",
+        f"{flag} as current",
+        f"{names.get('version', 'cast(null as int)')} as version",
+        f"{moment('last_updated')} as updated",
+        f"struct({whole_row}) as row",
+    )
+    dates = "".join(f", changed.a{n}" for n, a in numbered(layout, 1, 3) if a.changed_at)
+    return rows.selectExpr(
+        "*",
+        f"greatest(at, until, updated{dates}) as boundary",
+        f"greatest(at, at{dates}) as said_at",
+    )
+
+
+def to_ddl(layout: Layout, spec: DimensionSpec) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in layout.columns(spec).items())
+
+
+def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFrame:
+    """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``."""
+    keys = ", ".join(key_names(layout))
+    items = touched.selectExpr(
+        "*", "0 as kind", "false as gone", "cast(null as string) as problem"
+    ).unionByName(events.selectExpr("*", "1 as kind"), allowMissingColumns=True)
+    seen = items.selectExpr(
+        "*",
+        f"max(greatest(boundary, ended_until)) over (partition by {keys}) as known_until",
+        f"max(said_at) over (partition by {keys}) as said_until",
+        f"count(if(kind = 0 and alive, 1, null)) over (partition by {keys}) as open_rows",
+        f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
+        f"count(if(kind = 0, 1, null)) over (partition by {keys}, at) as same_start",
+        f"last(if(kind = 0, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
+        "rows between unbounded preceding and current row) as in_force",
+    )
+    in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
+    agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
+    agrees += [
+        f"(at < said_until or state.a{n} <=> in_force.state.a{n})" for n, _ in numbered(layout, 1)
+    ]
+    for n, attribute in numbered(layout, 3):
+        before = f"at < in_force.changed.a{n}" if attribute.changed_at else "at <= in_force.at"
+        agrees.append(
+            f"(state.a{n} <=> in_force.state.a{n} or ({before} and state.a{n} <=> in_force.previous.a{n}))"
+        )
+    is_known = f"if(gone, not ({in_force}), {in_force} and {' and '.join(agrees) or 'true'})"
+    max_rows = "false" if layout.is_versioned else "same_start > 0 and open_rows + current_rows > 2"
+    return seen.selectExpr(
+        "*",
+        f"""case
+            when problem is not null then 'refused'
+            when open_rows > 1 or current_rows > 1 or same_start > 1 or {max_rows} then 'damaged'
+            when kind = 0 then 'stored'
+            when known_until is null or at > known_until then 'event'
+            when {is_known} then 'known'
+            else 'late'
+        end as outcome""",
+    )
+
+
+def stepped(items: DataFrame, layout: Layout) -> DataFrame:
+    """Each item with what was known before it, and whether it starts a version, ends one, or changes something."""
+    keys = ", ".join(key_names(layout))
+    order = f"partition by {keys} order by at, kind"
+    why = f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' when 'refused' then problem end"
+    before = items.selectExpr(
+        "*",
+        f"max({why}) over (partition by {keys}) as refusal",
+        "if(kind = 0, alive, not gone) as here",
+        f"lag(if(kind = 0, alive, not gone)) over ({order}) as here_before",
+        f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
+    )
+    # to end what is not there is no event
+    before = before.where(
+        "outcome <> 'known' and (kind = 0 or here or here_before or refusal is not null)"
+    )
+
+    def differs(*types: int) -> str:
+        parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
+        return " or ".join(parts) or "false"
+
+    if layout.is_versioned or layout.has_history:
+        starts = f"kind = 1 and here and (not coalesce(here_before, false) or {differs(2, 4, 6)})"
+    else:
+        starts = "kind = 1 and here and known is null"
+    marked = before.selectExpr("*", f"{starts} as starts").selectExpr(
+        "*",
+        f"kind = 1 and here and known is not null and ({differs(1)}) as overwrites",
+        f"kind = 1 and here and known is not null and ({differs(6)}) as moves_current",
+        f"kind = 1 and here and (starts or known is null or {differs(1, 2, 3, 4, 6)}) as counts",
+        f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) as part",
+    )
+    running = f"over ({order} rows between unbounded preceding and current row)"
+    whole = f"over (partition by {keys})"
+    ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
+    columns = [
+        f"last(state, true) {ordered_whole} as newest",
+        f"last(row, true) {ordered_whole} as last_row",
+        f"first(state, true) {ordered_whole} as first_state",
+        f"max(version) {whole} as last_version",
+        f"max(if(kind = 0, at, null)) {whole} as last_from",
+        f"count(if(kind = 0, 1, null)) {whole} as stored_rows",
+        f"max(if(overwrites, at, null)) {whole} as overwritten_at",
+        f"max(if(moves_current, at, null)) {whole} as current_moved_at",
+        f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
+    ]
+    for n, attribute in numbered(layout, 1, 3):
+        change = f"kind = 1 and here and (known is null or not (state.a{n} <=> known.a{n}))"
+        if attribute.scd_type == 3:
+            columns += [
+                f"last(if(kind = 0, struct(previous.a{n} as v), if({change} and known is not null, struct(known.a{n} as v), null)), true) {running} as previous_{n}",
+                f"last(if(kind = 0, struct({f'changed.a{n}' if attribute.changed_at else 'cast(null as bigint)'} as v), if({change}, struct(at as v), null)), true) {running} as changed_{n}",
+                f"{change} as moves_{n}",
+            ]
+        elif attribute.changed_at:
+            columns.append(
+                f"max(if(kind = 0, changed.a{n}, if({change}, at, null))) {whole} as changed_{n}"
+            )
+    return marked.selectExpr("*", *columns)
+
+
+def versions(steps: DataFrame, layout: Layout) -> DataFrame:
+    """One row per version: stored ones, with what the batch did to them, and new ones."""
+    keys = key_names(layout)
+    moves = " or ".join(["starts", "gone", *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
+    carried = [
+        "refusal",
+        "newest",
+        "first_state",
+        "last_row",
+        "last_version",
+        "last_from",
+        "stored_rows",
+        "moved_at",
+    ]
+    for n, attribute in numbered(layout, 1):
+        if attribute.changed_at:
+            carried.append(f"changed_{n}")
+    parts = steps.groupBy(*keys, "part").agg(
+        *[f.expr(f"first({name}) as {name}") for name in carried],
+        f.expr("min(at) as at"),
+        f.expr("min(kind) as kind"),
+        f.expr("min_by(row, struct(at, kind)) as row"),
+        f.expr("min_by(until, struct(at, kind)) as stored_until"),
+        f.expr("min_by(version, struct(at, kind)) as version"),
+        f.expr("min_by(updated, struct(at, kind)) as updated"),
+        f.expr("min_by(known, struct(at, kind)) as before"),
+        f.expr("min_by(coalesce(here_before, false), struct(at, kind)) as was_here"),
+        f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
+        f.expr("max_by(here, struct(at, kind)) as here"),
+        f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
+        f.expr("max_by(kind, struct(at, kind)) as last_kind"),
+        f.expr("count(if(counts, 1, null)) as counted"),
+        f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
+        *[
+            f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}")
+            for n, _ in numbered(layout, 3)
+        ],
+        *[
+            f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}")
+            for n, _ in numbered(layout, 3)
+        ],
+    )
+    order = f"partition by {', '.join(keys)} order by part"
+    return parts.selectExpr(
+        "*",
+        f"lead(if(kind = 1, at, null)) over ({order}) as next_from",
+        f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
+        f"lead(part) over ({order}) is null as is_last",
+    )

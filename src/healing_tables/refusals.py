@@ -1,0 +1,151 @@
+"""What is wrong with the rows of a batch or of the stored dimension, told with keys; and the guards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.batch import NULL_KEY, TWO_ROWS, key_names
+from healing_tables.columns import key_struct
+from healing_tables.errors import (
+    BatchError,
+    GuardError,
+    HealingTablesError,
+    LateChangeError,
+    Mistake,
+    TargetError,
+)
+from healing_tables.layout import Layout, quoted
+from healing_tables.naming import literal
+from healing_tables.plan import DAMAGED, LATE
+from healing_tables.spec import DimensionSpec, counted
+
+GUARDED_FROM = 20  # current keys
+SHOWN = 5  # keys in a message
+REMEDIES = {
+    NULL_KEY: ("a key and a moment in every row", "filter these rows out, or give them a key"),
+    TWO_ROWS: (
+        "one row per key and moment",
+        "reduce the batch, set tie_break_by, or on_tie: greatest",
+    ),
+    LATE: (
+        "changes in the order of their moments",
+        "merge batches in order; or set change_log, which keeps every change and rebuilds these keys",
+    ),
+    DAMAGED: (
+        "one current version per key, one version per start",
+        "mend the stored dimension, then merge again",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A batch in figures.
+
+    Attributes:
+        keys: a condition on the first key column of ``t``, the target, that holds for the whole batch: Delta skips
+            files by it, and writers of other keys do not conflict. Empty if there is none.
+    """
+
+    rows: int
+    keys: str
+
+
+def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
+    """Rows of the batch that cannot be placed.
+
+    Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
+    """
+    rows, wrong, low, high = events.selectExpr(
+        "coalesce(sum(rows), 0)",
+        "count(problem)",
+        "cast(min(k1) as string)",
+        "cast(max(k1) as string)",
+    ).collect()[0]
+    if wrong:
+        raise refusal(
+            events.where("problem is not null").selectExpr("problem as reason", key_struct(layout)),
+            layout,
+        )
+    if is_full and rows == 0:
+        mistake = Mistake(
+            "full_batch",
+            "every key there is",
+            "a batch without a row, which would end every key",
+            "check the extract; merge with full_batch=False if nothing has changed",
+        )
+        raise BatchError(counted("the batch", [mistake]), [mistake])
+    return Seen(int(rows), key_range(layout, low, high))
+
+
+def key_range(layout: Layout, low: str | None, high: str | None) -> str:
+    key = layout.keys[0]
+    if low is None or key.type not in ("tinyint", "smallint", "int", "bigint", "string", "date"):
+        return ""
+    name = f"t.{quoted(key.name)}"
+    return " and ".join(
+        f"{name} {sign} cast({literal(str(bound))} as {key.type})"
+        for sign, bound in ((">=", low), ("<=", high))
+    )
+
+
+def check_plan(
+    plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> dict[str, int]:
+    """Rows by action, once nothing in the plan is refused.
+
+    Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
+    """
+    found = plan.groupBy("action").agg(
+        f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number")
+    )
+    counts: dict[str, int] = {}
+    ended = 0
+    for action, ends, count in found.collect():
+        counts[action] = int(count)
+        ended += int(ends)
+    if "refuse" in counts:
+        raise refusal(plan.where("action = 'refuse'").select("reason", "key"), layout)
+    if ended and stored is not None:
+        check_guard(ended, stored, layout, spec)
+    return counts
+
+
+def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
+    from healing_tables.plan import stored_rows
+
+    empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
+    current = stored_rows(empty, stored, layout, spec).where("alive").count()
+    if current >= GUARDED_FROM and ended > current * spec.max_removed_keys_ratio:
+        mistake = Mistake(
+            "max_removed_keys_ratio",
+            f"at most {spec.max_removed_keys_ratio:g} of the current keys to end",
+            f"{ended} of {current} ({ended / current:.2f})",
+            "check the extract; if they have really ended, merge once with a larger max_removed_keys_ratio",
+        )
+        raise GuardError(counted("the batch", [mistake]), [mistake])
+
+
+def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
+    """An error from rows ``reason``, ``key``: per reason the number of keys and the first five."""
+    distinct = rows.distinct()
+    mistakes, reasons = [], []
+    for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
+        first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
+        shown = "; ".join(
+            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items())
+            for row in first
+        )
+        wanted, remedy = REMEDIES[reason]
+        more = f" and {count - SHOWN} more" if count > SHOWN else ""
+        mistakes.append(
+            Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy)
+        )
+        reasons.append(reason)
+    if DAMAGED in reasons:
+        return TargetError(counted("the stored dimension", mistakes), mistakes)
+    kind = LateChangeError if set(reasons) == {LATE} else BatchError
+    return kind(counted("the batch", mistakes), mistakes)

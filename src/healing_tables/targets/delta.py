@@ -1,0 +1,203 @@
+"""A dimension in a Delta table: read, made, and changed in one MERGE, one commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.errors import Mistake, TargetError
+from healing_tables.layout import Layout, quoted
+from healing_tables.moments import as_micros
+from healing_tables.naming import literal
+from healing_tables.spec import DimensionSpec, counted
+
+STALE = "healing_tables: stale plan"
+MISSING = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "PATH_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+)
+CONFLICTS = (
+    STALE,
+    "DELTA_CONCURRENT_",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    # two new versions of a key meet a row that another writer has put there since
+    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+# The text that a commit carries is a setting of the session, which threads share
+commit_text = threading.Lock()
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether another writer was faster, so that reading and planning again helps."""
+    text = f"{type(error).__name__}: {error}"
+    return any(mark in text for mark in CONFLICTS)
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """A Delta table by name (``schema.table``) or path (``/somewhere`` or ``s3://...``).
+
+    The rest is used when the table is made, on the first merge.
+    """
+
+    name: str
+    partition_by: Sequence[str] = ()
+    properties: Mapping[str, object] = field(default_factory=dict)
+    location: str | None = None
+    comment: str | None = None
+
+    @property
+    def sql_name(self) -> str:
+        if self.name.startswith("/") or "://" in self.name:
+            return f"delta.{quoted(self.name)}"
+        return self.name
+
+    def beside(self, suffix: str) -> DeltaTarget:
+        """A table next to this one: the name with a suffix."""
+        if self.name.endswith("`"):
+            return DeltaTarget(self.name[:-1] + suffix + "`")
+        return DeltaTarget(self.name.rstrip("/") + suffix)
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""
+        try:
+            detail = spark.sql(f"describe detail {self.sql_name}").collect()
+        except AnalysisException as error:
+            if any(mark in str(error) for mark in MISSING):
+                return None
+            raise self.not_delta(str(error).splitlines()[0]) from error
+        if detail[0]["format"] != "delta":
+            raise self.not_delta(f"a table of format {detail[0]['format']}")
+        return spark.sql(f"select * from {self.sql_name}")
+
+    def not_delta(self, got: str) -> TargetError:
+        mistake = Mistake(
+            self.name,
+            "a Delta table, or none yet",
+            got,
+            "choose another name, or convert it: CONVERT TO DELTA",
+        )
+        return TargetError(counted("the target", [mistake]), [mistake])
+
+    def create(self, spark: SparkSession, columns: Mapping[str, str]) -> None:
+        properties = {str(name): str(value) for name, value in self.properties.items()}
+        # also an INSERT of someone else must not slip between what a merge has read and its commit
+        properties.setdefault("delta.isolationLevel", "Serializable")
+        if any(character in name for name in columns for character in " ,;{}()\n\t="):
+            properties.setdefault("delta.columnMapping.mode", "name")
+        parts = [
+            f"create table if not exists {self.sql_name} (",
+            ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()),
+            ") using delta",
+        ]
+        if self.partition_by:
+            parts.append(
+                f"partitioned by ({', '.join(quoted(name) for name in self.partition_by)})"
+            )
+        if self.location is not None:
+            parts.append(f"location {literal(self.location)}")
+        if self.comment is not None:
+            parts.append(f"comment {literal(self.comment)}")
+        listed = ", ".join(
+            f"{literal(name)} = {literal(value)}" for name, value in properties.items()
+        )
+        parts.append(f"tblproperties ({listed})")
+        spark.sql(" ".join(parts))
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+        spark.sql(f"alter table {self.sql_name} add columns ({listed})")
+
+    def apply(
+        self,
+        spark: SparkSession,
+        plan: str,
+        layout: Layout,
+        spec: DimensionSpec,
+        *,
+        merge_id: str,
+        keys: str = "",
+    ) -> int | None:
+        """Apply a plan in one MERGE.
+
+        Args:
+            plan: name of a view with the rows of plan.plan.
+            merge_id: stands in the commit, so that it can be found again.
+            keys: a condition on ``t``, the target, that holds for all keys of the plan.
+        Returns: the version of the commit; None if there was none.
+        Raises: what Delta raises on a conflict, or an error with STALE if a row is not as the plan expects it.
+        """
+        statement = merge_statement(self.sql_name, plan, layout, spec, keys)
+        with commit_text:
+            spark.conf.set(METADATA, merge_id)
+            try:
+                spark.sql(statement).collect()
+            finally:
+                spark.conf.unset(METADATA)
+        return self.version_of(spark, merge_id)
+
+    def version_of(self, spark: SparkSession, merge_id: str) -> int | None:
+        """The commit that carries an id, among the newest thousand."""
+        history = spark.sql(f"describe history {self.sql_name} limit 1000")
+        found = history.where(f"userMetadata = {literal(merge_id)}").select("version").collect()
+        return int(found[0]["version"]) if found else None
+
+
+def merge_statement(table: str, plan: str, layout: Layout, spec: DimensionSpec, keys: str) -> str:
+    """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
+
+    A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
+    in the ON clause it looks for any newer row.
+    """
+    columns = list(layout.columns(spec))
+    same_key = " and ".join(
+        f"t.{quoted(key.name)} = s.key.{quoted(key.name)}" for key in layout.keys
+    )
+    on = [same_key, keys] if keys else [same_key]
+    if "valid_from" in layout.names:
+        start = quoted(layout.names["valid_from"])
+        newer = (
+            f"s.last_from is null or {as_micros('t.' + start, layout.moment_type)} > s.last_from"
+        )
+        on.append(f"if(s.action = 'insert', {newer}, t.{start} <=> s.stored.{start})")
+    same = " and ".join(f"t.{quoted(name)} <=> s.stored.{quoted(name)}" for name in columns)
+    assignments = ", ".join(f"{quoted(name)} = s.new.{quoted(name)}" for name in columns)
+    key = layout.keys[0]
+    stale = f"cast(raise_error(concat('{STALE}, key ', to_json(s.key))) as {key.type})"
+    values = {name: f"s.new.{quoted(name)}" for name in columns}
+    source = f"select * from {plan} where action in ('insert', 'close', 'update', 'remove')"
+    if layout.is_sequence and layout.surrogate is not None:
+        # the largest key is read inside of the MERGE: another writer's is a conflict
+        ordered = ", ".join(f"key.{quoted(column.name)}" for column in layout.keys)
+        source = (
+            f"select p.*, (select coalesce(max({quoted(layout.surrogate)}), 0) from {table}) "
+            f"+ row_number() over (partition by action order by {ordered}, moment) as surrogate_number "
+            f"from ({source}) p"
+        )
+        values[layout.surrogate] = "s.surrogate_number"
+    return f"""
+merge into {table} t
+using ({source}) s
+on {" and ".join(on)}
+when matched and s.action in ('close', 'update') and {same} then update set {assignments}
+when matched and s.action = 'remove' and {same} then delete
+when matched then update set {quoted(key.name)} = {stale}
+when not matched and s.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
+when not matched then insert ({quoted(key.name)}) values ({stale})"""

@@ -1,0 +1,265 @@
+"""The materialization healing_merge: batches from SQL and Python models, and dbt's manners around the merge."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dbt.adapters.spark
+import pytest
+from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
+from lab import Lab
+
+import dbt_healing_tables
+from dbt_healing_tables.merging import as_data_frame
+from healing_tables.errors import BatchError
+
+COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"]]
+FIRST: list[list[Any]] = [[1, "Ann", "gold"], [2, "Cid", "gold"]]
+SECOND: list[list[Any]] = [[1, "Bea", "gold"], [2, "Cid", "gold"], [3, "Eve", "new"]]
+MERGED = [
+    (1, "Ann", False),
+    (1, "Bea", True),
+    (2, "Cid", True),
+    (3, "Eve", True),
+]
+SOURCES = """
+version: 2
+sources: [{name: raw, schema: %s, tables: [{name: players}, {name: no_key}]}]
+models:
+  - name: dim_sql
+    data_tests: [{healing_tables.temporal_integrity: {arguments: {key_columns: id}}}]
+  - name: dim_py
+    data_tests: [{healing_tables.single_current: {arguments: {key_columns: id}}}]
+  - name: dim_full
+    description: Who's who
+    columns: [{name: name, description: What they are called}]
+"""
+# the first line is blank, which dbt strips
+PYTHON = """
+import pyspark.sql.functions as f
+
+
+def model(dbt, session):
+    dbt.config(materialized="healing_merge", unique_key="id", meta=%r)
+    return dbt.source("raw", "players").where(f.col("id") > 0)
+"""
+ATTRIBUTES = {"healing_tables": {"attributes": {"name": 2, "tier": 2}}}
+
+
+def batch(lab: Lab, name: str, table: str = "players", **config: Any) -> None:
+    settings = {"unique_key": "id", "meta": ATTRIBUTES, **config}
+    lab.model(
+        name,
+        f"select * from {{{{ source('raw', '{table}') }}}}",
+        materialized="healing_merge",
+        **settings,
+    )
+
+
+def commits(lab: Lab, name: str) -> list[str]:
+    """The operations of the table's commits, newest first."""
+    history = lab.spark.sql(f"describe history {lab.schema}.{name}").collect()
+    return [row["operation"] for row in history]
+
+
+def progress(lab: Lab, name: str) -> list[str]:
+    return [text for text in lab.log if text.startswith("healing_merge ") and f"{name}: " in text]
+
+
+@pytest.fixture(scope="module")
+def merged(lab: Lab) -> Lab:
+    """The same dimension from SQL and Python models, over two batches; dim_py gets the second one twice."""
+    lab.write("models/schema.yml", SOURCES % lab.schema)
+    batch(lab, "dim_sql")
+    lab.write("models/dim_py.py", PYTHON % ATTRIBUTES)
+    batch(
+        lab,
+        "dim_full",
+        alias="dim_other_name",
+        schema="marts",
+        tags=["nightly"],
+        partition_by="is_current",
+        location_root=str(lab.home / "elsewhere"),
+        tblproperties={"delta.enableChangeDataFeed": "true"},
+        persist_docs={"relation": True, "columns": True},
+        pre_hook="create table if not exists {{ target.schema }}.hooked (name string) using parquet",
+        post_hook="insert into {{ target.schema }}.hooked select '{{ this.identifier }}'",
+    )
+    lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
+    everything = ["dim_sql", "dim_py", "tag:nightly"]
+    for rows, selected in ((FIRST, everything), (SECOND, everything), (SECOND, ["dim_py"])):
+        lab.table("players", COLUMNS, rows)
+        lab.dbt("build", "--select", *selected)
+        assert {status for status, _ in lab.results.values()} == {"success", "pass"}, lab.results
+        lab.notes.setdefault("progress", []).extend(progress(lab, "dim_py"))
+        lab.notes.setdefault("commits", []).append(str(len(commits(lab, "dim_py"))))
+    lab.notes["run"] = [(lab.home / "target" / "run_results.json").read_text()]
+    return lab
+
+
+@pytest.mark.parametrize("name", ["dim_sql", "dim_py"])
+def test_batches_of_both_languages_become_versions(merged: Lab, name: str) -> None:
+    assert merged.results[name][0] == "success", merged.results[name]
+    assert merged.rows(name, "id", "name", "is_current") == MERGED
+
+
+def test_an_unchanged_batch_commits_nothing(merged: Lab) -> None:
+    first, second, again = merged.notes["commits"]
+    assert first != second == again
+
+
+def test_the_generic_tests_run_on_it(merged: Lab) -> None:
+    found = [status for name, (status, _) in merged.results.items() if "healing_tables_" in name]
+    assert found == ["pass", "pass"]
+
+
+def test_each_merge_tells_its_figures(merged: Lab) -> None:
+    wanted = ["2 inserted, 0 closed", "2 inserted, 1 closed", "0 inserted, 0 closed"]
+    told = merged.notes["progress"]
+    assert [part in text for part, text in zip(wanted, told, strict=True)] == [True] * 3, told
+    run = json.loads(merged.notes["run"][0])
+    (figures,) = [
+        result["adapter_response"]
+        for result in run["results"]
+        if result["unique_id"] == "model.lab.dim_py"
+    ]
+    assert [figures[name] for name in ("rows_in_batch", "inserted", "attempts")] == [3, 0, 1]
+    assert "commit_version" not in figures
+
+
+def test_what_dbt_configures_is_honoured(merged: Lab) -> None:
+    assert merged.results["dim_full"][0] == "success", merged.results["dim_full"]
+    name = f"{merged.schema}_marts.dim_other_name"
+    about = {
+        row[0]: row[1] for row in merged.spark.sql(f"describe table extended {name}").collect()
+    }
+    assert about["Location"].endswith("elsewhere/dim_other_name")
+    assert about["Comment"] == "Who's who"
+    assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
+    partitions = merged.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
+    assert partitions == ["is_current"]
+    comments = {
+        field.name: field.metadata.get("comment") for field in merged.spark.table(name).schema
+    }
+    assert comments["name"] == "What they are called"
+    assert merged.rows("hooked") == [("dim_other_name",)] * 2
+    history = merged.spark.sql(f"describe history {name}").collect()
+    assert [row["operation"] for row in history].count("CHANGE COLUMN") == 1
+
+
+@pytest.fixture(scope="module")
+def refused(merged: Lab) -> Lab:
+    """Everything that must not be merged, after which the tables are as they were."""
+    meta = ATTRIBUTES["healing_tables"]
+    batch(
+        merged,
+        "dim_unknown",
+        unique_key=None,
+        file_format="parquet",
+        meta={"healing_tables": {"attribute": {"name": 2}}},
+    )
+    batch(merged, "dim_wrong")
+    own: dict[str, Any] = {**meta, "on_tie": "error"}
+    batch(merged, "dim_no_key", table="no_key", meta={"healing_tables": own})
+    batch(merged, "dim_cluster", submission_method="job_cluster")
+    own["allow_full_refresh"] = True
+    batch(merged, "dim_new", meta={"healing_tables": own})
+    # what the models do not say themselves; the other materialization has options there as well
+    project = "{healing_tables: {on_tie: last, valid_from_first: 1900-01-01, checks: {}}}"
+    names = ["dim_unknown", "dim_wrong", "dim_no_key", "dim_cluster", "dim_new"]
+    merged.dbt("run", "--vars", project, "--select", *names)
+    merged.notes["first"] = [row[0] for row in merged.rows("dim_new", "valid_from")]
+
+    merged.table("players", COLUMNS, [[4, "Fay", "new"]])
+    merged.dbt("run", "--full-refresh", "--select", "dim_sql", "dim_full", "dim_new")
+    refusals = {name: merged.results[name] for name in ("dim_sql", "dim_full")}
+
+    batch(merged, "dim_sql", meta={"healing_tables": {**meta, "full_batch": True}})
+    merged.dbt("run", "--empty", "--select", "dim_sql")
+    merged.results |= {
+        "dim_sql --empty": merged.results["dim_sql"],
+        **{f"{name} --full-refresh": result for name, result in refusals.items()},
+    }
+    return merged
+
+
+def test_mistakes_in_the_configuration_come_together(refused: Lab) -> None:
+    status, message = refused.results["dim_unknown"]
+    assert status == "error"
+    for part in [
+        "healing_merge() in model dim_unknown has 3 mistakes; nothing was written",
+        "1. meta.healing_tables.attribute\n",
+        "2. unique_key\n",
+        "3. file_format\n",
+        "remedy: set unique_key",
+    ]:
+        assert part in message, message
+
+
+def test_options_come_from_the_project_too(refused: Lab) -> None:
+    """An unquoted moment in YAML is a date."""
+    assert refused.notes["first"] == ["1900-01-01 00:00:00"] * 3
+
+
+@pytest.mark.parametrize("name, part", [("dim_wrong", "on_tie"), ("dim_no_key", "NULL")])
+def test_the_librarys_own_message_is_not_buried(refused: Lab, name: str, part: str) -> None:
+    status, message = refused.results[name]
+    assert status == "error"
+    assert message.startswith(f"Runtime Error in model {name} (models/{name}.sql)\n  ")
+    assert part in message
+    assert "Traceback" not in message
+
+
+def test_a_platform_that_cannot_merge_gets_one_error(refused: Lab) -> None:
+    status, message = refused.results["dim_cluster"]
+    assert status == "error"
+    assert "model dim_cluster has 1 mistake" in message
+    assert "method: session" in message
+
+
+def test_a_full_refresh_would_lose_history(refused: Lab) -> None:
+    status, message = refused.results["dim_sql --full-refresh"]
+    assert status == "error"
+    assert "--full-refresh" in message
+    assert "meta.healing_tables.allow_full_refresh: true" in message
+    assert refused.rows("dim_sql", "id", "name", "is_current") == MERGED
+
+
+def test_a_full_refresh_on_purpose_begins_with_the_batch(refused: Lab) -> None:
+    assert refused.results["dim_new"][0] == "success", refused.results["dim_new"]
+    assert refused.rows("dim_new", "id", "name", "is_current") == [(4, "Fay", True)]
+
+
+def test_files_that_outlive_their_table_are_no_full_refresh(refused: Lab) -> None:
+    assert "remove its files" in refused.results["dim_full --full-refresh"][1]
+
+
+def test_an_empty_batch_closes_nothing(refused: Lab) -> None:
+    """--empty takes no rows; that does not mean that the keys are gone."""
+    status, message = refused.results["dim_sql --empty"]
+    assert status == "success", message
+    assert refused.rows("dim_sql", "id", "name", "is_current") == MERGED
+
+
+def test_without_the_library_the_error_names_the_remedy(
+    refused: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dbt.adapters.spark.Plugin, "adapter", StockAdapter)
+    monkeypatch.setattr(dbt_healing_tables.plugins[0], "initialize", lambda self: None)
+    refused.dbt("run", "--select", "dim_new")
+    status, message = refused.results["dim_new"]
+    assert status == "error"
+    assert "model dim_new has 1 mistake" in message
+    assert "remedy: pip install dbt-healing-tables in dbt's environment" in message
+
+
+@pytest.mark.filterwarnings("ignore:.*Arrow optimization")
+def test_a_model_may_return_pandas(merged: Lab) -> None:
+    frame = as_data_frame(merged.spark.range(1).toPandas(), merged.spark)
+    assert [tuple(row) for row in frame.collect()] == [(0,)]
+
+
+def test_a_model_that_returns_no_data_frame_is_refused(merged: Lab) -> None:
+    with pytest.raises(BatchError, match="(?s)returned no batch.*got:    list.*remedy: return the"):
+        as_data_frame([1, 2], merged.spark)

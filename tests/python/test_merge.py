@@ -1,0 +1,398 @@
+"""What a merge does beyond the cases: bad input, other writers, deletions, side tables, surrogate keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lab import Lab, plain_rows
+from pyspark.sql import DataFrame
+
+from healing_tables import (
+    BatchError,
+    DimensionSpec,
+    GuardError,
+    HealingTablesError,
+    LateChangeError,
+    SpecError,
+    TargetError,
+    merge,
+    merging,
+    plan,
+)
+from healing_tables.targets import delta
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
+BATCH = "id int, name string, mail string"
+
+
+def batch(lab: Lab, rows: list[Any], ddl: str = BATCH) -> DataFrame:
+    return lab.spark.createDataFrame(rows, ddl)
+
+
+def versions(lab: Lab, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    return plain_rows(lab.spark.table(name), columns)
+
+
+@pytest.fixture
+def dim(lab: Lab, request: pytest.FixtureRequest) -> str:
+    return f"{lab.schema}.{request.node.name.split('[')[0].removeprefix('test_')}"
+
+
+def test_all_mistakes_of_a_spec_come_together() -> None:
+    given = {
+        "KEYS": ["id"],
+        "DIFF_COLS": ["name"],
+        "key_columns": ["id"],
+        "on_tie": "first",
+        "valid_to_current": "soon",
+        "column_names": {"valid_form": "since"},
+        "surrogate_key": {"name": "sk", "strategy": "uuid"},
+        "max_removed_keys_ratio": 2,
+        "colour": "red",
+    }
+    with pytest.raises(SpecError) as error:
+        DimensionSpec.from_dict(given)
+    assert [mistake.where for mistake in error.value.mistakes] == [
+        "KEYS",
+        "colour",
+        "column_names.valid_form",
+        "surrogate_key.strategy",
+        "on_tie",
+        "max_removed_keys_ratio",
+        "valid_to_current",
+    ]
+    assert "7 mistakes; nothing was written." in str(error.value)
+    with pytest.raises(SpecError, match="type 4 with type 2"):
+        DimensionSpec(key_columns="id", attributes={"a": 4, "b": 2})
+    with pytest.raises(SpecError, match=r"one of 0, 1, 2, 3, 4, 6"):
+        DimensionSpec(key_columns="id", attributes={"a": 5})
+
+
+def test_a_spec_from_yaml(tmp_path: Any) -> None:
+    path = tmp_path / "dim.yml"
+    path.write_text("KEYS: [id]\nDIFF_COLS: [name]\nvalid_from_first: 1900-01-01\n")
+    spec = DimensionSpec.from_yaml(path)
+    assert spec.keys == ("id",)
+    assert spec == DimensionSpec(
+        key_columns=["id"], attributes=["name"], valid_from_first=spec.valid_from_first
+    )
+
+
+def test_an_unchanged_batch_commits_nothing(lab: Lab, dim: str) -> None:
+    rows = [(1, "Ann", "a@x"), (2, None, None)]
+    first = merge(batch(lab, rows), dim, SPEC, at="2024-01-01 00:00:00")
+    assert (first.rows_in_batch, first.inserted, first.closed, first.updated) == (2, 2, 0, 0)
+    again = merge(batch(lab, rows), dim, SPEC, at="2024-01-02 00:00:00")
+    assert (again.inserted, again.closed, again.updated, again.commit_version) == (0, 0, 0, None)
+    # the same batch at its own moment, and one that agrees with what was in force then
+    merge(batch(lab, [(1, "Bea", "b@x")]), dim, SPEC, at="2024-01-03 00:00:00")
+    old = merge(batch(lab, rows), dim, SPEC, at="2024-01-01 00:00:00")
+    assert old.commit_version is None
+    assert lab.spark.sql(f"describe history {dim}").count() == 3  # made, merged, merged
+    assert versions(lab, dim, "id", "name", "mail", "version") == [
+        (1, "Ann", "b@x", 1),
+        (1, "Bea", "b@x", 2),
+        (2, None, None, 1),
+    ]
+
+
+def test_late_changes_are_refused_with_their_keys(lab: Lab, dim: str) -> None:
+    merge(batch(lab, [(n, "A", None) for n in range(9)]), dim, SPEC, at="2024-01-05 00:00:00")
+    before = lab.spark.table(dim).collect()
+    with pytest.raises(LateChangeError) as error:
+        merge(batch(lab, [(n, "B", None) for n in range(7)]), dim, SPEC, at="2024-01-05 00:00:00")
+    assert "7 keys: id = 0; id = 1; id = 2; id = 3; id = 4 and 2 more" in str(error.value)
+    assert "change_log" in str(error.value)
+    assert sorted(lab.spark.table(dim).collect()) == sorted(before)
+
+
+def test_rows_that_cannot_be_placed(lab: Lab, dim: str) -> None:
+    rows = [(None, "A", None), (1, "A", None), (1, "B", None), (2, "A", None), (2, "A", None)]
+    with pytest.raises(BatchError) as error:
+        merge(batch(lab, rows), dim, SPEC)
+    assert len(error.value.mistakes) == 2
+    assert "NULL in a key column" in str(error.value)
+    assert "two different rows for one key and moment" in str(error.value)
+    assert "id = 1\n" in str(error.value)
+    assert not lab.spark.catalog.tableExists(dim)
+
+
+def test_ties(lab: Lab, dim: str) -> None:
+    rows = [
+        (1, "A", 1, False),
+        (1, "B", 3, False),
+        (1, "C", 2, False),
+        (2, "A", 1, True),
+        (2, "Z", 1, False),
+    ]
+    ddl = "id int, name string, seq int, gone boolean"
+    spec = DimensionSpec(
+        key_columns="id", tie_break_by="seq", on_tie="greatest", deleted_when="gone"
+    )
+    merge(batch(lab, rows, ddl), dim, spec)
+    assert versions(lab, dim, "id", "name") == [(1, "B")]  # 2 is gone: a delete wins
+
+
+@pytest.mark.parametrize(
+    ("ddl", "wanted"),
+    [
+        ("id int, name string", "attributes: mail"),
+        ("id int, name string, mail int", "the stored type string"),
+        ("id string, name string, mail string", "the stored type int"),
+    ],
+)
+def test_columns_that_do_not_fit(lab: Lab, dim: str, ddl: str, wanted: str) -> None:
+    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
+    with pytest.raises(HealingTablesError, match=wanted):
+        merge(batch(lab, [], ddl), dim, SPEC)
+
+
+def test_a_new_column(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(key_columns="id")
+    merge(batch(lab, [(1, "Ann")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")
+    wider = batch(lab, [(1, "Ann", "Oslo")], "id int, name string, city string")
+    with pytest.raises(TargetError, match="append_new_columns"):
+        merge(wider, dim, spec, at="2024-01-02 00:00:00")
+    merge(
+        wider,
+        dim,
+        DimensionSpec(key_columns="id", on_schema_change="append_new_columns"),
+        at="2024-01-02 00:00:00",
+    )
+    assert versions(lab, dim, "name", "city", "version") == [("Ann", "Oslo", 2), ("Ann", None, 1)]
+
+
+def test_a_target_of_someone_else(lab: Lab, dim: str) -> None:
+    lab.spark.sql(
+        f"create table {dim} (id int, name string, mail string, colour string) using delta"
+    )
+    with pytest.raises(TargetError) as error:
+        merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
+    assert {mistake.where for mistake in error.value.mistakes} == {
+        "colour",
+        "valid_from",
+        "valid_to",
+    }
+    lab.spark.sql(f"create table {dim}_parquet (id int) using parquet")
+    with pytest.raises(TargetError, match="a Delta table"):
+        merge(batch(lab, [(1, "Ann", "a")]), f"{dim}_parquet", SPEC)
+
+
+def test_a_damaged_dimension(lab: Lab, dim: str) -> None:
+    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
+    lab.spark.sql(
+        f"insert into {dim} select * replace (timestamp '2024-01-02' as valid_from) from {dim}"
+    )
+    with pytest.raises(TargetError, match="two current versions"):
+        merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
+
+
+def test_full_batches(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2},
+        full_batch=True,
+        column_names={"ended_by_delete": "was_deleted", "is_current": "flag"},
+        current_values=["Y", "N"],
+        current_while_deleted=True,
+        valid_from_first="1900-01-01",
+    )
+    ddl = "id int, name string"
+    merge(batch(lab, [(n, "A") for n in range(20)], ddl), dim, spec, at="2024-01-01 00:00:00")
+    with pytest.raises(BatchError, match="a batch without a row"):
+        merge(batch(lab, [], ddl), dim, spec)
+    with pytest.raises(GuardError, match=r"11 of 20 \(0.55\)"):
+        merge(batch(lab, [(n, "A") for n in range(9)], ddl), dim, spec, at="2024-01-02 00:00:00")
+    merge(batch(lab, [(n, "A") for n in range(1, 20)], ddl), dim, spec, at="2024-01-02 00:00:00")
+    shown = ("id", "valid_from", "valid_to", "flag", "was_deleted")
+    start, gone, back = "1900-01-01 00:00:00", "2024-01-02 00:00:00", "2024-01-03 00:00:00"
+    assert versions(lab, dim, *shown)[0] == (0, start, gone, "Y", True)
+    merge(batch(lab, [(n, "A") for n in range(20)], ddl), dim, spec, at=back)
+    assert versions(lab, dim, *shown)[:2] == [
+        (0, start, gone, "N", True),
+        (0, back, "9999-12-31 23:59:59", "Y", False),
+    ]
+
+
+def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"a": 2, "b": 1, "c": {"scd_type": 3, "changed_at": True}},
+        changed_at="at",
+        deleted_when="op = 'D'",
+        column_names={"last_updated": "last_updated"},
+    )
+    ddl = "id int, at timestamp_ntz, op string, a string, b string, c string"
+    rows = [
+        ["1", "2024-01-01 00:00:00", "U", "x", "p", "u"],
+        ["1", "2024-01-02 00:00:00", "U", "x", "p", "v"],
+        ["1", "2024-01-03 00:00:00", "U", "y", "q", "v"],
+        ["1", "2024-01-04 00:00:00", "D", None, None, None],
+        ["1", "2024-01-05 00:00:00", "D", None, None, None],
+        ["1", "2024-01-06 00:00:00", "U", "y", "q", "w"],
+    ]
+    frame = batch(lab, rows, ddl.replace("int", "string").replace("timestamp_ntz", "string"))
+    frame = frame.selectExpr("int(id) id", "timestamp_ntz(at) at", "op", "a", "b", "c")
+    result = merge(frame, dim, spec)
+    assert (result.inserted, result.closed, result.updated) == (3, 0, 0)
+    shown = (
+        "a",
+        "b",
+        "c",
+        "previous_c",
+        "c_changed_at",
+        "valid_from",
+        "valid_to",
+        "version",
+        "compressed_row_count",
+        "last_updated",
+    )
+    days = {n: f"2024-01-0{n} 00:00:00" for n in range(1, 7)}
+    assert versions(lab, dim, *shown) == [
+        ("x", "q", "v", "u", days[2], days[1], days[3], 1, 2, days[3]),
+        ("y", "q", "v", "u", days[2], days[3], days[4], 2, 1, days[4]),
+        ("y", "q", "w", "v", days[6], days[6], "9999-12-31 23:59:59", 3, 1, days[6]),
+    ]
+    # the same rows one by one give the same
+    for row in rows:
+        part = frame.where(f"at = timestamp_ntz '{row[1]}'")
+        merge(part, f"{dim}_by_one", spec)
+    assert plain_rows(lab.spark.table(f"{dim}_by_one")) == plain_rows(lab.spark.table(dim))
+
+
+@pytest.mark.parametrize("when", ["known", "unknown"])
+def test_a_plan_from_before_another_commit(
+    lab: Lab, dim: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dim = f"{dim}_{when}"
+    if when == "known":
+        merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
+    else:
+        merge(batch(lab, [(9, "Zoe", "z")]), dim, SPEC, at="2024-01-01 00:00:00")
+    apply, calls = delta.DeltaTarget.apply, []
+
+    def late(self: Any, *args: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:  # between the plan and its MERGE
+            merge(batch(lab, [(1, "Bea", "b")]), dim, SPEC, at="2024-01-02 00:00:00")
+        return apply(self, *args, **options)
+
+    monkeypatch.setattr(delta.DeltaTarget, "apply", late)
+    monkeypatch.setattr(merging, "SHORTEST_WAIT", 0.0)
+    result = merge(batch(lab, [(1, "Cid", "c")]), dim, SPEC, at="2024-01-03 00:00:00")
+    assert result.attempts == 2
+    names = [row[0] for row in versions(lab, dim, "name", "valid_from") if row[0] != "Zoe"]
+    assert names == (["Ann"] if when == "known" else []) + ["Bea", "Cid"]
+    current = lab.spark.table(dim).where("is_current and id = 1")
+    assert [row.name for row in current.collect()] == ["Cid"]
+
+
+def test_a_sequence_of_surrogate_keys(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2},
+        surrogate_key={"name": "sk", "strategy": "sequence"},
+    )
+    for day in (1, 2, 3):
+        merge(
+            batch(
+                lab, [(n, f"{n}-{day if n % 2 else 0}") for n in range(4)], "id int, name string"
+            ),
+            dim,
+            spec,
+            at=f"2024-01-0{day} 00:00:00",
+        )
+    found = versions(lab, dim, "sk", "id", "version")
+    assert [row[0] for row in found] == list(range(1, 9))
+    assert {row[1:] for row in found[:4]} == {(n, 1) for n in range(4)}
+
+
+def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 4, "mail": 1},
+        audit={"table": f"{dim}_changes", "actor": "tester", "reason": "nightly"},
+        full_batch=True,
+    )
+    merge(batch(lab, [(1, "A", "x"), (2, "B", "y")]), dim, spec, at="2024-01-01 00:00:00")
+    merge(batch(lab, [(1, "C", "x"), (2, "B", "z")]), dim, spec, at="2024-01-02 00:00:00")
+    merge(batch(lab, [(1, "C", "x")]), dim, spec, at="2024-01-03 00:00:00", batch_id="third")
+    merge(batch(lab, [(1, "C", "x"), (2, "B", "z")]), dim, spec, at="2024-01-04 00:00:00")
+    days = {n: f"2024-01-0{n} 00:00:00" for n in range(1, 5)}
+    assert versions(lab, dim) == [(1, "C", "x", days[2]), (2, "B", "z", days[4])]
+    history = ("id", "name", "valid_from", "valid_to")
+    assert versions(lab, f"{dim}_history", *history) == [
+        (1, "A", days[1], days[2]),
+        (2, "B", days[1], days[3]),
+    ]
+    audit = lab.spark.table(f"{dim}_changes")
+    assert [
+        tuple(row) for row in audit.groupBy("change_type").count().orderBy("change_type").collect()
+    ] == [
+        ("insert", 3),
+        ("remove", 1),
+        ("update", 2),
+    ]
+    (removed,) = audit.where("batch_id = 'third'").collect()
+    assert (removed.key, removed.change_type, removed.actor, removed.reason) == (
+        '{"id":2}',
+        "remove",
+        "tester",
+        "nightly",
+    )
+    (changed,) = audit.where("changed_columns = array('mail')").collect()
+    assert ('"mail":"y"' in changed.old_values, '"mail":"z"' in changed.new_values) == (True, True)
+    assert lab.spark.table(f"{dim}__pending").count() == 0
+    with pytest.raises(LateChangeError):  # 3 has never been, 1 changed since
+        merge(batch(lab, [(1, "E", "x")]), dim, spec, at=days[1], full_batch=False)
+
+
+def test_what_a_killed_process_left(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies between the commit and the side tables: the next merge hands the rows on, once."""
+    from healing_tables.followers import Followers
+
+    spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
+    ddl = "id int, name string"
+    merge(batch(lab, [(1, "A")], ddl), dim, spec, at="2024-01-01 00:00:00")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        catch_up, calls = Followers.catch_up, []
+
+        def killed(self: Any, *args: Any) -> None:
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            catch_up(self, *args)
+
+        patch.setattr(Followers, "catch_up", killed)
+        merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-02 00:00:00")
+    assert lab.spark.table(f"{dim}_history").count() == 0
+    for _ in range(2):
+        merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-03 00:00:00")
+        assert versions(lab, f"{dim}_history", "id", "name") == [(1, "A")]
+        assert lab.spark.table(f"{dim}_audit").count() == 2
+
+
+def test_odd_names_and_values(lab: Lab, dim: str) -> None:
+    key, attribute = "the key.of `it`", "s.key, naïve"
+    ddl = f"`{key.replace('`', '``')}` string, `{attribute}` string, action string"
+    spec = DimensionSpec(key_columns=key)
+    hostile = 't.x\' or \\ "1"="1'
+    merge(batch(lab, [(hostile, "a|b^", "x")], ddl), dim, spec, at="2024-01-01 00:00:00")
+    merge(batch(lab, [(hostile, "a|b^", "y")], ddl), dim, spec, at="2024-01-02 00:00:00")
+    rows = plain_rows(lab.spark.table(dim).selectExpr("`s.key, naïve`", "action", "version"))
+    assert rows == [("a|b^", "x", 1), ("a|b^", "y", 2)]
+
+
+def test_plan_is_pure(lab: Lab, dim: str) -> None:
+    changes = plan(batch(lab, [(1, "Ann", "a")]), None, SPEC, "2024-01-01 00:00:00")
+    (row,) = changes.collect()
+    assert (row.action, row.reason, row.key.id, row.new.name, row.stored) == (
+        "insert",
+        "new",
+        1,
+        "Ann",
+        None,
+    )
+    assert not lab.spark.catalog.tableExists(dim)

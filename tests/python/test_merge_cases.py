@@ -1,0 +1,47 @@
+"""The cases of merges, each through the public API: a stored table, then batch after batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab import Lab, plain_rows
+
+from healing_tables import DimensionSpec, merge
+
+CASES = json.loads((Path(__file__).parent / "cases" / "merge.json").read_text())
+
+
+def spec_of(case: dict[str, Any]) -> DimensionSpec:
+    params, kind = case["params"], case["capability"].removeprefix("merge_")
+    types = params.get("types")
+    if types is None:
+        types = dict.fromkeys(params["attrs"], int(kind.removeprefix("type")))
+    types |= dict.fromkeys(params.get("type1_attrs", []), 1)
+    return DimensionSpec(
+        key_columns=params["key"],
+        attributes=types,
+        valid_to_current=params.get("end", "9999-12-31 23:59:59"),
+    )
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_case(lab: Lab, case: dict[str, Any]) -> None:
+    spec, name = spec_of(case), f"{lab.schema}.dim_{case['id'].lower()}"
+    tables = {"dim": name, "current": name, "history": f"{name}_history"}
+    for part, table in case["input"].items():
+        if part != "batches":
+            frame = lab.frame(table["columns"], table["rows"])
+            frame.write.format("delta").saveAsTable(tables[part])
+    for batch in case["input"]["batches"]:
+        rows = lab.frame(batch["rows"]["columns"], batch["rows"]["rows"])
+        full_batch = batch.get("full_snapshot", False)
+        merge(rows, name, spec, at=batch["at"], full_batch=full_batch)
+    for part, table in case["expect"].items():
+        columns = [column for column, _ in table["columns"]]
+        stored = lab.spark.table(tables[part])
+        assert sorted(stored.columns) == sorted(columns)
+        assert plain_rows(stored, columns) == plain_rows(lab.frame(table["columns"], table["rows"]))
