@@ -95,27 +95,27 @@ def merge(
     if followers:
         followers.prepare(spark)
         followers.catch_up(spark, retrying)
-    events = events_of(batch, layout, spec, fixed if fixed is not None else 0).persist()
-    try:
-        seen = check_events(events, layout, is_full)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                merge_id = str(uuid.uuid4())
-                counts, version = attempt_merge(
-                    events, followers, fixed, is_full, seen, merge_id, batch_id
-                )
-                break
-            except Exception as error:
-                if not is_conflict(error):
-                    raise
-                if attempt == ATTEMPTS:
-                    raise ConflictError(
-                        f"{table.name}: {ATTEMPTS} attempts met a commit of another writer; nothing was written. "
-                        "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
-                    ) from error
-                wait(attempt)
-    finally:
-        events.unpersist()
+    # Computed once, and not again when the table changes, as a cached frame would be
+    events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
+    seen = check_events(events, layout, is_full)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            merge_id = str(uuid.uuid4())
+            if attempt > 1:
+                stored = table.read(spark)
+            counts, version = attempt_merge(
+                events, stored, followers, fixed, is_full, seen, merge_id, batch_id
+            )
+            break
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            if attempt == ATTEMPTS:
+                raise ConflictError(
+                    f"{table.name}: {ATTEMPTS} attempts met a commit of another writer; nothing was written. "
+                    "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
+                ) from error
+            wait(attempt)
     result = MergeResult(
         rows_in_batch=seen.rows,
         inserted=counts.get("insert", 0),
@@ -132,6 +132,7 @@ def merge(
 
 def attempt_merge(
     events: DataFrame,
+    stored: DataFrame | None,
     followers: Followers,
     fixed: int | None,
     is_full: bool,
@@ -142,39 +143,35 @@ def attempt_merge(
     """Read, plan, check, commit. Returns the number of rows by action, and the commit's version."""
     spark = events.sparkSession
     table, layout, spec = followers.target, followers.layout, followers.spec
-    stored = table.read(spark)
     moment = moments.now() if fixed is None else fixed
     if spec.changed_at is None:
         events = events.withColumn("at", f.expr(f"{moment}L"))
     keys = "" if is_full or layout.is_sequence else seen.keys
     known = stored.alias("t").where(keys) if stored is not None and keys else stored
     ended = followers.ended(spark)
-    plan = changes(events, known, layout, spec, moment, is_full, ended).persist()
+    plan = changes(events, known, layout, spec, moment, is_full, ended).localCheckpoint()
+    counts = check_plan(plan, stored, layout, spec)
+    if stored is None:
+        table.create(spark, layout.columns(spec))
+    elif layout.new_columns:
+        table.add_columns(spark, layout.new_columns)
+    if not counts:
+        return counts, None
+    if followers:
+        followers.announce(plan, merge_id, batch_id)
+    view = f"healing_tables_plan_{merge_id.replace('-', '')}"
+    plan.createOrReplaceTempView(view)
     try:
-        counts = check_plan(plan, stored, layout, spec)
-        if stored is None:
-            table.create(spark, layout.columns(spec))
-        elif layout.new_columns:
-            table.add_columns(spark, layout.new_columns)
-        if not counts:
-            return counts, None
-        if followers:
-            followers.announce(plan, merge_id, batch_id)
-        view = f"healing_tables_plan_{merge_id.replace('-', '')}"
-        plan.createOrReplaceTempView(view)
-        try:
-            version = table.apply(spark, view, layout, spec, merge_id=merge_id, keys=keys)
-        except Exception as error:
-            if followers and is_conflict(error):
-                followers.withdraw(spark, merge_id)
-            raise
-        finally:
-            spark.catalog.dropTempView(view)
-        if followers:
-            followers.catch_up(spark, retrying)
-        return counts, version
+        version = table.apply(spark, view, layout, spec, merge_id=merge_id, keys=keys)
+    except Exception as error:
+        if followers and is_conflict(error):
+            followers.withdraw(spark, merge_id)
+        raise
     finally:
-        plan.unpersist()
+        spark.catalog.dropTempView(view)
+    if followers:
+        followers.catch_up(spark, retrying)
+    return counts, version
 
 
 def retrying(work: Callable[[], object]) -> None:

@@ -38,7 +38,7 @@ def session_settings(home: Path) -> dict[str, str]:
     }
     settings |= {
         "spark.driver.memory": "4g",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home / 'metastore'};create=true"

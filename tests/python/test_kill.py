@@ -27,7 +27,6 @@ SWAP = r"alter table \S+dim_parquet set location"
 # (model, statement, seconds into it)
 INSIDE = [
     ("dim_delta", CANDIDATE, "0.3"),
-    ("dim_delta", PUBLISH, "0.05"),
     ("dim_delta", PUBLISH, "0.3"),
     ("dim_delta", PUBLISH, "0.8"),
     ("dim_parquet", SWAP, "0.02"),

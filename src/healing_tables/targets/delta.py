@@ -85,6 +85,10 @@ class DeltaTarget:
             raise self.not_delta(str(error).splitlines()[0]) from error
         if detail[0]["format"] != "delta":
             raise self.not_delta(f"a table of format {detail[0]['format']}")
+        return self.rows(spark)
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The table as it is now; it has to be there."""
         return spark.sql(f"select * from {self.sql_name}")
 
     def not_delta(self, got: str) -> TargetError:
