@@ -285,6 +285,15 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
         ),
         wanted.moment_type,
     )
+    if moment_type == "date" and spec.changed_at is not None and wanted.moment_type != "date":
+        mistakes.append(
+            Mistake(
+                f"changed_at ({spec.changed_at})",
+                "a date, as the stored dimension has them",
+                "a timestamp",
+                "cast it in the batch",
+            )
+        )
     layout = replace(
         wanted,
         keys=keys,

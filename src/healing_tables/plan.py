@@ -11,10 +11,11 @@ from healing_tables import moments
 from healing_tables.batch import events as events_of
 from healing_tables.batch import key_names
 from healing_tables.columns import new_values
+from healing_tables.errors import Mistake, TargetError
 from healing_tables.layout import Column, Layout, quoted, resolve
 from healing_tables.moments import as_micros
 from healing_tables.naming import literal, numbered
-from healing_tables.spec import OPEN_END, DimensionSpec
+from healing_tables.spec import OPEN_END, DimensionSpec, counted
 
 LATE = "a change before what is stored for its key, which disagrees with it"
 DAMAGED = "a stored key with two current versions, or with two versions of one start"
@@ -67,6 +68,10 @@ def changes(
     ended: DataFrame | None = None,
 ) -> DataFrame:
     """`plan` on events that are checked and named already (see batch.events)."""
+    check_can_end(layout, spec, full_batch)
+    if layout.moment_type == "date":
+        moment -= moment % moments.DAY
+        events = events.withColumn("at", f.expr(f"at - pmod(at, {moments.DAY})"))
     keys = key_names(layout)
     known = stored_rows(events, stored, layout, spec)
     if full_batch:
@@ -88,6 +93,21 @@ def changes(
         events = events.join(ended, keys, "left")
     steps = stepped(classified(touched, events, layout), layout)
     return new_values(versions(steps, layout), layout, spec)
+
+
+def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None:
+    """Raises: TargetError if the end of a key would leave no trace."""
+    if (spec.deleted_when is None and not full_batch) or layout.has_history:
+        return
+    if "valid_to" not in layout.names and "is_current" not in layout.names:
+        option = "full_batch" if full_batch else "deleted_when"
+        mistake = Mistake(
+            option,
+            "a column valid_to or is_current, which says that a key has ended",
+            "a dimension without either",
+            f"add one of them, or leave {option} out",
+        )
+        raise TargetError(counted("the dimension", [mistake]), [mistake])
 
 
 def state_type(events: DataFrame) -> str:
@@ -153,7 +173,7 @@ def stored_rows(
     rows = stored.selectExpr(
         *[f"{quoted(key.name)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
         f"coalesce({moment(start)}, {NEVER}L) as at",
-        f"if({alive}, null, {until}) as until",
+        f"if({alive}, null, coalesce({until}, {moment('last_updated')}, {moment(start)}, {NEVER}L)) as until",
         f"{alive} as alive",
         f"struct({', '.join(values) or 'true as present'}) as state",
         f"struct({', '.join(previous) or 'true as none'}) as previous",
@@ -187,6 +207,7 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
         f"max(said_at) over (partition by {keys}) as said_until",
         f"count(if(kind = 0 and alive, 1, null)) over (partition by {keys}) as open_rows",
         f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
+        f"count(if(kind = 0, 1, null)) over (partition by {keys}) as stored_count",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}, at) as same_start",
         f"last(if(kind = 0, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
         "rows between unbounded preceding and current row) as in_force",
@@ -202,12 +223,12 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
             f"(state.a{n} <=> in_force.state.a{n} or ({before} and state.a{n} <=> in_force.previous.a{n}))"
         )
     is_known = f"if(gone, not ({in_force}), {in_force} and {' and '.join(agrees) or 'true'})"
-    max_rows = "false" if layout.is_versioned else "same_start > 0 and open_rows + current_rows > 2"
+    too_many = "false" if layout.is_versioned else "stored_count > 1"
     return seen.selectExpr(
         "*",
         f"""case
             when problem is not null then 'refused'
-            when open_rows > 1 or current_rows > 1 or same_start > 1 or {max_rows} then 'damaged'
+            when open_rows > 1 or current_rows > 1 or same_start > 1 or {too_many} then 'damaged'
             when kind = 0 then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'

@@ -32,7 +32,7 @@ REMEDIES = {
     ),
     LATE: (
         "changes in the order of their moments",
-        "merge batches in order; or set change_log, which keeps every change and rebuilds these keys",
+        "merge batches in order; a late change has to be worked in by a rebuild from the whole history",
     ),
     DAMAGED: (
         "one current version per key, one version per start",

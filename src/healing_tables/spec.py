@@ -52,7 +52,7 @@ class DimensionSpec:
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
-        change_log: table that keeps every change, so that late ones can be merged exactly.
+        change_log: table that keeps every change; not built yet, so it has to be None.
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
         current_while_deleted: the last version of a deleted key keeps its current flag.
         surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
@@ -181,11 +181,20 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         if values[name] not in wanted:
             choice = " or ".join(str(value) for value in wanted)
             mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
-    for name in ("changed_at", "deleted_when", "change_log"):
+    for name in ("changed_at", "deleted_when"):
         if values[name] is not None and not (
             isinstance(values[name], str) and values[name].strip()
         ):
             mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
+    if values["change_log"] is not None:
+        mistakes.append(
+            Mistake(
+                "change_log",
+                "None: this version keeps no change log",
+                repr(values["change_log"]),
+                "remove it; late changes are refused then, with their keys",
+            )
+        )
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(

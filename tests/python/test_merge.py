@@ -104,7 +104,7 @@ def test_late_changes_are_refused_with_their_keys(lab: Lab, dim: str) -> None:
     with pytest.raises(LateChangeError) as error:
         merge(batch(lab, [(n, "B", None) for n in range(7)]), dim, SPEC, at="2024-01-05 00:00:00")
     assert "7 keys: id = 0; id = 1; id = 2; id = 3; id = 4 and 2 more" in str(error.value)
-    assert "change_log" in str(error.value)
+    assert "rebuild from the whole history" in str(error.value)
     assert sorted(lab.spark.table(dim).collect()) == sorted(before)
 
 
@@ -384,6 +384,28 @@ def test_odd_names_and_values(lab: Lab, dim: str) -> None:
     merge(batch(lab, [(hostile, "a|b^", "y")], ddl), dim, spec, at="2024-01-02 00:00:00")
     rows = plain_rows(lab.spark.table(dim).selectExpr("`s.key, naïve`", "action", "version"))
     assert rows == [("a|b^", "x", 1), ("a|b^", "y", 2)]
+
+
+def test_dates(lab: Lab, dim: str) -> None:
+    """A day is a day: now is today, a second change of it is late, moments with a time do not fit."""
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2})
+    ddl = "id int, name string"
+    merge(batch(lab, [(1, "A")], ddl), dim, spec, at="2024-01-01")
+    merge(batch(lab, [(1, "B")], ddl), dim, spec)
+    with pytest.raises(LateChangeError):
+        merge(batch(lab, [(1, "C")], ddl), dim, spec)
+    assert dict(lab.spark.table(dim).dtypes)["valid_from"] == "date"
+    assert [row[0] for row in versions(lab, dim, "name", "version")] == ["A", "B"]
+    dated = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at")
+    with pytest.raises(TargetError, match="a date, as the stored dimension has them"):
+        merge(lab.spark.sql("select 1 as id, 'D' as name, current_timestamp() as at"), dim, dated)
+
+
+def test_a_key_whose_end_would_leave_no_trace(lab: Lab, dim: str) -> None:
+    lab.spark.sql(f"create table {dim} (id int, name string) using delta")
+    spec = DimensionSpec(key_columns="id", attributes={"name": 1})
+    with pytest.raises(TargetError, match="a column valid_to or is_current"):
+        merge(batch(lab, [(1, "A")], "id int, name string"), dim, spec, full_batch=True)
 
 
 def test_plan_is_pure(lab: Lab, dim: str) -> None:
