@@ -205,6 +205,8 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
         "*",
         f"max(greatest(boundary, ended_until)) over (partition by {keys}) as known_until",
         f"max(said_at) over (partition by {keys}) as said_until",
+        f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
+        f"lead(kind = 1 and not gone) over (partition by {keys} order by at, kind) as is_said_again",
         f"count(if(kind = 0 and alive, 1, null)) over (partition by {keys}) as open_rows",
         f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}) as stored_count",
@@ -214,14 +216,18 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
     agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
+    # Of types 1 and 3 a row shows the newest value only: what came later, in the table or in this batch, hides it
     agrees += [
-        f"(at < said_until or state.a{n} <=> in_force.state.a{n})" for n, _ in numbered(layout, 1)
+        f"(at < greatest(said_until, last_said_at) or state.a{n} <=> in_force.state.a{n})"
+        for n, _ in numbered(layout, 1)
     ]
     for n, attribute in numbered(layout, 3):
-        before = f"at < in_force.changed.a{n}" if attribute.changed_at else "at <= in_force.at"
-        agrees.append(
-            f"(state.a{n} <=> in_force.state.a{n} or ({before} and state.a{n} <=> in_force.previous.a{n}))"
-        )
+        hidden = "coalesce(is_said_again, false)"
+        if attribute.changed_at:
+            hidden += f" or at < in_force.changed.a{n}"
+        else:
+            hidden += f" or (at <= in_force.at and state.a{n} <=> in_force.previous.a{n})"
+        agrees.append(f"(state.a{n} <=> in_force.state.a{n} or {hidden})")
     is_known = f"if(gone, not ({in_force}), {in_force} and {' and '.join(agrees) or 'true'})"
     too_many = "false" if layout.is_versioned else "stored_count > 1"
     return seen.selectExpr(
