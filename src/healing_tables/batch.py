@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from healing_tables.hashing import normal
 from healing_tables.layout import Column, Layout, quoted
 from healing_tables.moments import as_micros
+from healing_tables.naming import by_name
 from healing_tables.spec import DimensionSpec
 
 # Why a row is refused, as the plan says it
@@ -73,6 +74,5 @@ def value(column: Column) -> str:
 
 def state(layout: Layout) -> str:
     """Fields in the order of the attributes' names, so that the greatest is the same whatever order a spec has."""
-    numbered = sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)
-    fields = [f"{value(attribute)} as a{number}" for number, attribute in numbered]
+    fields = [f"{value(attribute)} as a{number}" for number, attribute in by_name(layout)]
     return f"struct({', '.join(fields) or 'true as present'})"

@@ -9,7 +9,7 @@ from healing_tables.batch import key_names
 from healing_tables.hashing import sha256
 from healing_tables.layout import Layout, quoted
 from healing_tables.moments import as_moment, as_text
-from healing_tables.naming import literal, numbered
+from healing_tables.naming import by_name, literal, numbered
 from healing_tables.spec import VERSIONED, DimensionSpec
 
 # The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
@@ -168,7 +168,7 @@ def generated_expressions(
     is_current = f"{UNTIL} is null" + (
         " or (is_last and ended_at is not null)" if spec.current_while_deleted else ""
     )
-    versioned = sorted(numbered(layout, *VERSIONED), key=lambda item: item[1].name)
+    versioned = [item for item in by_name(layout) if item[1].scd_type in VERSIONED]
     source = (
         literal((spec.audit or {}).get("source"))
         if (spec.audit or {}).get("source")

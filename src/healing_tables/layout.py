@@ -67,19 +67,23 @@ class Layout:
 
     def columns(self, spec: DimensionSpec) -> dict[str, str]:
         """Name to type, in the order of the table."""
-        found: dict[str, str] = {}
+        return dict(self.listed(spec))
+
+    def listed(self, spec: DimensionSpec) -> list[tuple[str, str]]:
+        """Names with their types; one that is taken stands there twice."""
+        found: list[tuple[str, str]] = []
         if self.surrogate is not None:
-            found[self.surrogate] = "bigint" if self.is_sequence else "string"
+            found.append((self.surrogate, "bigint" if self.is_sequence else "string"))
         for key in self.keys:
-            found[key.name] = key.type
+            found.append((key.name, key.type))
         for attribute in self.attributes:
-            found[attribute.name] = attribute.type
+            found.append((attribute.name, attribute.type))
             if attribute.scd_type == 6:
-                found[f"current_{attribute.name}"] = attribute.type
+                found.append((f"current_{attribute.name}", attribute.type))
             if attribute.scd_type in (3, 6):
-                found[f"previous_{attribute.name}"] = attribute.type
+                found.append((f"previous_{attribute.name}", attribute.type))
             if attribute.changed_at:
-                found[f"{attribute.name}_changed_at"] = self.moment_type
+                found.append((f"{attribute.name}_changed_at", self.moment_type))
         types = {
             "valid_from": self.moment_type,
             "valid_to": self.moment_type,
@@ -91,7 +95,7 @@ class Layout:
         }
         for name in GENERATED:
             if name in self.names:
-                found[self.names[name]] = types.get(name, "string")
+                found.append((self.names[name], types.get(name, "string")))
         return found
 
 
@@ -229,14 +233,7 @@ def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[s
 
 def check_names(layout: Layout, spec: DimensionSpec) -> None:
     """Every column of the table has a name of its own."""
-    names = [layout.surrogate] if layout.surrogate else []
-    names += [key.name for key in layout.keys]
-    for attribute in layout.attributes:
-        names.append(attribute.name)
-        names += [f"current_{attribute.name}"] * (attribute.scd_type == 6)
-        names += [f"previous_{attribute.name}"] * (attribute.scd_type in (3, 6))
-        names += [f"{attribute.name}_changed_at"] * attribute.changed_at
-    names += layout.names.values()
+    names = [name for name, _ in layout.listed(spec)]
     lowered = [name.lower() for name in names]
     mistakes = [
         Mistake(

@@ -14,6 +14,11 @@ def numbered(layout: Layout, *types: int) -> list[tuple[int, Column]]:
     ]
 
 
+def by_name(layout: Layout) -> list[tuple[int, Column]]:
+    """All attributes with their numbers, in the order of a ``state``: that of their names."""
+    return sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)
+
+
 def literal(value: object) -> str:
     """A constant as SQL."""
     if isinstance(value, bool):

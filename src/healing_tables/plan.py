@@ -14,7 +14,7 @@ from healing_tables.columns import new_values
 from healing_tables.errors import Mistake, TargetError
 from healing_tables.layout import Column, Layout, quoted, resolve
 from healing_tables.moments import as_micros
-from healing_tables.naming import literal, numbered
+from healing_tables.naming import by_name, literal, numbered
 from healing_tables.spec import OPEN_END, DimensionSpec, counted
 
 LATE = "a change before what is stored for its key, which disagrees with it"
@@ -152,9 +152,9 @@ def stored_rows(
         for name, kind_ in layout.columns(spec).items()
     )
 
-    state = sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)
     values = [
-        f"{stored_value(attribute, attribute.name)} as a{number}" for number, attribute in state
+        f"{stored_value(attribute, attribute.name)} as a{number}"
+        for number, attribute in by_name(layout)
     ]
     previous = [
         f"{stored_value(attribute, 'previous_' + attribute.name)} as a{number}"
@@ -285,8 +285,6 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
         f"max(version) {whole} as last_version",
         f"max(if(kind = 0, at, null)) {whole} as last_from",
         f"count(if(kind = 0, 1, null)) {whole} as stored_rows",
-        f"max(if(overwrites, at, null)) {whole} as overwritten_at",
-        f"max(if(moves_current, at, null)) {whole} as current_moved_at",
         f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
     ]
     for n, attribute in numbered(layout, 1, 3):
@@ -334,7 +332,6 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
         f.expr("max_by(here, struct(at, kind)) as here"),
         f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
-        f.expr("max_by(kind, struct(at, kind)) as last_kind"),
         f.expr("count(if(counts, 1, null)) as counted"),
         f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
         *[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -147,17 +147,19 @@ def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, 
             mistakes.append(Mistake(other, f"one of {other} and {name}", "both", "remove one"))
         elif other in given:
             values[name] = given[other]
-    for name in given:
-        if name not in known and name not in ("KEYS", "DIFF_COLS"):
-            mistakes.append(
-                Mistake(
-                    str(name),
-                    f"one of {', '.join(known)}",
-                    "an unknown option",
-                    "correct or remove it",
-                )
-            )
+    others = [str(name) for name in given if name not in ("KEYS", "DIFF_COLS")]
+    mistakes += unknown_options("", others, known)
     return values
+
+
+def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
+    """A mistake for each name that is not known; ``where`` stands before it."""
+    wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
+    return [
+        Mistake(f"{where}{name}", wanted, "an unknown option", "correct or remove it")
+        for name in given
+        if name not in known
+    ]
 
 
 def check(values: dict[str, Any]) -> list[Mistake]:
@@ -221,16 +223,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             Mistake("audit", "a map with a table", repr(audit), "write {'table': '...'}")
         )
     elif audit is not None:
-        mistakes += [
-            Mistake(
-                f"audit.{name}",
-                f"one of {', '.join(AUDIT)}",
-                "an unknown option",
-                "correct or remove it",
-            )
-            for name in audit
-            if name not in AUDIT
-        ]
+        mistakes += unknown_options("audit.", audit, AUDIT)
     return mistakes
 
 
@@ -256,16 +249,7 @@ def as_attributes(given: Any, mistakes: list[Mistake]) -> dict[str, Attribute]:
         options = value if isinstance(value, Mapping) else {"scd_type": value}
         if isinstance(value, Attribute):
             options = {"scd_type": value.scd_type, "changed_at": value.changed_at}
-        for option in options:
-            if option not in ("scd_type", "changed_at"):
-                mistakes.append(
-                    Mistake(
-                        f"{where}.{option}",
-                        "scd_type or changed_at",
-                        "an unknown option",
-                        "correct or remove it",
-                    )
-                )
+        mistakes += unknown_options(f"{where}.", options, ("scd_type", "changed_at"))
         scd_type, changed_at = options.get("scd_type", 2), options.get("changed_at", False)
         if isinstance(scd_type, bool) or scd_type not in TYPES:
             wanted = f"one of {', '.join(map(str, TYPES))}"
@@ -367,16 +351,7 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
             )
         )
         return
-    for option in key:
-        if option not in ("name", "strategy"):
-            mistakes.append(
-                Mistake(
-                    f"surrogate_key.{option}",
-                    "name or strategy",
-                    "an unknown option",
-                    "correct or remove it",
-                )
-            )
+    mistakes += unknown_options("surrogate_key.", key, ("name", "strategy"))
     strategy = key.get("strategy", "hash")
     if strategy not in ("hash", "sequence"):
         mistakes.append(
