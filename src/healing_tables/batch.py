@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.hashing import normal
 from healing_tables.layout import Column, Layout, quoted
-from healing_tables.moments import as_micros
+from healing_tables.moments import DAY, as_micros
 from healing_tables.naming import by_name
 from healing_tables.spec import DimensionSpec
 
@@ -27,34 +27,50 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     Args:
         at: the moment of the batch in microseconds, used where the rows have none of their own.
     Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
-        NULL where the key ends), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows said so).
+        NULL where the key ends), ``tie`` (a struct of the tie breakers), ``is_logged`` (false), ``problem`` (why the row
+        is refused, or NULL), ``rows`` (how many rows said so).
     """
     moment = f"{at}L" if at is not None else "cast(null as bigint)"
     if spec.changed_at is not None:
         column = next(name for name in batch.columns if name.lower() == spec.changed_at.lower())
         moment = as_micros(quoted(column), batch.schema[column].dataType.simpleString())
+    if layout.moment_type == "date":
+        moment = f"{moment} - pmod({moment}, {DAY})"
     gone = f"coalesce({spec.deleted_when}, false)" if spec.deleted_when is not None else "false"
-    tie = ", ".join(quoted(name) for name in spec.tie_break_by) or "true"
-    keys = key_names(layout)
+    keys = [
+        f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)
+    ]
     rows = batch.selectExpr(
-        *[f"{value(key)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
+        *keys,
         f"{moment} as at",
         f"{gone} as gone",
         f"if({gone}, null, {state(layout)}) as state",
-        f"struct({tie}) as tie",
+        f"{tie(spec)} as tie",
+        "false as is_logged",
     )
-    best = f"rank() over (partition by {', '.join(keys)}, at order by tie desc)"
+    return one_per_moment(rows, layout, spec)
+
+
+def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """Of rows with one key and moment the one that counts, as `events` returns it; a logged row before an equal one."""
+    keys = key_names(layout)
+    partition = f"over (partition by {', '.join(keys)}, at"
     is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
-    differ = "not (lowest <=> highest)" if spec.on_tie == "error" else "false"
+    differ = (
+        "not (lowest <=> struct(highest.gone, highest.state))"
+        if spec.on_tie == "error"
+        else "false"
+    )
     return (
         rows.selectExpr(
-            "*", f"{best} as place", f"count(*) over (partition by {', '.join(keys)}, at) as rows"
+            "*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows"
         )
         .where("place = 1")
         .groupBy(*keys, "at")
         .agg(
             f.expr("min(struct(gone, state)) as lowest"),
-            f.expr("max(struct(gone, state)) as highest"),
+            f.expr("max(struct(gone, state, is_logged)) as highest"),
+            f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
         )
         .selectExpr(
@@ -62,6 +78,8 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
             "at",
             "highest.gone",
             "highest.state",
+            "tie",
+            "highest.is_logged",
             f"case when not ({is_whole}) then '{NULL_KEY}' when {differ} then '{TWO_ROWS}' end as problem",
             "rows",
         )
@@ -76,3 +94,8 @@ def state(layout: Layout) -> str:
     """Fields in the order of the attributes' names, so that the greatest is the same whatever order a spec has."""
     fields = [f"{value(attribute)} as a{number}" for number, attribute in by_name(layout)]
     return f"struct({', '.join(fields) or 'true as present'})"
+
+
+def tie(spec: DimensionSpec) -> str:
+    fields = [f"{quoted(name)} as t{n}" for n, name in enumerate(spec.tie_break_by, start=1)]
+    return f"struct({', '.join(fields) or 'true as none'})"

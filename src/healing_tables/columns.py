@@ -35,23 +35,32 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     )
     action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
     ends_key = f"kind = 0 and {closes} and is_last"
-    return as_plan(versions, layout, values, action, reason, ends_key)
+    return as_plan(versions, layout, values, action=action, reason=reason, ends_key=ends_key)
 
 
 def as_plan(
-    rows: DataFrame, layout: Layout, values: dict[str, str], action: str, reason: str, ends_key: str
+    rows: DataFrame,
+    layout: Layout,
+    values: dict[str, str],
+    *,
+    action: str,
+    reason: str,
+    ends_key: str,
+    moment: str = TOUCHED,
+    new: str = "true",
 ) -> DataFrame:
-    new = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
+    """The plan's rows. Args: values: column to expression; ``new``: whether there is a new row."""
+    columns = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
     changed = ", ".join(
         f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values
     )
     return (
-        rows.selectExpr("*", f"struct({new}) as new")
+        rows.selectExpr("*", f"if({new}, struct({columns}), null) as new")
         .selectExpr(
             f"if(refusal is null, {action}, 'refuse') as action",
             f"coalesce(refusal, {reason}) as reason",
             key_struct(layout),
-            f"{TOUCHED} as moment",
+            f"{moment} as moment",
             f"if(row is null, null, array_compact(array({changed}))) as changed_columns",
             "new",
             "row as stored",
@@ -74,7 +83,7 @@ def with_archive(versions: DataFrame, layout: Layout, values: dict[str, str]) ->
     )
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
-    current = as_plan(kept_rows, layout, values, action, reason, "not here")
+    current = as_plan(kept_rows, layout, values, action=action, reason=reason, ends_key="not here")
     columns = [*layout.keys, *layout.attributes]
     archived = ", ".join(f"{values[column.name]} as {quoted(column.name)}" for column in columns)
     kind = layout.moment_type

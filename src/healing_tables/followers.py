@@ -1,4 +1,4 @@
-"""Tables that follow a dimension: the history of type 4, and the audit.
+"""Tables that follow a dimension: the history of type 4, and the audit; and what a killed process has to leave behind.
 
 A merge writes what they will get to ``<dimension>__pending`` before its commit, under an id that the commit carries.
 After the commit the rows go on, once, and leave. Whoever merges next finishes what a killed process left: rows whose
@@ -7,7 +7,7 @@ commit is there go on, those of a commit that never came are dropped after a day
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from healing_tables.layout import Layout, quoted
 from healing_tables.moments import as_micros
 from healing_tables.naming import literal
+from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget
 
@@ -38,11 +39,12 @@ AUDIT_COLUMNS = {
 }
 JSON = "map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'ignoreNullFields', 'false')"
 ABANDONED = "interval 1 day"
+LOGGED = "logged"  # a mark: the change log has rows of this merge
 
 
 @dataclass(frozen=True)
 class Followers:
-    """The side tables of one dimension; false if it has none."""
+    """The history and the audit of one dimension; false if it has neither."""
 
     target: DeltaTarget
     layout: Layout
@@ -137,46 +139,66 @@ class Followers:
         """The commit did not come about."""
         spark.sql(f"delete from {self.pending.sql_name} where merge_id = {literal(merge_id)}")
 
-    def catch_up(
-        self, spark: SparkSession, retrying: Callable[[Callable[[], object]], None]
-    ) -> None:
+    def catch_up(self, spark: SparkSession) -> None:
         """Hand on the rows of every commit that is there; idempotent, and safe beside another process that does the same."""
-        pending = self.pending.read(spark)
-        if pending is None:
-            return
         for merge_id, is_old in (
-            pending.selectExpr(
-                "merge_id", f"written_at < current_timestamp() - {ABANDONED} as is_old"
-            )
+            self.pending.rows(spark)
+            .where(f"change_type <> '{LOGGED}'")
+            .selectExpr("merge_id", f"written_at < current_timestamp() - {ABANDONED} as is_old")
             .distinct()
             .collect()
         ):
             if self.target.version_of(spark, merge_id) is not None:
-                for statement in self.statements(merge_id):
-                    retrying(partial(run, spark, statement))
+                for table, statement in self.statements(merge_id):
+                    retrying(table.name, partial(run, spark, statement))
             elif not is_old:
                 continue
-            retrying(partial(self.withdraw, spark, merge_id))
+            retrying(self.pending.name, partial(self.withdraw, spark, merge_id))
 
-    def statements(self, merge_id: str) -> list[str]:
+    def mark(self, spark: SparkSession, merge_id: str) -> None:
+        """Changes are about to go to the change log, and will have to reach the dimension."""
+        run(
+            spark,
+            f"insert into {self.pending.sql_name} (merge_id, written_at, change_type) "
+            f"values ({literal(merge_id)}, current_timestamp(), '{LOGGED}')",
+        )
+
+    def marks(self, spark: SparkSession) -> list[str]:
+        """What other merges have marked and not unmarked: they are under way, or were killed."""
+        pending = self.pending.rows(spark).where(f"change_type = '{LOGGED}'")
+        return [row[0] for row in pending.select("merge_id").distinct().collect()]
+
+    def unmark(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
+        """These changes have reached the dimension. Marks that nothing followed leave after a day."""
+        listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
+        statement = (
+            f"delete from {self.pending.sql_name} where change_type = '{LOGGED}' "
+            f"and (merge_id in ({listed}) or written_at < current_timestamp() - {ABANDONED})"
+        )
+        retrying(self.pending.name, partial(run, spark, statement))
+
+    def statements(self, merge_id: str) -> list[tuple[DeltaTarget, str]]:
+        """What hands on the rows of a merge, and where to."""
         mine = f"from {self.pending.sql_name} where merge_id = {literal(merge_id)}"
-        found = []
+        found: list[tuple[DeltaTarget, str]] = []
         if self.layout.has_history:
             names = list(self.history_columns())
             on = " and ".join(
                 f"t.{quoted(name)} = s.{quoted(name)}"
                 for name in [*[key.name for key in self.layout.keys], "valid_from"]
             )
-            found.append(
+            statement = (
                 f"merge into {self.history.sql_name} t using (select archived.* {mine} and change_type = 'archive') s "
                 f"on {on} when not matched then insert ({', '.join(map(quoted, names))}) values ({', '.join(f's.{quoted(name)}' for name in names)})"
             )
+            found.append((self.history, statement))
         if self.spec.audit is not None:
             values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
-            found.append(
+            statement = (
                 f"merge into {self.audit.sql_name} t using (select * {mine} and change_type <> 'archive') s on t.row_id = s.row_id "
                 f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
             )
+            found.append((self.audit, statement))
         return found
 
 

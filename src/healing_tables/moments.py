@@ -45,6 +45,12 @@ def now() -> int:
     return (dt.datetime.now(UTC) - EPOCH) // MICROSECOND
 
 
+def of(at: dt.datetime | dt.date | str | None, kind: str) -> int:
+    """The moment of a batch in microseconds: the one given, or now; its midnight where moments are dates."""
+    moment = now() if at is None else micros(at)
+    return moment - moment % DAY if kind == "date" else moment
+
+
 def as_micros(expression: str, kind: str) -> str:
     """A column of type date, timestamp or timestamp_ntz (read as UTC), as a bigint."""
     if kind == "date":

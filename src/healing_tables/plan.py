@@ -12,14 +12,13 @@ from healing_tables.batch import events as events_of
 from healing_tables.batch import key_names
 from healing_tables.columns import new_values
 from healing_tables.errors import Mistake, TargetError
-from healing_tables.layout import Column, Layout, quoted, resolve
-from healing_tables.moments import as_micros
-from healing_tables.naming import by_name, literal, numbered
-from healing_tables.spec import OPEN_END, DimensionSpec, counted
+from healing_tables.layout import Layout, resolve
+from healing_tables.naming import numbered
+from healing_tables.spec import DimensionSpec, counted
+from healing_tables.stored import stored_rows
 
 LATE = "a change before what is stored for its key, which disagrees with it"
 DAMAGED = "a stored key with two current versions, or with two versions of one start"
-NEVER = -(2**62)
 
 
 def plan(
@@ -53,7 +52,7 @@ def plan(
     layout = resolve(
         spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else "timestamp"
     )
-    moment = moments.micros(at) if at is not None else moments.now()
+    moment = moments.of(at, layout.moment_type)
     is_full = spec.full_batch if full_batch is None else full_batch
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
 
@@ -69,22 +68,13 @@ def changes(
 ) -> DataFrame:
     """`plan` on events that are checked and named already (see batch.events)."""
     check_can_end(layout, spec, full_batch)
-    if layout.moment_type == "date":
-        moment -= moment % moments.DAY
-        events = events.withColumn("at", f.expr(f"at - pmod(at, {moments.DAY})"))
+    events = events.drop("tie", "is_logged", "rows")
     keys = key_names(layout)
     known = stored_rows(events, stored, layout, spec)
     if full_batch:
         absent = known.where("alive").join(events.select(*keys), keys, "left_anti")
         events = events.unionByName(
-            absent.selectExpr(
-                *keys,
-                f"{moment}L as at",
-                "true as gone",
-                f"cast(null as {state_type(events)}) as state",
-                "cast(null as string) as problem",
-                "0L as rows",
-            )
+            absent.selectExpr(*keys, f"{moment}L as at", "true as gone"), allowMissingColumns=True
         )
     touched = known.join(events.select(*keys), keys, "left_semi")
     if ended is None:
@@ -108,91 +98,6 @@ def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None
             f"add one of them, or leave {option} out",
         )
         raise TargetError(counted("the dimension", [mistake]), [mistake])
-
-
-def state_type(events: DataFrame) -> str:
-    return events.schema["state"].dataType.simpleString()
-
-
-def stored_rows(
-    events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
-) -> DataFrame:
-    """The stored rows in the names of the plan.
-
-    Returns: ``k1..n``, ``at`` (start), ``until`` (end, NULL if open), ``alive`` (nothing has ended it), ``state``,
-        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
-        that the row shows), ``row`` (all columns as they are).
-    """
-    keys = key_names(layout)
-    if stored is None:
-        stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
-    names = {name: quoted(column) for name, column in layout.names.items()}
-    present = set(stored.columns)
-    kind = layout.moment_type
-
-    def moment(name: str) -> str:
-        return as_micros(names[name], kind) if name in names else "cast(null as bigint)"
-
-    start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
-    flag = (
-        f"{names['is_current']} <=> {literal(spec.current_values[0])}"
-        if "is_current" in names
-        else "true"
-    )
-    end = moments.micros(spec.valid_to_current if spec.valid_to_current is not None else OPEN_END)
-    end = min(end, moments.micros("9999-12-31"))
-    until = moment("valid_to")
-    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else flag
-
-    def stored_value(attribute: Column, name: str) -> str:
-        return quoted(name) if name in present else f"cast(null as {attribute.type})"
-
-    whole_row = ", ".join(
-        quoted(name) if name in present else f"cast(null as {kind_}) as {quoted(name)}"
-        for name, kind_ in layout.columns(spec).items()
-    )
-
-    values = [
-        f"{stored_value(attribute, attribute.name)} as a{number}"
-        for number, attribute in by_name(layout)
-    ]
-    previous = [
-        f"{stored_value(attribute, 'previous_' + attribute.name)} as a{number}"
-        for number, attribute in numbered(layout, 3)
-    ]
-    changed = [
-        (
-            as_micros(quoted(f"{attribute.name}_changed_at"), kind)
-            if f"{attribute.name}_changed_at" in present
-            else "cast(null as bigint)"
-        )
-        + f" as a{number}"
-        for number, attribute in numbered(layout, 1, 3)
-        if attribute.changed_at
-    ]
-    rows = stored.selectExpr(
-        *[f"{quoted(key.name)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
-        f"coalesce({moment(start)}, {NEVER}L) as at",
-        f"if({alive}, null, coalesce({until}, {moment('last_updated')}, {moment(start)}, {NEVER}L)) as until",
-        f"{alive} as alive",
-        f"struct({', '.join(values) or 'true as present'}) as state",
-        f"struct({', '.join(previous) or 'true as none'}) as previous",
-        f"struct({', '.join(changed) or 'true as none'}) as changed",
-        f"{flag} as current",
-        f"{names.get('version', 'cast(null as int)')} as version",
-        f"{moment('last_updated')} as updated",
-        f"struct({whole_row}) as row",
-    )
-    dates = "".join(f", changed.a{n}" for n, a in numbered(layout, 1, 3) if a.changed_at)
-    return rows.selectExpr(
-        "*",
-        f"greatest(at, until, updated{dates}) as boundary",
-        f"greatest(at, at{dates}) as said_at",
-    )
-
-
-def to_ddl(layout: Layout, spec: DimensionSpec) -> str:
-    return ", ".join(f"{quoted(name)} {kind}" for name, kind in layout.columns(spec).items())
 
 
 def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFrame:

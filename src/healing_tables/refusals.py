@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.batch import NULL_KEY, TWO_ROWS, key_names
 from healing_tables.columns import key_struct
+from healing_tables.difference import UNKNOWN
 from healing_tables.errors import (
     BatchError,
     GuardError,
@@ -21,6 +22,7 @@ from healing_tables.layout import Layout, quoted
 from healing_tables.naming import literal
 from healing_tables.plan import DAMAGED, LATE
 from healing_tables.spec import DimensionSpec, counted
+from healing_tables.stored import stored_rows
 
 GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message
@@ -32,7 +34,11 @@ REMEDIES = {
     ),
     LATE: (
         "changes in the order of their moments",
-        "merge batches in order; a late change has to be worked in by a rebuild from the whole history",
+        "merge batches in order; or keep a change_log, which works late changes in by a rebuild from the whole history",
+    ),
+    UNKNOWN: (
+        "a log of every change of its keys",
+        "name the change log in every merge into this dimension; drop its table to begin it anew from what is stored",
     ),
     DAMAGED: (
         "one current version per key, one version per start",
@@ -66,10 +72,7 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
         "cast(max(k1) as string)",
     ).collect()[0]
     if wrong:
-        raise refusal(
-            events.where("problem is not null").selectExpr("problem as reason", key_struct(layout)),
-            layout,
-        )
+        check_problems(events, layout)
     if is_full and rows == 0:
         mistake = Mistake(
             "full_batch",
@@ -79,6 +82,13 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
     return Seen(int(rows), key_range(layout, low, high))
+
+
+def check_problems(events: DataFrame, layout: Layout) -> None:
+    """Raises: BatchError if an event is refused."""
+    wrong = events.where("problem is not null")
+    if not wrong.isEmpty():
+        raise refusal(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
 
 
 def key_range(layout: Layout, low: str | None, high: str | None) -> str:
@@ -115,8 +125,6 @@ def check_plan(
 
 
 def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
-    from healing_tables.plan import stored_rows
-
     empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
     current = stored_rows(empty, stored, layout, spec).where("alive").count()
     if current >= GUARDED_FROM and ended > current * spec.max_removed_keys_ratio:
@@ -145,7 +153,7 @@ def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
             Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy)
         )
         reasons.append(reason)
-    if DAMAGED in reasons:
+    if {DAMAGED, UNKNOWN} & set(reasons):
         return TargetError(counted("the stored dimension", mistakes), mistakes)
     kind = LateChangeError if set(reasons) == {LATE} else BatchError
     return kind(counted("the batch", mistakes), mistakes)

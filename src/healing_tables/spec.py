@@ -52,7 +52,8 @@ class DimensionSpec:
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
-        change_log: table that keeps every change; not built yet, so it has to be None.
+        change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
+            changes find their place.
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
         current_while_deleted: the last version of a deleted key keeps its current flag.
         surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
@@ -183,20 +184,11 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         if values[name] not in wanted:
             choice = " or ".join(str(value) for value in wanted)
             mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
-    for name in ("changed_at", "deleted_when"):
+    for name in ("changed_at", "deleted_when", "change_log"):
         if values[name] is not None and not (
             isinstance(values[name], str) and values[name].strip()
         ):
             mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
-    if values["change_log"] is not None:
-        mistakes.append(
-            Mistake(
-                "change_log",
-                "None: this version keeps no change log",
-                repr(values["change_log"]),
-                "remove it; late changes are refused then, with their keys",
-            )
-        )
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(
@@ -282,6 +274,15 @@ def check_attributes(values: dict[str, Any], mistakes: list[Mistake]) -> None:
                 f"type 4 with type {others}",
                 "the history of type 4 is a table of its own: choose 4 or the others"
                 + (", and say {'*': 4} for the columns not named" if "*" in attributes else ""),
+            )
+        )
+    if 4 in types and values["change_log"] is not None:
+        mistakes.append(
+            Mistake(
+                "change_log",
+                "None: type 4 keeps what is replaced in a history of its own",
+                repr(values["change_log"]),
+                "remove it; or use type 2, whose versions are made anew from the log",
             )
         )
     taken = {name.lower() for name in values["key_columns"]}

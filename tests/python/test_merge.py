@@ -17,8 +17,8 @@ from healing_tables import (
     SpecError,
     TargetError,
     merge,
-    merging,
     plan,
+    retries,
 )
 from healing_tables.targets import delta
 
@@ -281,7 +281,7 @@ def test_a_plan_from_before_another_commit(
         return apply(self, *args, **options)
 
     monkeypatch.setattr(delta.DeltaTarget, "apply", late)
-    monkeypatch.setattr(merging, "SHORTEST_WAIT", 0.0)
+    monkeypatch.setattr(retries, "SHORTEST_WAIT", 0.0)
     result = merge(batch(lab, [(1, "Cid", "c")]), dim, SPEC, at="2024-01-03 00:00:00")
     assert result.attempts == 2
     names = [row[0] for row in versions(lab, dim, "name", "valid_from") if row[0] != "Zoe"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from lab import Lab, plain_rows
+from pyspark.sql import SparkSession
 
 from healing_tables import DimensionSpec, merge
 
@@ -47,6 +48,7 @@ OPTIONS: dict[str, Any] = {
     "valid_to_current": "2999-12-31",
     "current_values": ["Y", "N"],
 }
+SEEDS = (1, 2)
 START = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -72,44 +74,87 @@ def history(seed: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(("seed", "cuts"), [(1, [300, 301, 900]), (2, [1500])])
-def test_batches_in_order_equal_a_rebuild(lab: Lab, seed: int, cuts: list[int]) -> None:
+@pytest.fixture(scope="module")
+def rebuilt(lab: Lab) -> Lab:
+    """Tables ``changes_<seed>``, and ``rebuilt_<seed>``, which dimension() makes of them in one run."""
     ddl = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    changes = lab.spark.createDataFrame(history(seed), ddl)
-    changes.write.saveAsTable(f"{lab.schema}.changes_{seed}", format="parquet")
-    source = (
-        f"{{'log': {{'relation': api.Relation.create(schema=target.schema, identifier='changes_{seed}'), "
-        "'changed_at': 'at', 'deleted_when': \"op = 'D'\"}}"
-    )
     arguments = ", ".join(f"{name}={value!r}" for name, value in OPTIONS.items())
-    lab.model(
-        f"rebuilt_{seed}",
-        f"{{{{ healing_tables.dimension(sources={source}, key_columns=['id', 'part'], attributes={ATTRIBUTES!r}, {arguments}) }}}}",
-        materialized="table",
-        file_format="parquet",
-    )
-    lab.dbt("run", "--select", f"rebuilt_{seed}")
-    assert lab.results[f"rebuilt_{seed}"][0] == "success", lab.results
-    spec = DimensionSpec(
+    for seed in SEEDS:
+        changes = lab.spark.createDataFrame(history(seed), ddl)
+        changes.coalesce(1).write.saveAsTable(f"{lab.schema}.changes_{seed}", format="parquet")
+        source = (
+            f"{{'log': {{'relation': api.Relation.create(schema=target.schema, identifier='changes_{seed}'), "
+            "'changed_at': 'at', 'deleted_when': \"op = 'D'\"}}"
+        )
+        lab.model(
+            f"rebuilt_{seed}",
+            f"{{{{ healing_tables.dimension(sources={source}, key_columns=['id', 'part'], attributes={ATTRIBUTES!r}, {arguments}) }}}}",
+            materialized="table",
+            file_format="parquet",
+        )
+    lab.dbt("run")
+    assert all(lab.results[f"rebuilt_{seed}"][0] == "success" for seed in SEEDS), lab.results
+    return lab
+
+
+def spec_of(**options: Any) -> DimensionSpec:
+    return DimensionSpec(
         key_columns=["id", "part"],
         attributes=ATTRIBUTES,
         changed_at="at",
         deleted_when="op = 'D'",
         max_removed_keys_ratio=1,
         **OPTIONS,
+        **options,
     )
-    name = f"{lab.schema}.merged_{seed}"
+
+
+def assert_equal_tables(spark: SparkSession, name: str, wanted: str) -> None:
+    merged, other = spark.table(name), spark.table(wanted)
+    assert merged.columns == other.columns
+    assert dict(merged.dtypes) == dict(other.dtypes)
+    assert repr(plain_rows(merged)) == repr(plain_rows(other))
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("seed", "cuts"), [(1, [300, 301, 900]), (2, [1500])])
+def test_batches_in_order_equal_a_rebuild(rebuilt: Lab, seed: int, cuts: list[int]) -> None:
+    name, spec = f"{rebuilt.schema}.merged_{seed}", spec_of()
     edges = [START + dt.timedelta(minutes=minute) for minute in [-1, *cuts, 3000]]
-    read = lab.spark.table(f"{lab.schema}.changes_{seed}")
+    read = rebuilt.spark.table(f"{rebuilt.schema}.changes_{seed}")
     for low, high in pairwise(edges):
         part = read.where(
             f"at > timestamp '{low.isoformat()}' and at <= timestamp '{high.isoformat()}'"
         )
         merge(part, name, spec)
-    rebuilt, merged = lab.spark.table(f"{lab.schema}.rebuilt_{seed}"), lab.spark.table(name)
-    assert merged.columns == rebuilt.columns
-    assert dict(merged.dtypes) == dict(rebuilt.dtypes)
-    assert repr(plain_rows(merged)) == repr(plain_rows(rebuilt))
+    assert_equal_tables(rebuilt.spark, name, f"{rebuilt.schema}.rebuilt_{seed}")
     # whatever is merged again is known already
     assert merge(read, name, spec).commit_version is None
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_batches_in_any_order_equal_a_rebuild_with_a_change_log(rebuilt: Lab, seed: int) -> None:
+    name = f"{rebuilt.schema}.logged_{seed}"
+    spec = spec_of(change_log=f"{name}_changes")
+    rows = rebuilt.spark.table(f"{rebuilt.schema}.changes_{seed}").collect()
+    random.Random(seed).shuffle(rows)
+    third = len(rows) // 3
+    # the second and the third part overlap
+    for part in (rows[:third], rows[third : third + third // 2], rows[third:]):
+        merge(
+            rebuilt.spark.createDataFrame(part, ", ".join(map(" ".join, COLUMNS.items()))),
+            name,
+            spec,
+        )
+    assert_equal_tables(rebuilt.spark, name, f"{rebuilt.schema}.rebuilt_{seed}")
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_batches_of_disjoint_keys_commute(rebuilt: Lab) -> None:
+    read = rebuilt.spark.table(f"{rebuilt.schema}.changes_1")
+    for first, second in ((0, 1), (1, 0)):
+        for rest in (first, second):
+            merge(read.where(f"id % 2 = {rest}"), f"{rebuilt.schema}.from_{first}", spec_of())
+    assert_equal_tables(rebuilt.spark, f"{rebuilt.schema}.from_0", f"{rebuilt.schema}.from_1")
+    assert_equal_tables(rebuilt.spark, f"{rebuilt.schema}.from_0", f"{rebuilt.schema}.rebuilt_1")

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import Mistake, TargetError
-from healing_tables.layout import Layout, quoted
+from healing_tables.layout import Column, Layout, quoted
 from healing_tables.moments import as_micros
 from healing_tables.naming import literal
 from healing_tables.spec import DimensionSpec, counted
@@ -148,7 +148,12 @@ class DeltaTarget:
         Returns: the version of the commit; None if there was none.
         Raises: what Delta raises on a conflict, or an error with STALE if a row is not as the plan expects it.
         """
-        statement = merge_statement(self.sql_name, plan, layout, spec, keys)
+        return self.commit(
+            spark, merge_statement(self.sql_name, plan, layout, spec, keys), merge_id
+        )
+
+    def commit(self, spark: SparkSession, statement: str, merge_id: str) -> int | None:
+        """Run a statement that writes to the table; the version of its commit, which carries the id, or None."""
         with commit_text:
             spark.conf.set(METADATA, merge_id)
             try:
@@ -157,11 +162,21 @@ class DeltaTarget:
                 spark.conf.unset(METADATA)
         return self.version_of(spark, merge_id)
 
+    def version(self, spark: SparkSession) -> int:
+        """The newest version; the table has to be there."""
+        newest = spark.sql(f"describe history {self.sql_name} limit 1")
+        return int(newest.select("version").collect()[0][0])
+
     def version_of(self, spark: SparkSession, merge_id: str) -> int | None:
         """The commit that carries an id, among the newest thousand."""
         history = spark.sql(f"describe history {self.sql_name} limit 1000")
         found = history.where(f"userMetadata = {literal(merge_id)}").select("version").collect()
         return int(found[0]["version"]) if found else None
+
+
+def stale(key: Column, told: str) -> str:
+    """A value for a key column that makes the statement fail with STALE. Args: told: the key, as SQL text."""
+    return f"cast(raise_error(concat('{STALE}, key ', coalesce({told}, 'NULL'))) as {key.type})"
 
 
 def merge_statement(table: str, plan: str, layout: Layout, spec: DimensionSpec, keys: str) -> str:
@@ -184,15 +199,17 @@ def merge_statement(table: str, plan: str, layout: Layout, spec: DimensionSpec, 
     same = " and ".join(f"t.{quoted(name)} <=> s.stored.{quoted(name)}" for name in columns)
     assignments = ", ".join(f"{quoted(name)} = s.new.{quoted(name)}" for name in columns)
     key = layout.keys[0]
-    stale = f"cast(raise_error(concat('{STALE}, key ', to_json(s.key))) as {key.type})"
+    refused = stale(key, "to_json(s.key)")
     values = {name: f"s.new.{quoted(name)}" for name in columns}
     source = f"select * from {plan} where action in ('insert', 'close', 'update', 'remove')"
     if layout.is_sequence and layout.surrogate is not None:
         # the largest key is read inside of the MERGE: another writer's is a conflict
         ordered = ", ".join(f"key.{quoted(column.name)}" for column in layout.keys)
+        if "valid_from" in layout.names:
+            ordered += f", new.{quoted(layout.names['valid_from'])}"
         source = (
             f"select p.*, (select coalesce(max({quoted(layout.surrogate)}), 0) from {table}) "
-            f"+ row_number() over (partition by action order by {ordered}, moment) as surrogate_number "
+            f"+ row_number() over (partition by action order by {ordered}) as surrogate_number "
             f"from ({source}) p"
         )
         values[layout.surrogate] = "s.surrogate_number"
@@ -202,6 +219,6 @@ using ({source}) s
 on {" and ".join(on)}
 when matched and s.action in ('close', 'update') and {same} then update set {assignments}
 when matched and s.action = 'remove' and {same} then delete
-when matched then update set {quoted(key.name)} = {stale}
+when matched then update set {quoted(key.name)} = {refused}
 when not matched and s.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
-when not matched then insert ({quoted(key.name)}) values ({stale})"""
+when not matched then insert ({quoted(key.name)}) values ({refused})"""

@@ -1,0 +1,168 @@
+"""One attempt of a merge: read, plan, check, commit."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables import moments
+from healing_tables.batch import key_names
+from healing_tables.change_log import ChangeLog
+from healing_tables.difference import difference
+from healing_tables.followers import Followers
+from healing_tables.plan import changes, check_can_end
+from healing_tables.refusals import Seen, check_plan, check_problems
+from healing_tables.stored import stored_rows
+from healing_tables.targets.delta import STALE, is_conflict
+
+
+class StalePlan(Exception):
+    """Another writer said something since the plan was made; the attempt has to be made again."""
+
+    def __init__(self) -> None:
+        super().__init__(STALE)
+
+
+@dataclass
+class Merge:
+    """What all attempts of one merge share, and what they have done so far.
+
+    Attributes:
+        events: of the batch (batch.events).
+        at: the moment of the batch where its rows have none, in microseconds; None: that of the attempt.
+        rows: rows that were changed, by action.
+        version: of the last commit; None if there was none.
+    """
+
+    events: DataFrame
+    followers: Followers
+    log: ChangeLog | None
+    seen: Seen
+    is_full: bool
+    at: int | None
+    batch_id: str
+    rows: Counter[str] = field(default_factory=Counter)
+    version: int | None = None
+    log_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def attempt(self) -> None:
+        """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        stored = self.followers.target.read(self.events.sparkSession)
+        if self.log is None:
+            self.merge_with_stored(stored)
+        else:
+            self.make_anew(stored, self.log)
+
+    def merge_with_stored(self, stored: DataFrame | None) -> None:
+        layout, spec = self.followers.layout, self.followers.spec
+        moment = moments.of(None, layout.moment_type) if self.at is None else self.at
+        events = self.events_at(moment)
+        keys = "" if self.is_full or layout.is_sequence else self.seen.keys
+        ended = self.followers.ended(events.sparkSession)
+        known = among(stored, keys)
+        plan = changes(events, known, layout, spec, moment, self.is_full, ended).localCheckpoint()
+        self.commit(plan, check_plan(plan, stored, layout, spec), stored, keys)
+
+    def make_anew(self, stored: DataFrame | None, log: ChangeLog) -> None:
+        """Log first, then the dimension: the versions of the touched keys follow from all that the log holds of them.
+
+        Whoever adds to the log later sees both changes; who has planned without the later one finds its plan stale.
+        """
+        followers, layout, spec = self.followers, self.followers.layout, self.followers.spec
+        spark, keys = self.events.sparkSession, key_names(layout)
+        check_can_end(layout, spec, self.is_full)
+        if self.at is None:
+            self.at = moments.of(None, layout.moment_type)  # what the log holds does not move
+        log.prepare(spark, stored)
+        marks = followers.marks(spark)
+        version = log.target.version(spark)
+        logged = log.read(spark, version)
+        # what a killed process left in the log, and not in the dimension
+        left = logged.where(f.col("merge_id").isin(marks))
+        left_ids = [row[0] for row in left.select("merge_id").distinct().collect()] if marks else []
+        is_full = bool(self.is_full or (left_ids and not left.where("is_full").isEmpty()))
+
+        range_ = "" if is_full or left_ids or stored is None else self.seen.keys
+        batch, known = (
+            self.events_at(self.at),
+            stored_rows(self.events, among(stored, range_), layout, spec),
+        )
+        touched = batch.select(*keys)
+        if left_ids:
+            touched = touched.unionByName(left.where("not is_full").select(*keys))
+        if is_full:
+            touched = touched.unionByName(known.select(*keys))
+        if stored is None:  # it was dropped: the log brings all of it back
+            touched = touched.unionByName(logged.where("not is_full").select(*keys))
+        touched = touched.distinct()
+        said = log.changes(
+            log.read(spark, version, range_), touched, batch, self.full_at
+        ).localCheckpoint()
+        check_problems(said, layout)
+        events = log.with_absences(said, logged, self.full_at)
+        made = changes(events, None, layout, spec, self.at, False)
+        known = known.join(touched, keys, "left_semi")
+        plan = difference(made, known, events, layout, spec).localCheckpoint()
+        counts = check_plan(plan, stored, layout, spec)
+
+        news = said.where("not is_logged").drop("is_logged")
+        if not news.isEmpty() or (
+            self.full_at is not None and not log.has_full(logged, self.full_at)
+        ):
+            followers.mark(spark, self.log_id)
+            left_ids.append(self.log_id)
+            version += 1
+            if log.append(news, self.log_id, full_at=self.full_at) != version:
+                raise StalePlan
+        self.commit(plan, counts, stored, "" if layout.is_sequence else range_)
+        if log.target.version(spark) != version:
+            raise StalePlan
+        if left_ids:
+            followers.unmark(spark, left_ids)
+
+    @property
+    def full_at(self) -> int | None:
+        return self.at if self.is_full else None
+
+    def events_at(self, moment: int) -> DataFrame:
+        if self.followers.spec.changed_at is not None:
+            return self.events
+        return self.events.withColumn("at", f.expr(f"{moment}L"))
+
+    def commit(
+        self, plan: DataFrame, counts: dict[str, int], stored: DataFrame | None, keys: str
+    ) -> None:
+        """Args: counts: rows by action; keys: a condition on ``t``, the target, that holds for all keys of the plan."""
+        spark, followers = plan.sparkSession, self.followers
+        table, layout, spec = followers.target, followers.layout, followers.spec
+        if stored is None:
+            table.create(spark, layout.columns(spec))
+        elif layout.new_columns:
+            table.add_columns(spark, layout.new_columns)
+        if not counts:
+            return
+        merge_id = str(uuid.uuid4())
+        if followers:
+            followers.announce(plan, merge_id, self.batch_id)
+        view = f"healing_tables_plan_{merge_id.replace('-', '')}"
+        plan.createOrReplaceTempView(view)
+        try:
+            self.version = table.apply(spark, view, layout, spec, merge_id=merge_id, keys=keys)
+        except Exception as error:
+            if followers and is_conflict(error):
+                followers.withdraw(spark, merge_id)
+            raise
+        finally:
+            spark.catalog.dropTempView(view)
+        self.rows.update(counts)
+        if followers:
+            followers.catch_up(spark)
+
+
+def among(stored: DataFrame | None, keys: str) -> DataFrame | None:
+    """The rows for which a condition on ``t`` holds."""
+    return stored.alias("t").where(keys) if stored is not None and keys else stored

@@ -1,0 +1,319 @@
+"""The change log of a dimension: every row of every batch, kept in an append-only Delta table.
+
+A change goes to the log before it goes to the dimension, and the versions of a touched key are made anew from all that
+the log knows of it. So the order in which changes arrive does not matter (docs/decisions/0015-change-log.md).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.batch import key_names, one_per_moment
+from healing_tables.errors import Mistake, TargetError
+from healing_tables.layout import Layout, find, quoted, types_of
+from healing_tables.naming import by_name, literal, numbered
+from healing_tables.spec import DimensionSpec, counted
+from healing_tables.stored import stored_rows
+from healing_tables.targets.delta import DeltaTarget, stale
+
+# What stands beside the keys, the attributes and the tie breakers
+GENERATED = {
+    "changed_at": "timestamp",
+    "is_deleted": "boolean",
+    "is_full": "boolean",  # no change: a batch that held every key was taken at this moment
+    "is_seed": "boolean",  # taken over from a stored version
+    "merge_id": "string",
+    "logged_at": "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class ChangeLog:
+    """The log of one dimension.
+
+    Attributes:
+        ties: the tie breakers with their types.
+    """
+
+    target: DeltaTarget
+    layout: Layout
+    spec: DimensionSpec
+    ties: Mapping[str, str]
+
+    def own_ties(self) -> dict[str, str]:
+        """The tie breakers that are neither keys nor attributes."""
+        others = {column.name: "" for column in (*self.layout.keys, *self.layout.attributes)}
+        return {name: kind for name, kind in self.ties.items() if find(name, others) is None}
+
+    def columns(self) -> dict[str, str]:
+        """Name to type. Raises: TargetError if a name is taken."""
+        given = {
+            column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)
+        }
+        given |= self.own_ties()
+        mistakes = [
+            Mistake(
+                name,
+                f"a name other than the change log's own: {', '.join(GENERATED)}",
+                "a column of the batch",
+                "rename it in the batch",
+            )
+            for name in given
+            if find(name, GENERATED) is not None
+        ]
+        if mistakes:
+            raise TargetError(counted("the change log", mistakes), mistakes)
+        return given | GENERATED
+
+    def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
+        """Make the table if it is not there, with new columns if it lacks some, and with what is stored if it is empty.
+
+        Raises: TargetError if it is something else than a change log of this dimension.
+        """
+        wanted, table = self.columns(), self.target.read(spark)
+        if table is None:
+            self.target.create(spark, wanted)
+            table = self.target.rows(spark)
+        present = types_of(table.schema)
+        missing = [(name, kind) for name, kind in wanted.items() if name not in present]
+        others = [name for name, _ in missing if name in GENERATED]
+        if others:
+            mistake = Mistake(
+                self.target.name,
+                "a change log of this library, or no table yet",
+                f"a table without {', '.join(others)}",
+                "choose another name",
+            )
+            raise TargetError(counted("the change log", [mistake]), [mistake])
+        if missing:
+            self.target.add_columns(spark, missing)
+        if stored is not None and table.isEmpty():
+            self.append(self.seeds(stored), f"seed-{uuid.uuid4()}", is_seed=True)
+
+    def read(self, spark: SparkSession, version: int, keys: str = "") -> DataFrame:
+        """Rows in the names of the plan, as `batch.events` gives them, with ``is_full``, ``is_seed``, ``merge_id``.
+
+        Args: version: of the table; keys: a condition on ``t``, the table.
+        """
+        named = zip(key_names(self.layout), self.layout.keys, strict=True)
+        values = [
+            f"cast({quoted(attribute.name)} as {attribute.type}) as a{number}"
+            for number, attribute in by_name(self.layout)
+        ]
+        ties = [f"{quoted(name)} as t{n}" for n, name in enumerate(self.ties, start=1)]
+        table = spark.sql(f"select * from {self.target.sql_name} version as of {version}").alias(
+            "t"
+        )
+        return table.where(keys or "true").selectExpr(
+            *[f"{quoted(key.name)} as {name}" for name, key in named],
+            "unix_micros(changed_at) as at",
+            "is_deleted as gone",
+            f"if(is_deleted, null, struct({', '.join(values) or 'true as present'})) as state",
+            f"struct({', '.join(ties) or 'true as none'}) as tie",
+            "true as is_logged",
+            "is_full",
+            "is_seed",
+            "merge_id",
+        )
+
+    def changes(
+        self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None
+    ) -> DataFrame:
+        """What log and batch say about the touched keys, one row per key and moment, as `batch.events` gives it.
+
+        Args:
+            logged: of `read`.
+            touched: ``k1..n``.
+            batch: events.
+            full_at: the moment of a full batch.
+        """
+        keys = key_names(self.layout)
+        columns = [*keys, "at", "gone", "state", "tie", "is_logged"]
+        mine = logged.where("not is_full").join(touched, keys, "left_semi")
+        if full_at is not None and self.spec.changed_at is not None:
+            batch = batch.select(columns).unionByName(self.presence(batch, full_at).select(columns))
+        news = batch.join(self.taken_over(mine), [*keys, "at"], "left")
+        fresh = news.where(f"not coalesce({self.agrees()}, false)")
+        said = mine.select(columns).unionByName(fresh.select(columns))
+        return one_per_moment(said, self.layout, self.spec)
+
+    def presence(self, batch: DataFrame, full_at: int) -> DataFrame:
+        """Rows of a full batch that say, at its moment, once more what it holds: an older one may come after it."""
+        newest = (
+            batch.where(f"at <= {full_at}L")
+            .groupBy(*key_names(self.layout))
+            .agg(f.expr("max_by(struct(*), at) as newest"))
+        )
+        return (
+            newest.where(f"newest.at < {full_at}L and not newest.gone")
+            .selectExpr("newest.*")
+            .withColumn("at", f.expr(f"{full_at}L"))
+        )
+
+    def with_absences(self, said: DataFrame, logged: DataFrame, full_at: int | None) -> DataFrame:
+        """``said``, and the end of each key that the next full batch does not hold."""
+        keys = key_names(self.layout)
+        taken = logged.where("is_full").groupBy().agg(f.expr("collect_set(at) as taken"))
+        if full_at is not None:
+            taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
+        absent = (
+            said.crossJoin(f.broadcast(taken))
+            .selectExpr(
+                *keys,
+                "gone",
+                "array_min(filter(taken, moment -> moment > at)) as next_taken",
+                f"lead(at) over (partition by {', '.join(keys)} order by at) as next_at",
+            )
+            .where("not gone and next_taken < coalesce(next_at, next_taken + 1)")
+            .selectExpr(*keys, "next_taken as at", "true as gone")
+        )
+        return said.unionByName(absent, allowMissingColumns=True)
+
+    def has_full(self, logged: DataFrame, full_at: int) -> bool:
+        return not logged.where(f"is_full and at = {full_at}L").isEmpty()
+
+    def taken_over(self, logged: DataFrame) -> DataFrame:
+        """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the stored versions that the log began with."""
+        keys = key_names(self.layout)
+        return logged.where("is_seed and not gone").selectExpr(
+            *keys,
+            "at",
+            "state as seed",
+            f"lead(at) over (partition by {', '.join(keys)} order by at) is null as is_last",
+        )
+
+    def agrees(self) -> str:
+        """Whether a change is one that a stored version was made of: it shows no first value, and old ones of 1 and 3 not."""
+        same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
+        same += [
+            f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)
+        ]
+        return " and ".join(["seed is not null", "not gone", *same])
+
+    def seeds(self, stored: DataFrame) -> DataFrame:
+        """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+
+        Of type 1 only the newest value is known, of type 3 the last two. Where a version shows that they changed during
+        it and not when, the change is put a microsecond after its start.
+        """
+        keys, layout = key_names(self.layout), self.layout
+        order = f"over (partition by {', '.join(keys)} order by at)"
+        rows = stored_rows(stored, stored, layout, self.spec).selectExpr(
+            "*",
+            f"lag(struct(state, previous)) {order} as before",
+            f"lead(at) {order} as next_at",
+        )
+        turns = {}
+        for n, attribute in numbered(layout, 1, 3):
+            turn = f"if(changed.a{n} > at, changed.a{n}, null)" if attribute.changed_at else "null"
+            if attribute.scd_type == 3:
+                inherited = (
+                    f"if(state.a{n} <=> before.state.a{n}, before.previous.a{n}, before.state.a{n})"
+                )
+                turn = f"coalesce({turn}, if(previous.a{n} <=> {inherited}, null, at + 1))"
+            turns[n] = f"cast({turn} as bigint)"
+        rows = rows.selectExpr("*", *[f"{turn} as turn{n}" for n, turn in turns.items()])
+        inside = [f"if(turn{n} < coalesce(until, turn{n} + 1), turn{n}, null)" for n in turns]
+        values = []
+        for n, attribute in by_name(layout):
+            shown = f"state.a{n}"
+            if n in turns:
+                old = (
+                    f"previous.a{n}"
+                    if attribute.scd_type == 3
+                    else f"cast(null as {attribute.type})"
+                )
+                shown = f"if(moment < turn{n}, {old}, state.a{n})"
+            values.append(f"{shown} as a{n}")
+        no_tie = ", ".join(
+            f"cast(null as {kind}) as t{n}" for n, kind in enumerate(self.ties.values(), 1)
+        )
+        tie = f"struct({no_tie or 'true as none'}) as tie"
+        said = rows.selectExpr(
+            "*",
+            f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
+        ).selectExpr(
+            *keys,
+            "moment as at",
+            "false as gone",
+            f"struct({', '.join(values) or 'true as present'}) as state",
+            tie,
+        )
+        ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
+            *keys, "until as at", "true as gone", tie
+        )
+        return said.unionByName(ended, allowMissingColumns=True)
+
+    def append(
+        self,
+        changes: DataFrame,
+        merge_id: str,
+        *,
+        is_seed: bool = False,
+        full_at: int | None = None,
+    ) -> int | None:
+        """Add changes that are not there; the version of the commit, None if there was none.
+
+        Args:
+            changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+            full_at: the moment of a full batch, which gets a row without a key.
+        Raises: STALE if another writer has said something else about a key and moment.
+        """
+        changes = changes.withColumn("is_full", f.lit(False))
+        if full_at is not None:
+            mark = changes.sparkSession.range(1).selectExpr(
+                f"{full_at}L as at", "false as gone", "true as is_full"
+            )
+            changes = changes.unionByName(mark, allowMissingColumns=True)
+        spark = changes.sparkSession
+        columns = dict(
+            zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True)
+        )
+        columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
+        columns |= {
+            name: f"tie.t{n}"
+            for n, name in enumerate(self.ties, start=1)
+            if name in self.own_ties()
+        }
+        columns |= {
+            "changed_at": "timestamp_micros(at)",
+            "is_deleted": "gone",
+            "is_full": "is_full",
+            "is_seed": literal(is_seed),
+            "merge_id": literal(merge_id),
+            "logged_at": "current_timestamp()",
+        }
+        rows = changes.selectExpr(
+            *[f"{value} as {quoted(name)}" for name, value in columns.items()]
+        )
+        view = f"healing_tables_log_{uuid.uuid4().hex}"
+        rows.createOrReplaceTempView(view)
+        try:
+            return self.target.commit(spark, self.append_statement(view), merge_id)
+        finally:
+            spark.catalog.dropTempView(view)
+
+    def append_statement(self, view: str) -> str:
+        keys = [key.name for key in self.layout.keys]
+        state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
+        same = [*keys, *self.own_ties(), "is_full"]
+        place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
+        equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
+        on, differs = f"t.changed_at = s.changed_at and {place}", ""
+        if self.spec.on_tie == "greatest":
+            on += f" and {equal}"
+        else:
+            key = self.layout.keys[0]
+            differs = f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, f'cast(s.{quoted(key.name)} as string)')}"
+        names = [quoted(name) for name in self.columns()]
+        return f"""
+merge into {self.target.sql_name} t
+using {view} s
+on {on}
+{differs}
+when not matched then insert ({", ".join(names)}) values ({", ".join(f"s.{name}" for name in names)})"""

@@ -1,0 +1,40 @@
+"""Doing something again when another writer was faster."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from healing_tables.errors import ConflictError
+from healing_tables.targets.delta import is_conflict
+
+ATTEMPTS = 30
+SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
+
+T = TypeVar("T")
+
+
+def retrying(what: str, work: Callable[[], T]) -> tuple[T, int]:
+    """Do something until no other writer is in the way; what it gives, and the number of attempts.
+
+    Args:
+        what: the table, for the message.
+        work: reads anew what it decides from.
+    Raises: ConflictError at the limit.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return work(), attempt
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            if attempt == ATTEMPTS:
+                raise ConflictError(
+                    f"{what}: {ATTEMPTS} attempts met a commit of another writer; nothing was written. "
+                    "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
+                ) from error
+            # exponential backoff with full jitter
+            time.sleep(random.uniform(0, min(LONGEST_WAIT, SHORTEST_WAIT * 2**attempt)))
+    raise AssertionError("the last attempt returns or raises")

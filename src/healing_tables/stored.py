@@ -1,0 +1,122 @@
+"""The stored rows of a dimension in the names of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from healing_tables import moments
+from healing_tables.batch import key_names
+from healing_tables.layout import Column, Layout, quoted
+from healing_tables.moments import as_micros
+from healing_tables.naming import by_name, literal, numbered
+from healing_tables.spec import OPEN_END, DimensionSpec
+
+NEVER = moments.micros("0001-01-01")  # the start of a row that does not show one
+
+
+def stored_rows(
+    events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> DataFrame:
+    """The stored rows in the names of the plan.
+
+    Returns: ``k1..n``, ``at`` (start), ``until`` (end, NULL if open), ``alive`` (nothing has ended it), ``state``,
+        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
+        that the row shows), ``row`` (all columns as they are).
+    """
+    keys = key_names(layout)
+    if stored is None:
+        stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
+    shown, present, kind = shown_by(layout, spec), set(stored.columns), layout.moment_type
+
+    def stored_value(attribute: Column, name: str) -> str:
+        return quoted(name) if name in present else f"cast(null as {attribute.type})"
+
+    whole_row = ", ".join(
+        quoted(name) if name in present else f"cast(null as {kind_}) as {quoted(name)}"
+        for name, kind_ in layout.columns(spec).items()
+    )
+
+    values = [
+        f"{stored_value(attribute, attribute.name)} as a{number}"
+        for number, attribute in by_name(layout)
+    ]
+    previous = [
+        f"{stored_value(attribute, 'previous_' + attribute.name)} as a{number}"
+        for number, attribute in numbered(layout, 3)
+    ]
+    changed = [
+        (
+            as_micros(quoted(f"{attribute.name}_changed_at"), kind)
+            if f"{attribute.name}_changed_at" in present
+            else "cast(null as bigint)"
+        )
+        + f" as a{number}"
+        for number, attribute in numbered(layout, 1, 3)
+        if attribute.changed_at
+    ]
+    rows = stored.selectExpr(
+        *[f"{quoted(key.name)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
+        f"{shown.start} as at",
+        f"if({shown.alive}, null, coalesce({shown.until}, {shown.updated}, {shown.start})) as until",
+        f"{shown.alive} as alive",
+        f"struct({', '.join(values) or 'true as present'}) as state",
+        f"struct({', '.join(previous) or 'true as none'}) as previous",
+        f"struct({', '.join(changed) or 'true as none'}) as changed",
+        f"{shown.current} as current",
+        f"{shown.version} as version",
+        f"{shown.updated} as updated",
+        f"struct({whole_row}) as row",
+    )
+    dates = "".join(f", changed.a{n}" for n, a in numbered(layout, 1, 3) if a.changed_at)
+    return rows.selectExpr(
+        "*",
+        f"greatest(at, until, updated{dates}) as boundary",
+        f"greatest(at, at{dates}) as said_at",
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the generated columns of a row say, as SQL: moments in microseconds, NULL where there is no such column."""
+
+    start: str
+    until: str
+    alive: str  # nothing has ended the version
+    current: str
+    version: str
+    updated: str
+
+
+def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
+    """Args: row: a prefix of the columns, such as ``new.``"""
+    names = {name: row + quoted(column) for name, column in layout.names.items()}
+
+    def moment(name: str) -> str:
+        return (
+            as_micros(names[name], layout.moment_type) if name in names else "cast(null as bigint)"
+        )
+
+    start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
+    current = (
+        f"{names['is_current']} <=> {literal(spec.current_values[0])}"
+        if "is_current" in names
+        else "true"
+    )
+    end = moments.micros(spec.valid_to_current if spec.valid_to_current is not None else OPEN_END)
+    end = min(end, moments.micros("9999-12-31"))
+    until = moment("valid_to")
+    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else current
+    return Shown(
+        start=f"coalesce({moment(start)}, {NEVER}L)",
+        until=until,
+        alive=alive,
+        current=current,
+        version=names.get("version", "cast(null as int)"),
+        updated=moment("last_updated"),
+    )
+
+
+def to_ddl(layout: Layout, spec: DimensionSpec) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in layout.columns(spec).items())

@@ -1,0 +1,206 @@
+"""With a change log every order of changes gives one dimension. Random histories: test_merge_property.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lab import Lab, plain_rows
+from pyspark.sql import DataFrame
+
+from healing_tables import (
+    BatchError,
+    DimensionSpec,
+    GuardError,
+    LateChangeError,
+    SpecError,
+    TargetError,
+    merge,
+)
+from healing_tables.targets.delta import DeltaTarget
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+END = "9999-12-31 23:59:59"
+SHOWN = ("id", "name", "mail", "valid_from", "valid_to", "version")
+
+
+def spec_of(dim: str, **options: Any) -> DimensionSpec:
+    attributes = options.pop("attributes", {"name": 2, "mail": 1})
+    return DimensionSpec(
+        key_columns="id", attributes=attributes, change_log=f"{dim}_changes", **options
+    )
+
+
+def batch(lab: Lab, *rows: Any, ddl: str = "id int, name string, mail string") -> DataFrame:
+    return lab.spark.createDataFrame(list(rows), ddl)
+
+
+def versions(lab: Lab, name: str, *columns: str) -> list[tuple[Any, ...]]:
+    return plain_rows(lab.spark.table(name), columns or SHOWN)
+
+
+def day(number: int) -> str:
+    return f"2024-01-0{number} 00:00:00"
+
+
+@pytest.fixture
+def dim(lab: Lab, request: pytest.FixtureRequest) -> str:
+    return f"{lab.schema}.{request.node.name.removeprefix('test_')}"
+
+
+def test_a_late_change_finds_its_place(lab: Lab, dim: str) -> None:
+    spec = spec_of(dim, surrogate_key={"name": "sk", "strategy": "sequence"})
+    merge(batch(lab, (1, "A", "new")), dim, spec, at=day(5))
+    merge(batch(lab, (1, "A", "old")), dim, spec, at=day(2))  # moves the start
+    late = merge(batch(lab, (1, "B", "old")), dim, spec, at=day(3))
+    # what was open at the end is closed now; a new version follows the late one
+    assert (late.inserted, late.closed, late.updated, late.removed) == (2, 1, 0, 0)
+    shown = ("name", "mail", "valid_from", "valid_to", "is_current", "version", "sk")
+    assert versions(lab, dim, *shown) == [
+        ("A", "new", day(2), day(3), False, 1, 2),
+        ("A", "new", day(5), END, True, 3, 4),
+        ("B", "new", day(3), day(5), False, 2, 3),
+    ]
+    earlier = merge(batch(lab, (1, "B", "old")), dim, spec, at="2024-01-02 12:00:00")
+    assert (earlier.inserted, earlier.removed) == (1, 1)  # B starts half a day earlier
+    again = merge(batch(lab, (1, "B", "old")), dim, spec, at=day(3))
+    assert (again.commit_version, versions(lab, dim, "sk", "valid_from")) == (
+        None,
+        [(2, day(2)), (4, day(5)), (5, "2024-01-02 12:00:00")],
+    )
+    with pytest.raises(BatchError, match="two different rows for one key and moment"):
+        merge(batch(lab, (1, "C", "old")), dim, spec, at=day(3))
+    assert lab.spark.table(f"{dim}_changes").count() == 4
+
+
+def test_a_log_begins_with_what_is_stored(lab: Lab, dim: str) -> None:
+    attributes = {
+        "name": 2,
+        "mail": {"scd_type": 1, "changed_at": True},
+        "city": {"scd_type": 3, "changed_at": True},
+        "born": 0,
+    }
+    without = DimensionSpec(key_columns="id", attributes=attributes, full_batch=True)
+    ddl = "id int, name string, mail string, city string, born int"
+    first, second = (1, "A", "m1", "Oslo", 1980), (2, "Z", "m", "Rome", 1990)
+    merge(batch(lab, first, second, ddl=ddl), dim, without, at=day(1))
+    merge(batch(lab, (1, "A", "m2", "Bern", 1981), second, ddl=ddl), dim, without, at=day(3))
+    merge(batch(lab, (1, "B", "m2", "Bern", 1981), ddl=ddl), dim, without, at=day(5))  # 2 is gone
+    before = versions(lab, dim, *lab.spark.table(dim).columns)
+    logged = spec_of(dim, attributes=attributes)
+    # the first batch again: nothing that the stored versions do not show
+    assert merge(batch(lab, first, ddl=ddl), dim, logged, at=day(1)).commit_version is None
+    assert versions(lab, dim, *lab.spark.table(dim).columns) == before
+    merge(batch(lab, (1, "L", "m1", "Oslo", 1982), ddl=ddl), dim, logged, at=day(2))
+    shown = ("name", "mail", "mail_changed_at", "city", "previous_city", "city_changed_at", "born")
+    rest = ("valid_from", "valid_to", "is_current")
+    city = ("Bern", "Oslo", day(3))
+    assert versions(lab, dim, *shown, *rest) == [
+        ("A", "m2", day(3), *city, 1980, day(3), day(5), False),
+        ("A", "m2", day(3), "Oslo", None, day(1), 1980, day(1), day(2), False),
+        ("B", "m2", day(3), *city, 1980, day(5), END, True),
+        ("L", "m2", day(3), "Oslo", None, day(1), 1980, day(2), day(3), False),
+        ("Z", "m", day(1), "Rome", None, day(1), 1990, day(1), day(5), False),
+    ]
+
+
+def test_full_batches_in_any_order(lab: Lab, dim: str) -> None:
+    spec = spec_of(dim, full_batch=True, attributes={"name": 2})
+    states = {1: [(1, "A"), (2, "A")], 3: [(2, "A"), (3, "A")], 5: [(1, "A"), (3, "B")]}
+    for number in (5, 1, 3):
+        rows = batch(lab, *states[number], ddl="id int, name string")
+        merge(rows, dim, spec, at=day(number))
+    expected = [
+        (1, "A", day(1), day(3), 1),
+        (1, "A", day(5), END, 2),
+        (2, "A", day(1), day(5), 1),
+        (3, "A", day(3), day(5), 1),
+        (3, "B", day(5), END, 2),
+    ]
+    shown = ("id", "name", "valid_from", "valid_to", "version")
+    assert versions(lab, dim, *shown) == expected
+    assert merge(rows, dim, spec, at=day(3)).commit_version is None
+    # the log holds all of it
+    lab.spark.sql(f"drop table {dim}")
+    known = batch(lab, (3, "B"), ddl="id int, name string")
+    merge(known, dim, spec, at=day(5), full_batch=False)
+    assert versions(lab, dim, *shown) == expected
+
+
+def test_the_guard_comes_before_the_log(lab: Lab, dim: str) -> None:
+    spec = spec_of(dim, full_batch=True)
+    merge(batch(lab, *[(n, "A", None) for n in range(20)]), dim, spec, at=day(1))
+    with pytest.raises(GuardError, match=r"19 of 20"):
+        merge(batch(lab, (1, "A", None)), dim, spec, at=day(2))
+    assert lab.spark.table(f"{dim}_changes").count() == 21
+
+
+def test_a_process_that_dies_between_the_log_and_the_dimension(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(dim, audit={})
+    merge(batch(lab, (1, "A", None), (2, "A", None)), dim, spec, at=day(1))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTarget, "apply", die)
+        with pytest.raises(KeyboardInterrupt):
+            merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
+    assert len(versions(lab, dim)) == 2
+    merge(batch(lab, (2, "B", None)), dim, spec, at=day(3))  # a batch of another key
+    assert [row[:2] + row[3:5] for row in versions(lab, dim)] == [
+        (1, "A", day(1), day(2)),
+        (1, "B", day(2), END),
+        (2, "A", day(1), day(3)),
+        (2, "B", day(3), END),
+    ]
+    assert lab.spark.table(f"{dim}_audit").count() == 6
+    assert lab.spark.table(f"{dim}__pending").where("change_type = 'logged'").isEmpty()
+
+
+def test_another_writer_adds_to_the_log_after_the_plan(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(dim)
+    merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
+    apply: Callable[..., Any] = DeltaTarget.apply
+    calls: list[int] = []
+
+    def late(target: DeltaTarget, *args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:  # its own plan is not stale: it knows both changes
+            merge(batch(lab, (1, "A", None)), dim, spec, at=day(3))
+        return apply(target, *args, **kwargs)
+
+    monkeypatch.setattr(DeltaTarget, "apply", late)
+    result = merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
+    assert result.attempts == 2
+    assert [row[1:2] + row[3:5] for row in versions(lab, dim)] == [
+        ("A", day(1), day(2)),
+        ("A", day(3), END),
+        ("B", day(2), day(3)),
+    ]
+
+
+def test_what_a_log_cannot_do(lab: Lab, dim: str) -> None:
+    with pytest.raises(SpecError, match="type 4 keeps what is replaced"):
+        spec_of(dim, attributes={"name": 4})
+    merge(batch(lab, (1, "A", None)), dim, spec_of(dim), at=day(1))
+    without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
+    merge(batch(lab, (1, "B", None)), dim, without, at=day(2))
+    with pytest.raises(TargetError) as error:
+        merge(batch(lab, (1, "C", None)), dim, spec_of(dim), at=day(3))
+    assert "a stored version that the change log does not know" in str(error.value)
+    assert "id = 1" in str(error.value)
+    with pytest.raises(LateChangeError, match="keep a change_log"):
+        merge(batch(lab, (1, "C", None)), dim, without, at=day(1))
+    taken = DimensionSpec(key_columns="id", change_log=f"{dim}_other")
+    with pytest.raises(TargetError, match="a name other than the change log's own"):
+        merge(batch(lab, (1, True), ddl="id int, is_full boolean"), f"{dim}_other_dim", taken)
+    lab.spark.sql(f"create table {dim}_strange (id int, name string, mail string) using delta")
+    strange = DimensionSpec(key_columns="id", change_log=f"{dim}_strange")
+    with pytest.raises(TargetError, match="a change log of this library"):
+        merge(batch(lab, (1, "A", None)), f"{dim}_strange_dim", strange)
