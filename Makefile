@@ -13,7 +13,7 @@ help: ## List the commands
 setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or newer)
 	@scripts/setup.sh
 
-demo: setup ## Build the two example dimensions, test them and show what is in them
+demo: setup ## Build two example dimensions and test them, merge batches into a third, show what they hold
 	@$(BIN)/python scripts/demo.py
 
 test: setup ## Run the tests; ARGS='-k ties' passes arguments to pytest

@@ -1,14 +1,14 @@
-"""Build the example dimensions with dbt in this process, run their tests, show what is in them."""
+"""Build and test two example dimensions with dbt in this process, merge batches into a third, show what they hold."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from drawing import table
 
 ROOT = Path(__file__).resolve().parents[1]
 SPARK_LOG = ROOT / ".warehouse" / "spark.log"
@@ -29,10 +29,18 @@ COUNTS = """
         date(min(valid_from)) as first_change, date(max(valid_from)) as last_change
     from warehouse.{0}
 """
+PLAYERS = """
+    select player_key, player_id, email, tier, risk_score, marketing_consent as consent,
+        previous_marketing_consent as consent_before, effective_from, effective_to
+    from warehouse.dim_player order by player_id, effective_from
+"""
 NEXT = """\
 The tables are Delta tables in .warehouse/tables. To go on:
   .venv/bin/dbt run --select dim_customer       rebuild it: the same table, whatever it held before
   .venv/bin/dbt test --select dim_customer      check it
+  .venv/bin/dbt run --select dim_player --vars '{batch: 3}'
+                                                merge the last batch again: nothing is committed
+  python_models/, data/batches/                 the merged dimensions and their batches
   models/dim_customer.sql                       who owns which attribute; try another rule
   data/customers/crm_changes.csv                add a late change at the end and run again
   target/compiled/healing_tables/models/        the select statements that the package wrote"""
@@ -46,10 +54,14 @@ def main() -> int:
     send_errors_of_java_to(SPARK_LOG)
     started = time.monotonic()
     print("Starting dbt and Spark (the first time, Spark fetches the Delta jars) ...", flush=True)
-    if not build():
+    done = build(["build", "--select", *[f"+{model}" for model in MODELS]])
+    if done:
+        show(time.monotonic() - started)
+        done = merge()
+    if not done:
         print(f"\nThe build failed. What Spark said is in {SPARK_LOG.relative_to(ROOT)}.")
         return 1
-    show(time.monotonic() - started)
+    print(f"\nAll of it took {time.monotonic() - started:.0f} s.\n{NEXT}")
     return 0
 
 
@@ -60,19 +72,19 @@ def send_errors_of_java_to(path: Path) -> None:
         os.dup2(log.fileno(), 2)
 
 
-def build() -> bool:
-    """Models and tests by dbt, a line for each model; True if all went well."""
+def build(command: list[str]) -> bool:
+    """Run dbt, a line for each model; True if all went well."""
     from dbt.cli.main import dbtRunner
 
-    select = [f"+{model}" for model in MODELS]
-    outcome = dbtRunner(callbacks=[report]).invoke(["--quiet", "build", "--select", *select])
+    outcome = dbtRunner(callbacks=[report]).invoke(["--quiet", *command])
     if outcome.exception is not None:
         print(outcome.exception)
         return False
     results: Any = outcome.result
     tests = [result for result in results or [] if result.node.resource_type == "test"]
-    passed = [result for result in tests if result.status == "pass"]
-    print(f"  {len(passed)} of {len(tests)} tests passed")
+    if tests:
+        passed = [result for result in tests if result.status == "pass"]
+        print(f"  {len(passed)} of {len(tests)} tests passed")
     return outcome.success
 
 
@@ -84,17 +96,11 @@ def report(event: Any) -> None:
         )
     elif event.info.name in ("JinjaLogInfo", "JinjaLogWarning"):
         print(f"    {event.data.msg.removeprefix('healing_table ')}", flush=True)
+    elif event.info.name == "Note" and event.data.msg.startswith("healing_merge "):
+        print(f"    {event.data.msg.removeprefix('healing_merge ')}", flush=True)
 
 
 def show(seconds: float) -> None:
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.getOrCreate()  # the one that dbt made
-
-    def table(query: str) -> str:
-        frame = spark.sql(query)
-        return drawn(frame.columns, [[shown(value) for value in row] for row in frame.collect()])
-
     print(
         "\nCustomer 1002: six slices became three versions; deleted for two years, deleted again."
     )
@@ -103,28 +109,25 @@ def show(seconds: float) -> None:
     print(table(LEGISLATOR))
     print()
     print(table(" union all ".join(COUNTS.format(model) for model in MODELS)))
-    print(f"\nBuilt and tested in {seconds:.0f} s.\n{NEXT}")
+    print(f"\nBuilt and tested in {seconds:.0f} s.")
 
 
-def shown(value: object) -> str:
-    """Short text: open ends by name, midnight as a date, moments to the minute (UTC)."""
-    if isinstance(value, dt.datetime):
-        if value.year == 9999:
-            return "(open)"
-        return f"{value:%Y-%m-%d}" if value.time() == dt.time() else f"{value:%Y-%m-%d %H:%M}"
-    return "" if value is None else str(value)
+def merge() -> bool:
+    """Three batches into a dimension, from the first one on; True if all went well."""
+    from pyspark.sql import SparkSession
 
-
-def drawn(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    ruled = [header, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        (
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        ).rstrip()
-        for line in ruled
-    )
+    spark = SparkSession.builder.getOrCreate()
+    spark.sql("drop table if exists warehouse.dim_player")
+    # on a few rows, compiling code takes most of the time
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    print("\nPlayers, in batches: versions of tier and risk score, the newest email, two consents.")
+    for batch in (1, 2, 3):
+        print(f"Batch {batch}, data/batches/player/{batch}.csv", flush=True)
+        if not build(["run", "--select", "dim_player", "--vars", f"{{batch: {batch}}}"]):
+            return False
+        print(table(PLAYERS))
+    return True
 
 
 if __name__ == "__main__":

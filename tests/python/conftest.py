@@ -56,7 +56,7 @@ def lab(
     return Lab(spark, tmp_path_factory.mktemp(name), schema=f"lab_{name}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """No generated code: on a few rows, compiling it takes most of the time."""
     settings = {

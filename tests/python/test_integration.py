@@ -17,7 +17,7 @@ from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-KEPT = ("macros", "models", "tests", "dbt_project.yml", "packages.yml")
+KEPT = ("macros", "models", "python_models", "tests", "dbt_project.yml", "packages.yml")
 
 
 def invoke(home: Path, *args: str) -> object:
