@@ -19,6 +19,8 @@ def shown(value: object) -> str:
         if value.year == 9999:
             return "(open)"
         return f"{value:%Y-%m-%d}" if value.time() == dt.time() else f"{value:%Y-%m-%d %H:%M}"
+    if isinstance(value, bool):
+        return str(value).lower()
     return "" if value is None else str(value)
 
 
