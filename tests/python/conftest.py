@@ -1,10 +1,16 @@
-"""One Spark session and one JVM for the whole run; dbt runs in this process through dbtRunner."""
+"""One Spark session and one JVM for the whole run; dbt runs in this process through dbtRunner.
+
+The same JVM is the Spark Connect server of the tests that ask for one: no second start, one catalog.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from lab import Lab
@@ -19,11 +25,36 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that dbt finds with getOrCreate: Delta, an embedded metastore, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
     builder = SparkSession.builder.master("local[2]")
-    for key, value in session_settings(home).items():
+    for key, value in (session_settings(home) | connect_settings()).items():
         builder = builder.config(key, value)
     session = builder.enableHiveSupport().getOrCreate()
     yield session
     session.stop()
+
+
+def connect_settings() -> dict[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+
+
+@pytest.fixture(scope="session")
+def connect_url(spark: SparkSession) -> str:
+    """A Spark Connect server inside of the JVM of ``spark``, started when the first test asks for it."""
+    jvm = cast(Any, spark)._jvm
+    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(cast(Any, spark)._jsc.sc())
+    return f"sc://127.0.0.1:{spark.conf.get('spark.connect.grpc.binding.port')}"
+
+
+@pytest.fixture(scope="session")
+def connect(connect_url: str) -> SparkSession:
+    """A client's session; see ``either``."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    return cast(SparkSession, Remote.builder.remote(connect_url).create())
 
 
 def session_settings(home: Path) -> dict[str, str]:
@@ -57,7 +88,42 @@ def lab(
 
 
 @pytest.fixture(scope="module")
+def connect_lab(
+    connect: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Lab:
+    name = request.module.__name__.split(".")[-1]
+    return Lab(connect, tmp_path_factory.mktemp(name), schema=f"connect_{name}")
+
+
+@pytest.fixture(params=["classic", "connect"])
+def either(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The test runs twice: on the classic session, and on a client of the Spark Connect server."""
+    is_connect = request.param == "connect"
+    lab: Lab = request.getfixturevalue("connect_lab" if is_connect else "lab")
+    with functions_of(is_connect), without_codegen(lab.spark):
+        yield lab
+
+
+@contextmanager
+def functions_of(is_connect: bool) -> Iterator[None]:
+    """``pyspark.sql.functions`` makes columns for one kind of session only, for the whole process.
+
+    ``SparkSession.builder.remote`` switches to Connect and never back.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if is_connect:
+            patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[None]:
+    with without_codegen(spark):
+        yield
+
+
+@contextmanager
+def without_codegen(spark: SparkSession) -> Iterator[None]:
     """No generated code: on a few rows, compiling it takes most of the time."""
     settings = {
         "spark.sql.codegen.wholeStage": "false",

@@ -1,4 +1,7 @@
-"""The cases of merges, each through the public API: a stored table, then batch after batch."""
+"""The cases of merges, each through the public API: a stored table, then batch after batch.
+
+Each runs on a classic session and on Spark Connect.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ def spec_of(case: dict[str, Any]) -> DimensionSpec:
     )
 
 
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_case(lab: Lab, case: dict[str, Any]) -> None:
-    spec, name = spec_of(case), f"{lab.schema}.dim_{case['id'].lower()}"
+def test_case(either: Lab, case: dict[str, Any]) -> None:
+    lab, spec = either, spec_of(case)
+    name = f"{lab.schema}.dim_{case['id'].lower()}"
     tables = {"dim": name, "current": name, "history": f"{name}_history"}
     for part, table in case["input"].items():
         if part != "batches":
