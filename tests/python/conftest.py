@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from lab import Lab
 from pyspark.sql import SparkSession
+from sessions import functions_of, without_codegen
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
@@ -104,34 +104,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[Lab]:
         yield lab
 
 
-@contextmanager
-def functions_of(is_connect: bool) -> Iterator[None]:
-    """``pyspark.sql.functions`` makes columns for one kind of session only, for the whole process.
-
-    ``SparkSession.builder.remote`` switches to Connect and never back.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if is_connect:
-            patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        yield
-
-
 @pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[None]:
     with without_codegen(spark):
         yield
-
-
-@contextmanager
-def without_codegen(spark: SparkSession) -> Iterator[None]:
-    """No generated code: on a few rows, compiling it takes most of the time."""
-    settings = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    before = {name: str(spark.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, value in before.items():
-        spark.conf.set(name, value)
