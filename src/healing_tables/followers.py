@@ -141,14 +141,17 @@ class Followers:
 
     def catch_up(self, spark: SparkSession) -> None:
         """Hand on the rows of every commit that is there; idempotent, and safe beside another process that does the same."""
-        for merge_id, is_old in (
+        found = (
             self.pending.rows(spark)
             .where(f"change_type <> '{LOGGED}'")
             .selectExpr("merge_id", f"written_at < current_timestamp() - {ABANDONED} as is_old")
             .distinct()
             .collect()
-        ):
-            if self.target.version_of(spark, merge_id) is not None:
+        )
+        ids = [merge_id for merge_id, _ in found]
+        committed = self.target.versions_of(spark, ids) if ids else {}
+        for merge_id, is_old in found:
+            if merge_id in committed:
                 for table, statement in self.statements(merge_id):
                     retrying(table.name, partial(run, spark, statement))
             elif not is_old:

@@ -169,9 +169,14 @@ class DeltaTarget:
 
     def version_of(self, spark: SparkSession, merge_id: str) -> int | None:
         """The commit that carries an id, among the newest thousand."""
+        return self.versions_of(spark, [merge_id]).get(merge_id)
+
+    def versions_of(self, spark: SparkSession, merge_ids: Sequence[str]) -> dict[str, int]:
+        """The commits that carry these ids, in one look at the newest thousand."""
         history = spark.sql(f"describe history {self.sql_name} limit 1000")
-        found = history.where(f"userMetadata = {literal(merge_id)}").select("version").collect()
-        return int(found[0]["version"]) if found else None
+        listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
+        found = history.where(f"userMetadata in ({listed})").select("userMetadata", "version")
+        return {str(merge_id): int(version) for merge_id, version in found.collect()}
 
 
 def stale(key: Column, told: str) -> str:
