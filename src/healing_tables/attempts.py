@@ -144,6 +144,8 @@ class Merge:
         elif layout.new_columns:
             table.add_columns(spark, layout.new_columns)
         if not counts:
+            if followers:  # what this merge has found done, a writer may have done that was killed since
+                followers.catch_up(spark)
             return
         merge_id = str(uuid.uuid4())
         if followers:
