@@ -1,0 +1,49 @@
+"""What the cases do not reach, on a client of Spark Connect: side tables, integer keys, a conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kill_batches import SPECS, compare, job, merge_here
+from lab import Lab
+
+from healing_tables.targets.delta import DeltaTarget, is_conflict
+
+OPTIONS = SPECS["type4"] | {"surrogate_key": {"name": "sk", "strategy": "sequence"}}
+
+
+def test_side_tables_and_integer_keys(lab: Lab, either: Lab) -> None:
+    """Both kinds of session write the same."""
+    table = f"{either.schema}.sides"
+    for number in range(3):
+        result = merge_here(either.spark, job(table, OPTIONS, number))
+        assert result.inserted and result.updated and result.attempts == 1
+    if either is not lab:
+        compare(lab.spark, f"{table}%s", f"{lab.schema}.sides%s", OPTIONS)
+
+
+def test_another_writer(either: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a MERGE that met another commit is known as what it is, whatever session raised it."""
+    table, options = f"{either.schema}.two_writers", SPECS["type2"]
+    merge_here(either.spark, job(table, options, 0))
+    apply = DeltaTarget.apply
+    errors: list[Any] = []
+
+    def late(self: Any, *args: Any, **settings: Any) -> Any:
+        if not errors:
+            errors.append(None)
+            merge_here(either.spark, job(table, options, 1))
+        try:
+            return apply(self, *args, **settings)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    monkeypatch.setattr(DeltaTarget, "apply", late)
+    assert merge_here(either.spark, job(table, options, 2)).attempts == 2
+    assert [is_conflict(error) for error in errors[1:]] == [True]
+    monkeypatch.undo()
+    for number in range(3):
+        merge_here(either.spark, job(f"{table}_undisturbed", options, number))
+    compare(either.spark, f"{table}%s", f"{table}_undisturbed%s", options)
