@@ -7,20 +7,23 @@ from typing import Any
 import pytest
 from kill_batches import SPECS, compare, job, merge_here
 from lab import Lab
+from sessions import functions_of, without_codegen
 
 from healing_tables.targets.delta import DeltaTarget, is_conflict
 
 OPTIONS = SPECS["type4"] | {"surrogate_key": {"name": "sk", "strategy": "sequence"}}
 
 
-def test_side_tables_and_integer_keys(lab: Lab, either: Lab) -> None:
+def test_side_tables_and_integer_keys(lab: Lab, connect_lab: Lab) -> None:
     """Both kinds of session write the same."""
-    table = f"{either.schema}.sides"
-    for number in range(3):
-        result = merge_here(either.spark, job(table, OPTIONS, number))
-        assert result.inserted and result.updated and result.attempts == 1
-    if either is not lab:
-        compare(lab.spark, f"{table}%s", f"{lab.schema}.sides%s", OPTIONS)
+    for home, is_connect in ((lab, False), (connect_lab, True)):
+        with functions_of(is_connect), without_codegen(home.spark):
+            results = [
+                merge_here(home.spark, job(f"{home.schema}.sides", OPTIONS, number))
+                for number in range(3)
+            ]
+        assert results[-1].inserted and results[-1].updated and results[-1].closed
+    compare(lab.spark, f"{connect_lab.schema}.sides%s", f"{lab.schema}.sides%s", OPTIONS)
 
 
 def test_another_writer(either: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
