@@ -62,9 +62,9 @@ class Merge:
         moment = moments.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
         keys = "" if self.is_full or layout.is_sequence else self.seen.keys
-        ended = self.followers.ended(events.sparkSession)
+        past = self.followers.past(events.sparkSession)
         known = among(stored, keys)
-        plan = changes(events, known, layout, spec, moment, self.is_full, ended).localCheckpoint()
+        plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
         self.commit(plan, check_plan(plan, stored, layout, spec), stored, keys)
 
     def make_anew(self, stored: DataFrame | None, log: ChangeLog) -> None:
@@ -144,7 +144,8 @@ class Merge:
         elif layout.new_columns:
             table.add_columns(spark, layout.new_columns)
         if not counts:
-            if followers:  # what this merge has found done, a writer may have done that was killed since
+            if followers:
+                # what this merge has found done, a writer may have done that was killed since
                 followers.catch_up(spark)
             return
         merge_id = str(uuid.uuid4())

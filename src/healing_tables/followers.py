@@ -13,9 +13,10 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+from healing_tables.batch import key_names
 from healing_tables.layout import Layout, quoted
 from healing_tables.moments import as_micros
-from healing_tables.naming import literal
+from healing_tables.naming import by_name, literal
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget
@@ -72,7 +73,7 @@ class Followers:
         return {column.name: column.type for column in columns} | bounds
 
     def prepare(self, spark: SparkSession) -> None:
-        """Make the tables that are not there."""
+        """Make the tables that are not there, and the columns that the history lacks."""
         archived = ", ".join(
             f"{quoted(name)}: {kind}" for name, kind in self.history_columns().items()
         )
@@ -81,21 +82,34 @@ class Followers:
             self.history.create(spark, self.history_columns())
             pending["archived"] = f"struct<{archived}>"
         self.pending.create(spark, pending)
+        if self.layout.has_history:
+            self.widen(spark, self.history, "*")
+            self.widen(spark, self.pending, "archived.*")
         if self.spec.audit is not None:
             self.audit.create(spark, AUDIT_COLUMNS)
 
-    def ended(self, spark: SparkSession) -> DataFrame | None:
-        """Type 4: the last moment that the history shows of each key: ``k1..n``, ``ended_until``."""
-        history = self.history.read(spark) if self.layout.has_history else None
-        if history is None:
+    def widen(self, spark: SparkSession, table: DeltaTarget, columns: str) -> None:
+        """Add the attributes that were appended to the dimension."""
+        present = table.rows(spark).select(columns).columns
+        missing = [
+            (name, kind) for name, kind in self.history_columns().items() if name not in present
+        ]
+        if missing:
+            table.add_columns(spark, missing, columns.rstrip("*"))
+
+    def past(self, spark: SparkSession) -> DataFrame | None:
+        """Type 4: the rows of the history, as plan.changes takes them."""
+        if not self.layout.has_history:
             return None
-        keys = [f"{quoted(key.name)} as k{n}" for n, key in enumerate(self.layout.keys, start=1)]
-        until = as_micros("valid_to", self.layout.moment_type)
-        rows = history.selectExpr(*keys, f"{until} as until")
-        return (
-            rows.groupBy(*[f"k{n}" for n in range(1, len(keys) + 1)])
-            .agg({"until": "max"})
-            .withColumnRenamed("max(until)", "ended_until")
+        kind = self.layout.moment_type
+        keys = zip(key_names(self.layout), self.layout.keys, strict=True)
+        state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
+        return self.history.rows(spark).selectExpr(
+            *[f"{quoted(key.name)} as {name}" for name, key in keys],
+            f"{as_micros('valid_from', kind)} as at",
+            f"{as_micros('valid_to', kind)} as until",
+            f"{as_micros('valid_to', kind)} as boundary",
+            f"struct({', '.join(state)}) as state",
         )
 
     def announce(self, plan: DataFrame, merge_id: str, batch_id: str) -> None:

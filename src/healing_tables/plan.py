@@ -64,9 +64,12 @@ def changes(
     spec: DimensionSpec,
     moment: int,
     full_batch: bool,
-    ended: DataFrame | None = None,
+    past: DataFrame | None = None,
 ) -> DataFrame:
-    """`plan` on events that are checked and named already (see batch.events)."""
+    """`plan` on events that are checked and named already (see batch.events).
+
+    Args: past: of type 4, what its history holds: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
+    """
     check_can_end(layout, spec, full_batch)
     events = events.drop("tie", "is_logged", "rows")
     keys = key_names(layout)
@@ -77,11 +80,13 @@ def changes(
             absent.selectExpr(*keys, f"{moment}L as at", "true as gone"), allowMissingColumns=True
         )
     touched = known.join(events.select(*keys), keys, "left_semi")
-    if ended is None:
-        events = events.withColumn("ended_until", f.lit(None).cast("bigint"))
-    else:
-        events = events.join(ended, keys, "left")
-    steps = stepped(classified(touched, events, layout), layout)
+    items = touched.selectExpr("*", "0 as kind").unionByName(
+        events.selectExpr("*", "1 as kind"), allowMissingColumns=True
+    )
+    if past is not None:
+        gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", "-1 as kind")
+        items = items.unionByName(gone_by, allowMissingColumns=True)
+    steps = stepped(classified(items, layout), layout)
     return new_values(versions(steps, layout), layout, spec)
 
 
@@ -100,15 +105,16 @@ def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None
         raise TargetError(counted("the dimension", [mistake]), [mistake])
 
 
-def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFrame:
-    """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``."""
+def classified(items: DataFrame, layout: Layout) -> DataFrame:
+    """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``.
+
+    Args: items: ``kind`` is -1 for a row of the history of type 4, which leaves here, 0 for a stored row, 1 for an event.
+    """
     keys = ", ".join(key_names(layout))
-    items = touched.selectExpr(
-        "*", "0 as kind", "false as gone", "cast(null as string) as problem"
-    ).unionByName(events.selectExpr("*", "1 as kind"), allowMissingColumns=True)
     seen = items.selectExpr(
-        "*",
-        f"max(greatest(boundary, ended_until)) over (partition by {keys}) as known_until",
+        "* except (gone)",
+        "coalesce(gone, false) as gone",
+        f"max(boundary) over (partition by {keys}) as known_until",
         f"max(said_at) over (partition by {keys}) as said_until",
         f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
         f"lead(kind = 1 and not gone) over (partition by {keys} order by at, kind) as is_said_again",
@@ -116,7 +122,7 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
         f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}) as stored_count",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}, at) as same_start",
-        f"last(if(kind = 0, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
+        f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
         "rows between unbounded preceding and current row) as in_force",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
@@ -135,7 +141,7 @@ def classified(touched: DataFrame, events: DataFrame, layout: Layout) -> DataFra
         agrees.append(f"(state.a{n} <=> in_force.state.a{n} or {hidden})")
     is_known = f"if(gone, not ({in_force}), {in_force} and {' and '.join(agrees) or 'true'})"
     too_many = "false" if layout.is_versioned else "stored_count > 1"
-    return seen.selectExpr(
+    return seen.where("kind >= 0").selectExpr(
         "*",
         f"""case
             when problem is not null then 'refused'

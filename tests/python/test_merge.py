@@ -346,8 +346,23 @@ def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
     (changed,) = audit.where("changed_columns = array('mail')").collect()
     assert ('"mail":"y"' in changed.old_values, '"mail":"z"' in changed.new_values) == (True, True)
     assert lab.spark.table(f"{dim}__pending").count() == 0
-    with pytest.raises(LateChangeError):  # 3 has never been, 1 changed since
+    with pytest.raises(LateChangeError):
         merge(batch(lab, [(1, "E", "x")]), dim, spec, at=days[1], full_batch=False)
+    # the history shows that this was so
+    known = batch(lab, [(1, "A", "x"), (2, "B", "z")])
+    assert merge(known, dim, spec, at=days[1], full_batch=False).commit_version is None
+
+
+def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns"
+    )
+    wide = "id int, name string, city string"
+    merge(batch(lab, [(1, "A")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")
+    merge(batch(lab, [(1, "B", "Oslo")], wide), dim, spec, at="2024-01-02 00:00:00")
+    merge(batch(lab, [(1, "B", "Rome")], wide), dim, spec, at="2024-01-03 00:00:00")
+    assert versions(lab, dim, "name", "city") == [("B", "Rome")]
+    assert versions(lab, f"{dim}_history", "name", "city") == [("A", None), ("B", "Oslo")]
 
 
 def test_what_a_killed_process_left(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,8 +125,11 @@ class DeltaTarget:
         parts.append(f"tblproperties ({listed})")
         spark.sql(" ".join(parts))
 
-    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
-        listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+    def add_columns(
+        self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = ""
+    ) -> None:
+        """Args: columns: names and types; within: a struct column and a dot."""
+        listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
         spark.sql(f"alter table {self.sql_name} add columns ({listed})")
 
     def apply(
