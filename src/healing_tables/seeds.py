@@ -1,0 +1,64 @@
+"""What a stored dimension says about the past, as changes: a change log begins with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from healing_tables.batch import key_names
+from healing_tables.layout import Layout
+from healing_tables.naming import by_name, numbered
+from healing_tables.spec import DimensionSpec
+from healing_tables.stored import stored_rows
+
+
+def seeds(
+    stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]
+) -> DataFrame:
+    """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+
+    Of type 1 only the newest value is known, of type 3 the last two. Where a version shows that they changed during
+    it and not when, the change is put a microsecond after its start.
+    """
+    keys = key_names(layout)
+    order = f"over (partition by {', '.join(keys)} order by at)"
+    rows = stored_rows(stored, stored, layout, spec).selectExpr(
+        "*",
+        f"lag(struct(state, previous)) {order} as before",
+        f"lead(at) {order} as next_at",
+    )
+    turns = {}
+    for n, attribute in numbered(layout, 1, 3):
+        turn = f"if(changed.a{n} > at, changed.a{n}, null)" if attribute.changed_at else "null"
+        if attribute.scd_type == 3:
+            inherited = (
+                f"if(state.a{n} <=> before.state.a{n}, before.previous.a{n}, before.state.a{n})"
+            )
+            turn = f"coalesce({turn}, if(previous.a{n} <=> {inherited}, null, at + 1))"
+        turns[n] = f"cast({turn} as bigint)"
+    rows = rows.selectExpr("*", *[f"{turn} as turn{n}" for n, turn in turns.items()])
+    inside = [f"if(turn{n} < coalesce(until, turn{n} + 1), turn{n}, null)" for n in turns]
+    values = []
+    for n, attribute in by_name(layout):
+        shown = f"state.a{n}"
+        if n in turns:
+            old = f"previous.a{n}" if attribute.scd_type == 3 else f"cast(null as {attribute.type})"
+            shown = f"if(moment < turn{n}, {old}, state.a{n})"
+        values.append(f"{shown} as a{n}")
+    no_tie = ", ".join(f"cast(null as {kind}) as t{n}" for n, kind in enumerate(ties.values(), 1))
+    tie = f"struct({no_tie or 'true as none'}) as tie"
+    said = rows.selectExpr(
+        "*",
+        f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
+    ).selectExpr(
+        *keys,
+        "moment as at",
+        "false as gone",
+        f"struct({', '.join(values) or 'true as present'}) as state",
+        tie,
+    )
+    ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
+        *keys, "until as at", "true as gone", tie
+    )
+    return said.unionByName(ended, allowMissingColumns=True)
