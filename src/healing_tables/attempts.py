@@ -14,6 +14,7 @@ from healing_tables.batch import key_names
 from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
 from healing_tables.followers import Followers
+from healing_tables.layout import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.stored import stored_rows
@@ -52,6 +53,9 @@ class Merge:
     def attempt(self) -> None:
         """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
         stored = self.followers.target.read(self.events.sparkSession)
+        if self.followers and stored is not None:
+            # after the read: the side tables hold all that the dimension does
+            self.followers.catch_up(self.events.sparkSession)
         if self.log is None:
             self.merge_with_stored(stored)
         else:
@@ -144,17 +148,19 @@ class Merge:
         elif layout.new_columns:
             table.add_columns(spark, layout.new_columns)
         if not counts:
-            if followers:
-                # what this merge has found done, a writer may have done that was killed since
-                followers.catch_up(spark)
             return
+        largest_key = 0
+        if layout.is_sequence and (self.log is not None or layout.has_history):
+            largest_key = self.largest_key(plan)  # rows can leave the table; their keys stay taken
         merge_id = str(uuid.uuid4())
         if followers:
             followers.announce(plan, merge_id, self.batch_id)
         view = f"healing_tables_plan_{merge_id.replace('-', '')}"
         plan.createOrReplaceTempView(view)
         try:
-            self.version = table.apply(spark, view, layout, spec, merge_id=merge_id, keys=keys)
+            self.version = table.apply(
+                spark, view, layout, spec, merge_id=merge_id, keys=keys, largest_key=largest_key
+            )
         except Exception as error:
             if followers and is_conflict(error):
                 followers.withdraw(spark, merge_id)
@@ -164,6 +170,17 @@ class Merge:
         self.rows.update(counts)
         if followers:
             followers.catch_up(spark)
+
+    def largest_key(self, plan: DataFrame) -> int:
+        """The largest integer key of the rows that have left this dimension, or leave it now."""
+        table, spark = self.followers.target, plan.sparkSession
+        name = f"stored.{quoted(self.followers.layout.surrogate or '')}"
+        known = table.largest_key(spark)
+        leaving = plan.where("action = 'remove'").selectExpr(f"coalesce(max({name}), 0)").collect()
+        if leaving[0][0] > known:
+            known = int(leaving[0][0])
+            table.remember_largest_key(spark, known)
+        return known
 
 
 def among(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -116,7 +116,9 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
             if layout.is_sequence
             else f"substr(sha2(concat({key_hash}, '|', {text}), 256), 1, 32)"
         )
-        found[layout.surrogate] = kept(layout.surrogate, made)
+        # of type 4 the one row of a key keeps its key
+        is_new = "row is null" if layout.has_history else IS_NEW
+        found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
     for name, key in keys:
         found[key.name] = name
     for number, attribute in numbered(layout, 0, 1, 2, 3, 4, 6):

@@ -139,7 +139,7 @@ class Followers:
             f"{text('source')} as source",
             f"{literal(batch_id)} as batch_id",
             "uuid() as row_id",
-            *(["archived"] if self.layout.has_history else []),
+            *([self.archived(spark)] if self.layout.has_history else []),
         )
         view = f"healing_tables_pending_{merge_id.replace('-', '')}"
         rows.createOrReplaceTempView(view)
@@ -148,6 +148,12 @@ class Followers:
             spark.sql(f"insert into {self.pending.sql_name} ({listed}) select {listed} from {view}")
         finally:
             spark.catalog.dropTempView(view)
+
+    def archived(self, spark: SparkSession) -> str:
+        """The row for the history with its fields in the order of the pending table: a struct is written by position."""
+        fields = self.pending.rows(spark).select("archived.*").columns
+        listed = ", ".join(f"archived.{quoted(name)} as {quoted(name)}" for name in fields)
+        return f"if(archived is null, null, struct({listed})) as archived"
 
     def withdraw(self, spark: SparkSession, merge_id: str) -> None:
         """The commit did not come about."""

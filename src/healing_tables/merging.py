@@ -92,8 +92,6 @@ def merge(
     followers = Followers(table, layout, spec)
     if followers or spec.change_log is not None:
         followers.prepare(spark)
-    if followers:
-        followers.catch_up(spark)
     # Computed once, and not again when the table changes, as a cached frame would be
     events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
     seen = check_events(events, layout, is_full)

@@ -353,6 +353,20 @@ def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
     assert merge(known, dim, spec, at=days[1], full_batch=False).commit_version is None
 
 
+def test_integer_keys_of_rows_that_left_are_not_given_again(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 4},
+        deleted_when="name = 'gone'",
+        surrogate_key={"name": "sk", "strategy": "sequence"},
+    )
+    for day, rows in enumerate(
+        ([(1, "A"), (2, "B")], [(2, "gone")], [(1, "C"), (3, "D")]), start=1
+    ):
+        merge(batch(lab, rows, "id int, name string"), dim, spec, at=f"2024-01-0{day} 00:00:00")
+    assert versions(lab, dim, "sk", "id", "name") == [(1, 1, "C"), (3, 3, "D")]
+
+
 def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns"
@@ -361,8 +375,11 @@ def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
     merge(batch(lab, [(1, "A")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")
     merge(batch(lab, [(1, "B", "Oslo")], wide), dim, spec, at="2024-01-02 00:00:00")
     merge(batch(lab, [(1, "B", "Rome")], wide), dim, spec, at="2024-01-03 00:00:00")
-    assert versions(lab, dim, "name", "city") == [("B", "Rome")]
-    assert versions(lab, f"{dim}_history", "name", "city") == [("A", None), ("B", "Oslo")]
+    swapped = batch(lab, [(1, "Pisa", "B")], "id int, city string, name string")
+    merge(swapped, dim, spec, at="2024-01-04 00:00:00")
+    assert versions(lab, dim, "name", "city") == [("B", "Pisa")]
+    history = [("A", None), ("B", "Oslo"), ("B", "Rome")]
+    assert versions(lab, f"{dim}_history", "name", "city") == history
 
 
 def test_what_a_killed_process_left(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ CONFLICTS = (
     "ProtocolChangedException",
 )
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+LARGEST_KEY = "healing_tables.largest_key"
 # The text that a commit carries is a setting of the session, which threads share
 commit_text = threading.Lock()
 
@@ -141,6 +142,7 @@ class DeltaTarget:
         *,
         merge_id: str,
         keys: str = "",
+        largest_key: int = 0,
     ) -> int | None:
         """Apply a plan in one MERGE.
 
@@ -148,12 +150,12 @@ class DeltaTarget:
             plan: name of a view with the rows of plan.plan.
             merge_id: stands in the commit, so that it can be found again.
             keys: a condition on ``t``, the target, that holds for all keys of the plan.
+            largest_key: new integer keys are larger.
         Returns: the version of the commit; None if there was none.
         Raises: what Delta raises on a conflict, or an error with STALE if a row is not as the plan expects it.
         """
-        return self.commit(
-            spark, merge_statement(self.sql_name, plan, layout, spec, keys), merge_id
-        )
+        statement = merge_statement(self.sql_name, plan, layout, spec, keys, largest_key)
+        return self.commit(spark, statement, merge_id)
 
     def commit(self, spark: SparkSession, statement: str, merge_id: str) -> int | None:
         """Run a statement that writes to the table; the version of its commit, which carries the id, or None."""
@@ -164,6 +166,15 @@ class DeltaTarget:
             finally:
                 spark.conf.unset(METADATA)
         return self.version_of(spark, merge_id)
+
+    def largest_key(self, spark: SparkSession) -> int:
+        """The largest integer key of the rows that have left the table; 0 if none has."""
+        found = spark.sql(f"show tblproperties {self.sql_name}").where(f"key = '{LARGEST_KEY}'")
+        rows = found.select("value").collect()
+        return int(rows[0][0]) if rows else 0
+
+    def remember_largest_key(self, spark: SparkSession, key: int) -> None:
+        spark.sql(f"alter table {self.sql_name} set tblproperties ('{LARGEST_KEY}' = '{key}')")
 
     def version(self, spark: SparkSession) -> int:
         """The newest version; the table has to be there."""
@@ -187,7 +198,9 @@ def stale(key: Column, told: str) -> str:
     return f"cast(raise_error(concat('{STALE}, key ', coalesce({told}, 'NULL'))) as {key.type})"
 
 
-def merge_statement(table: str, plan: str, layout: Layout, spec: DimensionSpec, keys: str) -> str:
+def merge_statement(
+    table: str, plan: str, layout: Layout, spec: DimensionSpec, keys: str, largest_key: int
+) -> str:
     """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
 
     A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
@@ -216,7 +229,7 @@ def merge_statement(table: str, plan: str, layout: Layout, spec: DimensionSpec, 
         if "valid_from" in layout.names:
             ordered += f", new.{quoted(layout.names['valid_from'])}"
         source = (
-            f"select p.*, (select coalesce(max({quoted(layout.surrogate)}), 0) from {table}) "
+            f"select p.*, (select greatest(max({quoted(layout.surrogate)}), {largest_key}L) from {table}) "
             f"+ row_number() over (partition by action order by {ordered}) as surrogate_number "
             f"from ({source}) p"
         )
