@@ -55,10 +55,24 @@
 
 {#- From this instant on an end is open and a start is set aside: the configured end, or 9999-12-31 if earlier. -#}
 {% macro _end_of_time(valid_to_current) -%}
+    {{- return(healing_tables._constant_micros(healing_tables._end_text(valid_to_current))) -}}
+{%- endmacro %}
+
+{% macro _end_text(valid_to_current) -%}
     {%- if valid_to_current is not none and healing_tables._parse_moment(valid_to_current)[0] < '9999-12-31' -%}
-        {{- return(healing_tables._constant_micros(valid_to_current)) -}}
+        {{- return(valid_to_current) -}}
     {%- endif -%}
-    {{- return(healing_tables._constant_micros('9999-12-31')) -}}
+    {{- return('9999-12-31') -}}
+{%- endmacro %}
+
+{#- A moment column compared with a configured moment. Where its type is known the column stands alone, so that files
+    and partitions can be skipped. A column of dates is compared with the day of the moment. -#}
+{% macro _compare_moment(name, type, operator, value) -%}
+    {%- set column = healing_tables._id(name) -%}
+    {%- if type in ['date', 'timestamp'] -%}
+        {{- return(column ~ ' ' ~ operator ~ ' ' ~ healing_tables._open_end(value, type)) -}}
+    {%- endif -%}
+    {{- return(healing_tables._micros(column, type) ~ ' ' ~ operator ~ ' ' ~ healing_tables._constant_micros(value)) -}}
 {%- endmacro %}
 
 {#- The open end as a value of the dimension. -#}

@@ -1,6 +1,8 @@
-"""Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit."""
+"""Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit. Join facts to them."""
 
+from healing_tables.as_of import as_of
 from healing_tables.errors import (
+    ArgumentError,
     BatchError,
     ConflictError,
     GuardError,
@@ -16,6 +18,7 @@ from healing_tables.spec import Attribute, DimensionSpec
 from healing_tables.targets.delta import DeltaTarget
 
 __all__ = [
+    "ArgumentError",
     "Attribute",
     "BatchError",
     "ConflictError",
@@ -28,6 +31,7 @@ __all__ = [
     "Mistake",
     "SpecError",
     "TargetError",
+    "as_of",
     "merge",
     "plan",
 ]

@@ -36,6 +36,10 @@ class HealingTablesError(Exception):
         super().__init__("\n".join(lines))
 
 
+class ArgumentError(HealingTablesError):
+    """The arguments of a function are wrong."""
+
+
 class SpecError(HealingTablesError):
     """The definition of a dimension is wrong."""
 

@@ -68,6 +68,16 @@ def planned(lab: Lab) -> Lab:
         "{{ healing_tables.unified_timeline({'a': ref('effectivity'), 'b': ref('effectivity')}, 'id', {'c0': {'from': ['a', 'b']}}) }}",
     )
     lab.model("compress", "{{ healing_tables.compress(ref('simple'), 'id', ['c0', 'c1']) }}")
+    facts, periods = (relation(name).split(": ", 1)[1] for name in ("log", "periods"))
+    for way in ("many", "few"):
+        lab.model(
+            f"as_of_{way}",
+            f"{{{{ healing_tables.as_of({facts}, {periods}, 'id', 'at', {{'then': 'c0'}}, 'none', 'at', 'until', versions_per_key='{way}') }}}}",
+        )
+    lab.model(
+        "changes_between",
+        f"{{{{ healing_tables.changes_between({periods}, 'id', '2024-01-01', '2024-02-01', 'c0', 'at', 'until') }}}}",
+    )
     for number in range(20):
         lab.table(f"w{number}", columns + [[f"w{number}_{i}", "string"] for i in range(10)], [])
     listed = ", ".join(
@@ -119,7 +129,9 @@ def test_a_wide_dimension_builds(planned: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["simple", "everything", "effectivity", "unified_timeline", "compress"]
+    "model",
+    ["simple", "everything", "effectivity", "unified_timeline", "compress"]
+    + ["as_of_many", "as_of_few", "changes_between"],
 )
 def test_golden(planned: Lab, model: str) -> None:
     """The generated SQL is part of the product: `make golden` writes it anew, a person reads the difference."""

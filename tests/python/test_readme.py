@@ -19,7 +19,7 @@ import pytest
 import yaml
 from lab import ROOT, Lab
 
-PAGES = ["README.md", "docs/concepts.md", "docs/tests.md", "docs/merging.md"]
+PAGES = ["README.md", "docs/concepts.md", "docs/tests.md", "docs/merging.md", "docs/facts.md"]
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
 GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
 LINKED = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"] + [

@@ -1,0 +1,100 @@
+{#-
+    Two ways to the same result: `fact` (a struct of its columns), its moment `at` in microseconds, and `version`
+    {until, row}: the version of its key that began last at or before that moment, NULL if there is none. Whether that
+    version has ended by then is for as_of() to see.
+
+    Where versions overlap, the one that began last counts; of those the one that ends last; then the columns decide.
+-#}
+
+{#- Facts and versions under one another, in one shuffle and one sort; then each fact looks back. One pass, whatever the
+    number of versions. -#}
+{% macro _as_of_window(about) -%}
+with moments as (
+    select
+        {%- for key in about.key_columns %}
+        {{ key.fact }} as key_{{ loop.index }},
+        {%- endfor %}
+        {#- facts without a key would all meet in one task #}
+        if({% for key in about.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or ' if not loop.last }}{% endfor %}, {{ about.at }}, null) as spread,
+        {{ about.at }} as at,
+        struct(*) as fact,
+        null as version
+    from {{ about.facts }}
+    union all
+    select
+        {%- for key in about.key_columns %}
+        {{ key.version }} as key_{{ loop.index }},
+        {%- endfor %}
+        null as spread,
+        {{ about.period.at }} as at,
+        null as fact,
+        {{ healing_tables._as_of_version(about) }} as version
+    from {{ about.dimension }}
+    where {{ healing_tables._as_of_placeable(about) }}
+),
+looked_back as (
+    select
+        fact,
+        at,
+        last_value(version) ignore nulls over (
+            partition by {{ about.key_columns | map(attribute='name') | join(', ') }}, spread
+            order by at, fact is not null, {{ about.order | join(', ') }}
+            rows between unbounded preceding and current row
+        ) as version
+    from moments
+)
+select * from looked_back where fact is not null
+{%- endmacro %}
+
+{#- A join by key and period. A version is cut where the next one begins, so no fact can meet two. -#}
+{% macro _as_of_join(about) -%}
+select facts.fact, facts.at, versions.version
+from (
+    select
+        {%- for key in about.key_columns %}
+        {{ key.fact }} as key_{{ loop.index }},
+        {%- endfor %}
+        {{ about.at }} as at,
+        struct(*) as fact
+    from {{ about.facts }}
+) as facts
+left join (
+    select
+        {%- for key in about.key_columns %}
+        {{ key.name }},
+        {%- endfor %}
+        at,
+        struct(
+            least(version.until, lead(at) over (
+                partition by {{ about.key_columns | map(attribute='name') | join(', ') }} order by at, {{ about.order | join(', ') }}
+            )) as until,
+            version.row as row
+        ) as version
+    from (
+        select
+            {%- for key in about.key_columns %}
+            {{ key.version }} as key_{{ loop.index }},
+            {%- endfor %}
+            {{ about.period.at }} as at,
+            {{ healing_tables._as_of_version(about) }} as version
+        from {{ about.dimension }}
+        where {{ healing_tables._as_of_placeable(about) }}
+    )
+) as versions
+    on {% for key in about.key_columns %}facts.{{ key.name }} = versions.{{ key.name }} and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
+{%- endmacro %}
+
+{% macro _as_of_version(about) -%}
+    {%- set fields = [] -%}
+    {%- for column in about.columns -%}
+        {%- do fields.append(healing_tables._id(column.column) ~ ' as ' ~ healing_tables._id(column.name)) -%}
+    {%- endfor -%}
+    {{- return('struct(' ~ about.period.until ~ ' as until, struct(' ~ fields | join(', ') ~ ') as row)') -}}
+{%- endmacro %}
+
+{#- Versions with a key and a moment in them; the others match nothing. -#}
+{% macro _as_of_placeable(about) -%}
+    {%- set conditions = [] -%}
+    {%- for key in about.key_columns -%} {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%} {%- endfor -%}
+    {{- return((conditions + [about.period.is_proper]) | join(' and ')) -}}
+{%- endmacro %}

@@ -1,0 +1,99 @@
+{#-
+    What as_of() was asked, checked: facts and dimension (SQL text), key_columns [{name, fact, version (SQL), fact_column,
+    version_column}], at (SQL), period [see _period], columns [{name, column, type, unknown (SQL)}], and order: what orders
+    versions of a key that begin together.
+-#}
+{% macro _as_of_about(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key) -%}
+    {%- set mistakes = [] -%}
+    {%- set fact_columns = healing_tables._columns_to_read(mistakes, 'facts', facts) -%}
+    {%- set dimension_columns = healing_tables._columns_to_read(mistakes, 'dimension', dimension) -%}
+    {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
+    {%- if versions_per_key not in ['many', 'few'] -%}
+        {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string, 'choose one of them') -%}
+    {%- endif -%}
+    {%- set about = {
+        'facts': facts | string, 'dimension': dimension | string,
+        'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns),
+        'at': healing_tables._micros(healing_tables._id(at), healing_tables._type_in(fact_columns, at)),
+        'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to, valid_to_current),
+        'columns': healing_tables._as_of_columns(mistakes, columns, unknown, dimension, fact_columns, dimension_columns)} -%}
+    {%- do about.update({'order': healing_tables._as_of_order(about.columns)}) -%}
+    {%- do healing_tables._raise_mistakes('as_of', mistakes) -%}
+    {{- return(about) -}}
+{%- endmacro %}
+
+{#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the facts. -#}
+{% macro _as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns) -%}
+    {%- set pairs = {} -%}
+    {%- if key_columns is mapping -%} {%- do pairs.update(key_columns) -%}
+    {%- else -%} {%- for name in healing_tables._list(key_columns) -%} {%- do pairs.update({name: name}) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- if not pairs -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.keys() | list, dimension | string, dimension_columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.values() | list, facts | string, fact_columns) -%}
+    {%- set keys = [] -%}
+    {%- for version_column, fact_column in pairs.items() -%}
+        {%- set types = [healing_tables._type_in(fact_columns, fact_column), healing_tables._type_in(dimension_columns, version_column)] -%}
+        {%- set type = healing_tables._common_type(types) -%}
+        {%- if type == 'mixed' or (type is not none and healing_tables._has_no_equality(type)) -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'key_columns.' ~ version_column, 'one type in facts and dimension', types | join(', '), 'cast one of the two') -%}
+        {%- endif -%}
+        {%- do keys.append({
+            'name': 'key_' ~ loop.index, 'fact_column': fact_column, 'version_column': version_column,
+            'fact': healing_tables._as_of_key(fact_column, types[0], type),
+            'version': healing_tables._as_of_key(version_column, types[1], type)}) -%}
+    {%- endfor -%}
+    {{- return(keys) -}}
+{%- endmacro %}
+
+{% macro _as_of_key(column, type, common_type) -%}
+    {%- set value = healing_tables._value(healing_tables._id(column), type) -%}
+    {{- return(value if common_type in [none, 'mixed'] else healing_tables._cast(value, type, common_type)) -}}
+{%- endmacro %}
+
+{#- The columns to bring: names, or a map from the new name to the dimension's column. -#}
+{% macro _as_of_columns(mistakes, given, unknown, dimension, fact_columns, dimension_columns) -%}
+    {%- set pairs = given.items() | list if given is mapping else [] -%}
+    {%- if given is not mapping -%}
+        {%- for name in healing_tables._list(given) -%} {%- do pairs.append([name, name]) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- if not pairs -%}
+        {%- do healing_tables._mistake(mistakes, 'columns', 'at least one column of the dimension', 'none', 'name what the facts should get') -%}
+    {%- endif -%}
+    {%- set columns = [] -%}
+    {%- set taken = (fact_columns or {}).keys() | map('lower') | list -%}
+    {%- for name, column in pairs -%}
+        {%- do healing_tables._check_columns(mistakes, 'columns', [column], dimension | string, dimension_columns) -%}
+        {%- if name | string | lower in taken -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'columns.' ~ name, 'a name that the result does not have yet', 'a name that is taken',
+                "give it another name: columns={'" ~ name ~ "_then': '" ~ column ~ "'}") -%}
+        {%- endif -%}
+        {%- do taken.append(name | string | lower) -%}
+        {%- set type = healing_tables._type_in(dimension_columns, column) -%}
+        {%- set value = unknown.get(name) if unknown is mapping else unknown -%}
+        {%- do columns.append({
+            'name': name, 'column': column, 'type': type,
+            'unknown': healing_tables._constant(mistakes, 'unknown' ~ ('.' ~ name if unknown is mapping else ' for ' ~ name), value, type)}) -%}
+    {%- endfor -%}
+    {%- if unknown is mapping -%}
+        {%- do healing_tables._check_options(mistakes, 'unknown', unknown, columns | map(attribute='name') | list) -%}
+    {%- endif -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{#- The end first, then what is brought, so that even equal periods have an order. Maps have none; where types are not
+    known, the text of the row stands for all. -#}
+{% macro _as_of_order(columns) -%}
+    {%- set order = ['version.until'] -%}
+    {%- if columns | selectattr('type', 'none') | list -%}
+        {{- return(order + ["to_json(version.row, map('timeZone', 'UTC'))"]) -}}
+    {%- endif -%}
+    {%- for column in columns if not healing_tables._has_no_equality(column.type) -%}
+        {%- do order.append('version.row.' ~ healing_tables._id(column.name)) -%}
+    {%- endfor -%}
+    {{- return(order) -}}
+{%- endmacro %}

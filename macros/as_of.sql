@@ -1,0 +1,23 @@
+{#-
+    Every fact once, with the version of its key that was in force at its moment. A fact without one stays, with the
+    unknown member.
+
+    facts                  dimension                                sale | id | sold_on    | city
+    sale | id | sold_on    id | city | valid_from | valid_to        1    | 7  | 2024-02-01 | Oslo
+    1    | 7  | 2024-02-01 7  | Oslo | 2024-01-01 | 2024-03-01  ->  2    | 7  | 2024-03-01 | Rome
+    2    | 7  | 2024-03-01 7  | Rome | 2024-03-01 | (open)          3    | 8  | 2024-03-01 | (unknown)
+    3    | 8  | 2024-03-01
+-#}
+{% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many') -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set about = healing_tables._as_of_about(
+    facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key) -%}
+select
+    fact.*,
+    {%- for column in about.columns %}
+    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}{{ ' else ' ~ column.unknown if column.unknown != 'null' }} end as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+{{ healing_tables._as_of_join(about) if versions_per_key == 'few' else healing_tables._as_of_window(about) }}
+)
+{%- endmacro %}

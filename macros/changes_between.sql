@@ -1,0 +1,96 @@
+{#-
+    What changed in a dimension after `since`, up to and including `until`: what leads from the state at the one moment to
+    the state at the other, each change with the row before and after it.
+
+    id | city | valid_from | valid_to        id | changed_at | change_reason | before.city | after.city
+    7  | Oslo | 2024-01-01 | 2024-03-01  ->  7  | 2024-03-01 | changed       | Oslo        | Rome
+    7  | Rome | 2024-03-01 | 2024-05-01      7  | 2024-05-01 | ended         | Rome        | NULL
+-#}
+{% macro changes_between(relation, key_columns, since, until, tracked_columns=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)') -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set mistakes = [] -%}
+{%- set key_columns = healing_tables._list(key_columns) -%}
+{%- set tracked_columns = healing_tables._list(tracked_columns) -%}
+{%- set columns = healing_tables._columns_to_read(mistakes, 'relation', relation) -%}
+{%- set period = healing_tables._period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
+{%- do healing_tables._check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}
+{%- do healing_tables._raise_mistakes('changes_between', mistakes) -%}
+{%- set keys = [] -%}
+{%- for key in key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+{%- set keys = keys | join(', ') -%}
+select
+    {%- for key in key_columns %}
+    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    {%- endfor %}
+    change.*
+from (
+with versions as (
+    select
+        {%- for key in key_columns %}
+        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {%- endfor %}
+        {{ period.at }} as at,
+        {{ period.until }} as until,
+        {{ healing_tables._id(valid_from) }} as valid_from,
+        {{ healing_tables._id(valid_to) }} as valid_to,
+        struct({{ healing_tables._changes_shown(tracked_columns) }}) as row
+    from {{ relation }}
+    where {{ healing_tables._compare_moment(valid_from, period.from_type, '<=', until) }}
+        and {{ period.is_proper }}
+),
+neighbours as (
+    select *,
+        lag(until) over in_order as ended,
+        lag(row) over in_order as earlier,
+        coalesce(lead(at) over in_order <= until, false) as is_followed
+    from versions
+    window in_order as (partition by {{ keys }} order by at, until)
+),
+changes as (
+    select {{ keys }}, explode(array(
+        struct(
+            at,
+            valid_from as changed_at,
+            case when ended is null then 'new' when ended < at then 'returned' else 'changed' end as change_reason,
+            if(ended >= at, earlier, null) as before,
+            row as after
+        ),
+        struct(if(is_followed, null, until) as at, valid_to as changed_at, 'ended' as change_reason, row as before, if(false, row, null) as after)
+    )) as change
+    from neighbours
+)
+select {{ keys }}, struct(change.changed_at, change.change_reason, change.before, change.after) as change
+from changes
+where change.at > {{ healing_tables._constant_micros(since) }} and change.at <= {{ healing_tables._constant_micros(until) }}
+    {%- if tracked_columns %}
+    and (change.change_reason <> 'changed' or not (change.before <=> change.after))
+    {%- endif %}
+)
+{%- endmacro %}
+
+{% macro _changes_shown(tracked_columns) -%}
+    {%- set shown = [] -%}
+    {%- for column in tracked_columns -%} {%- do shown.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {{- return(shown | join(', ') or '*') -}}
+{%- endmacro %}
+
+{% macro _check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}
+    {%- if not key_columns -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', key_columns, relation | string, columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', tracked_columns, relation | string, columns) -%}
+    {%- for name in tracked_columns if healing_tables._type_in(columns, name) is not none -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, healing_tables._type_in(columns, name), none) -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_moment(mistakes, 'since', since) -%}
+    {%- do healing_tables._check_moment(mistakes, 'until', until) -%}
+    {%- if since is not none and until is not none -%}
+        {%- set first = healing_tables._parse_moment(since) -%}
+        {%- set last = healing_tables._parse_moment(until) -%}
+        {%- if first and last and first > last -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'since', 'a moment before until, which is ' ~ until, since, 'exchange the two') -%}
+        {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,27 @@
+{#-
+    The rows of a dimension that were in force at a moment: its state at that time.
+
+    id | city | valid_from | valid_to        at 2024-02-01:  id | city | valid_from | valid_to
+    7  | Oslo | 2024-01-01 | 2024-03-01  ->                  7  | Oslo | 2024-01-01 | 2024-03-01
+    7  | Rome | 2024-03-01 | (open)
+-#}
+{% macro versions_at(relation, at, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)') -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set mistakes = [] -%}
+{%- set columns = healing_tables._columns_to_read(mistakes, 'relation', relation) -%}
+{%- set period = healing_tables._period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
+{%- do healing_tables._check_moment(mistakes, 'at', at) -%}
+{%- do healing_tables._raise_mistakes('versions_at', mistakes) -%}
+select *
+from {{ relation }}
+where {{ healing_tables._compare_moment(valid_from, period.from_type, '<=', at) }}
+    and ({{ period.is_open }} or {{ healing_tables._compare_moment(valid_to, period.to_type, '>', at) }})
+{%- endmacro %}
+
+{#- A moment that a call names. -#}
+{% macro _check_moment(mistakes, argument, value) -%}
+    {%- if value is none or healing_tables._parse_moment(value) is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument, "a moment in UTC such as '2024-01-31' or '2024-01-31 10:00:00'", value | string, 'correct the text') -%}
+    {%- endif -%}
+{%- endmacro %}
