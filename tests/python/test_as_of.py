@@ -157,6 +157,15 @@ def test_rule(built: Lab, number: int, way: str) -> None:
     assert other.dtypes == found.dtypes
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_python_on_either_kind_of_session(either: Lab, way: str) -> None:
+    rule = RULES[0]
+    facts = either.frame(rule.fact_columns, rule.facts)
+    dimension = either.frame(rule.columns, rule.dimension)
+    found = as_of(facts, dimension, **rule.arguments, versions_per_key=way)
+    assert as_texts(found, rule) == sorted(rule.expected, key=repr)
+
+
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("way", WAYS)
 def test_dimensions_compose(built: Lab, way: str) -> None:
