@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,17 +27,23 @@ def test_side_tables_and_integer_keys(lab: Lab, connect_lab: Lab) -> None:
     compare(lab.spark, f"{connect_lab.schema}.sides%s", f"{lab.schema}.sides%s", OPTIONS)
 
 
-def test_another_writer(either: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of a MERGE that met another commit is known as what it is, whatever session raised it."""
-    table, options = f"{either.schema}.two_writers", SPECS["type2"]
-    merge_here(either.spark, job(table, options, 0))
+@pytest.fixture
+def remote(connect_lab: Lab) -> Iterator[Lab]:
+    with functions_of(True), without_codegen(connect_lab.spark):
+        yield connect_lab
+
+
+def test_another_writer(remote: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a MERGE that met another commit is known as what it is, though another kind of session raised it."""
+    table, options = f"{remote.schema}.two_writers", SPECS["type2"]
+    merge_here(remote.spark, job(table, options, 0))
     apply = DeltaTarget.apply
     errors: list[Any] = []
 
     def late(self: Any, *args: Any, **settings: Any) -> Any:
         if not errors:
             errors.append(None)
-            merge_here(either.spark, job(table, options, 1))
+            merge_here(remote.spark, job(table, options, 1))
         try:
             return apply(self, *args, **settings)
         except Exception as error:
@@ -44,9 +51,9 @@ def test_another_writer(either: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
             raise
 
     monkeypatch.setattr(DeltaTarget, "apply", late)
-    assert merge_here(either.spark, job(table, options, 2)).attempts == 2
+    assert merge_here(remote.spark, job(table, options, 2)).attempts == 2
     assert [is_conflict(error) for error in errors[1:]] == [True]
     monkeypatch.undo()
     for number in range(3):
-        merge_here(either.spark, job(f"{table}_undisturbed", options, number))
-    compare(either.spark, f"{table}%s", f"{table}_undisturbed%s", options)
+        merge_here(remote.spark, job(f"{table}_undisturbed", options, number))
+    compare(remote.spark, f"{table}%s", f"{table}_undisturbed%s", options)

@@ -1,7 +1,7 @@
 """A merge that is killed at any moment is made good by the next run: dimension, history and audit.
 
 The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them per kind of
-dimension, 5 by default). The server may still be running the statement of a process that is gone, beside the next run.
+dimension, 3 by default). The server may still be running the statement of a process that is gone, beside the next run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from healing_tables.followers import Followers
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "5"))
+KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "3"))
 
 
 @pytest.mark.parametrize("kind", SPECS)
