@@ -50,11 +50,13 @@ def connect_url(spark: SparkSession) -> str:
 
 
 @pytest.fixture(scope="session")
-def connect(connect_url: str) -> SparkSession:
+def connect(connect_url: str) -> Iterator[SparkSession]:
     """A client's session; see ``either``."""
     from pyspark.sql.connect.session import SparkSession as Remote
 
-    return cast(SparkSession, Remote.builder.remote(connect_url).create())
+    session = Remote.builder.remote(connect_url).create()
+    yield cast(SparkSession, session)
+    session.client.close()  # before the server goes
 
 
 def session_settings(home: Path) -> dict[str, str]:
