@@ -207,10 +207,15 @@ def test_python_refuses_the_same(built: Lab) -> None:
             as_of(facts, dimension, *arguments)
 
 
-@pytest.mark.parametrize(("way", "exchanges", "sorts"), [("many", 1, 1), ("few", 2, 2)])
-def test_the_plan_is_short(built: Lab, way: str, exchanges: int, sorts: int) -> None:
-    """One shuffle and one sort of both sides together, or of each."""
-    spark, settings = built.spark, {"spark.sql.autoBroadcastJoinThreshold": "-1"}
+@pytest.mark.parametrize(
+    ("way", "broadcast", "exchanges", "sorts"),
+    [("many", "10MB", 1, 1), ("few", "-1", 2, 2), ("few", "10MB", 1, 1)],
+)
+def test_the_plan_is_short(
+    built: Lab, way: str, broadcast: str, exchanges: int, sorts: int
+) -> None:
+    """One shuffle and one sort of both sides together, or of each; facts stay where they are if the other is small."""
+    spark, settings = built.spark, {"spark.sql.autoBroadcastJoinThreshold": broadcast}
     settings["spark.sql.adaptive.enabled"] = "false"
     before = {name: str(spark.conf.get(name)) for name in settings}
     try:

@@ -82,8 +82,8 @@ def built(lab: Lab) -> Lab:
         for number, at in enumerate(MOMENTS):
             lab.model(f"at_{name}_{number}", call(f"versions_at({{}}, '{at}'{renamed})", name))
             if name in ("timestamp", "named"):
-                text = f"changes_between({{}}, 'id', '{MOMENTS[2]}', '{at}'{renamed})"
-                lab.model(f"since_{name}_{number}", call(text, name)) if number > 1 else None
+                text = f"changes_between({{}}, 'id', '{MOMENTS[1]}', '{at}'{renamed})"
+                lab.model(f"since_{name}_{number}", call(text, name)) if number else None
     lab.model("current_flag", call("current_versions({})", "date"))
     lab.model("current_no", call("current_versions({}, current_value=false)", "date"))
     lab.model("current_end", call("current_versions({}, none)", "date"))
@@ -140,8 +140,8 @@ def test_the_current_rows(built: Lab) -> None:
 @pytest.mark.parametrize("name", ["timestamp", "named"])
 def test_changes_lead_from_one_state_to_the_other(built: Lab, name: str) -> None:
     reasons = set()
-    for number in range(2, len(MOMENTS)):
-        state = {row[0]: tuple(row[:3]) for row in in_force(MOMENTS[2])}
+    for number in range(1, len(MOMENTS)):
+        state = {row[0]: tuple(row[:3]) for row in in_force(MOMENTS[1])}
         model = f"since_{name}_{number}"
         assert built.results[model] == ("success", "OK"), built.results[model][1]
         changes = built.spark.table(f"{built.schema}.{model}").collect()
