@@ -104,7 +104,10 @@ def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
         if "is_current" in names
         else "true"
     )
-    end = moments.micros(spec.valid_to_current if spec.valid_to_current is not None else OPEN_END)
+    # of dates the end is stored as its day
+    end = moments.of(
+        OPEN_END if spec.valid_to_current is None else spec.valid_to_current, layout.moment_type
+    )
     end = min(end, moments.micros("9999-12-31"))
     until = moment("valid_to")
     alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else current

@@ -217,6 +217,16 @@ def test_full_batches(lab: Lab, dim: str) -> None:
     ]
 
 
+def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59"
+    )
+    for day, name in ((1, "A"), (2, "B")):
+        merge(batch(lab, [(1, name)], "id int, name string"), dim, spec, at=f"2024-01-0{day}")
+    found = [tuple(map(str, row)) for row in versions(lab, dim, "name", "valid_from", "valid_to")]
+    assert found == [("A", "2024-01-01", "2024-01-02"), ("B", "2024-01-02", "2999-12-31")]
+
+
 def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
