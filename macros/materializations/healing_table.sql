@@ -1,6 +1,6 @@
 {#-
-    Build a candidate, check it, publish it in one step. Until that step, and after any failure, readers see the
-    target as it was; a candidate that failed its checks stays, under the name that the error gives.
+    Build a candidate, check it, compare it with what is stored, publish in one step. Until that step, and after any
+    failure, readers see the target as it was; a candidate that is refused stays, under the name that the error gives.
 -#}
 {% materialization healing_table, default, supported_languages=['sql'] %}
     {%- set target = this.incorporate(type='table') -%}
@@ -20,14 +20,22 @@
     {%- do healing_tables._warn_of_rows(target, about) -%}
 
     {%- set stored = healing_tables._details(existing) -%}
-    {%- call statement('main') -%}
-        {{ healing_tables._publish(target, candidate, folder, existing, stored) }}
-    {%- endcall -%}
-    {%- do healing_tables._after_publish(target, candidate, folder, stored) -%}
+    {%- set change = healing_tables._compare(target, candidate, about, existing, stored) -%}
+    {%- if change.how == 'unchanged' -%}
+        {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
+    {%- else -%}
+        {%- call statement('main') -%}
+            {{ healing_tables._publish(target, candidate, folder, existing, stored, change) }}
+        {%- endcall -%}
+    {%- endif -%}
+    {%- do healing_tables._after_publish(target, candidate, folder, stored, change) -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {%- do healing_tables._persist_docs(target) -%}
-    {%- do persist_constraints(target, model) -%}
+    {%- if healing_tables._file_format() == 'delta' -%}
+        {%- do healing_tables._set_properties(target) -%}
+        {%- do healing_tables._set_comments(target) -%}
+    {%- endif -%}
+    {%- if change.how == 'overwrite' -%} {%- do persist_constraints(target, model) -%} {%- endif -%}
 
     {{ run_hooks(post_hooks) }}
 
@@ -40,7 +48,8 @@
     {%- set spec = healing_tables._read_spec_comment(sql) -%}
     {%- set options = [
         'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
-        'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns'] -%}
+        'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
+        'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish'] -%}
     {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._meta(), options) -%}
     {%- if spec is none -%}
         {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
@@ -54,6 +63,11 @@
     {%- if not spec.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
+    {%- endif -%}
+    {%- do spec.update({
+        'ratios': healing_tables._removal_ratios(mistakes), 'publish': healing_tables._option('publish', none, 'auto')}) -%}
+    {%- if spec.publish not in ['auto', 'merge', 'overwrite'] -%}
+        {%- do healing_tables._mistake(mistakes, 'publish', 'auto, merge or overwrite', spec.publish, 'choose one of them') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- set defaults = {'single_current': {'at_most_one': spec.can_delete}, 'no_overlaps': {}, 'valid_order': {}} -%}

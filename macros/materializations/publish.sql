@@ -1,7 +1,6 @@
 {#-
-    Publishing in one step. Delta: the target is replaced in one commit. Parquet and ORC have no commits: the
-    candidate is written to a folder of its own, and one ALTER TABLE ... SET LOCATION points the target to it. The
-    folder before it stays until the publish after next, for readers that still hold it.
+    Publishing in one step. Delta: the rows that differ are merged, or the target is replaced, in one commit. For
+    parquet and ORC see folders.sql.
 -#}
 
 {% macro _file_format() -%}
@@ -10,25 +9,6 @@
 
 {% macro _has_commits() -%}
     {{- return(healing_tables._file_format() in ['delta', 'iceberg']) -}}
-{%- endmacro %}
-
-{#- Where a table without commits puts this run's files; none for one with commits. -#}
-{% macro _new_folder(target) -%}
-    {%- if healing_tables._has_commits() -%} {{ return(none) }} {%- endif -%}
-    {%- set root = config.get('location_root') -%}
-    {%- if root is none -%}
-        {%- for row in run_query('describe schema ' ~ target.without_identifier()).rows if row[0] == 'Location' -%}
-            {{- return(row[1] ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
-        {%- endfor -%}
-    {%- endif -%}
-    {%- if root is none -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'location_root', 'a place for the files of ' ~ target, 'none, and the schema names no location',
-            'set location_root, or file_format: delta') -%}
-        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {%- endif -%}
-    {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
 {%- endmacro %}
 
 {% macro _create_candidate(candidate, folder, sql) -%}
@@ -88,8 +68,10 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, folder, existing, stored) -%}
-    {%- if folder is none -%}
+{% macro _publish(target, candidate, folder, existing, stored, change) -%}
+    {%- if change.how == 'merge' -%}
+        {{ healing_tables._merge_difference(target, change.sides) }}
+    {%- elif folder is none -%}
         {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}
         {%- endif -%}
@@ -106,35 +88,20 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{% macro _point_to(target, candidate, folder, existing, stored) -%}
-    {%- set wanted = healing_tables._columns_of(candidate) -%}
-    {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
-    {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
-        alter table {{ target }} set location {{ healing_tables._text(folder) }}
-    {%- else -%}
-        {%- if existing is not none -%} {%- do healing_tables._drop_other(target, existing) -%} {%- endif -%}
-        create table {{ target }} (
-        {%- for name, type in wanted.items() -%}
-            {{ healing_tables._id(name) }} {{ type }}{{ ', ' if not loop.last }}
-        {%- endfor -%}
-        )
-        using {{ healing_tables._file_format() }}
-        {{ options_clause() }}
-        {{ healing_tables._tblproperties('select 1') }}
-        {{ partition_cols(label='partitioned by') }}
-        {{ clustered_cols(label='clustered by') }}
-        location {{ healing_tables._text(folder) }}
-        {{ comment_clause() }}
-    {%- endif -%}
-{%- endmacro %}
-
-{#- {provider, type, location, previous} of a stored table; nothing for a view, or where nothing is stored. -#}
+{#- {provider, type, location, previous, partitions} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(found) }} {%- endif -%}
+    {%- set section = namespace(name='') -%}
+    {%- do found.update({'partitions': []}) -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
-        {%- if row[0] in ['Provider', 'Type', 'Location'] -%} {%- do found.update({row[0] | lower: row[1]}) -%} {%- endif -%}
-        {%- if row[0] == 'Table Properties' -%}
+        {%- if not row[0] or row[0] in ['# Partition Information', '# Detailed Table Information'] -%}
+            {%- set section.name = row[0] or '' -%}
+        {%- elif section.name == '# Partition Information' and row[0] != '# col_name' -%}
+            {%- do found.partitions.append(row[0]) -%}
+        {%- elif row[0] in ['Provider', 'Type', 'Location'] -%}
+            {%- do found.update({row[0] | lower: row[1]}) -%}
+        {%- elif row[0] == 'Table Properties' -%}
             {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
             {%- do found.update({'previous': match.group(1) if match else none}) -%}
         {%- endif -%}
@@ -142,39 +109,17 @@
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- The candidate has done its work. Without commits its files are the target's; the folder before last is emptied. -#}
-{% macro _after_publish(target, candidate, folder, stored) -%}
-    {%- if folder is none -%}
-        {%- set commit = run_query('describe history ' ~ target ~ ' limit 1').rows if healing_tables._file_format() == 'delta' else [] -%}
-        {%- do healing_tables._progress(target, 'published' ~ (' in one commit, version ' ~ commit[0]['version'] if commit else '')) -%}
-    {%- else -%}
-        {%- do run_query('refresh table ' ~ target) -%}
-        {%- do healing_tables._progress(target, 'published from ' ~ folder) -%}
-        {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
-        {%- if own in stored.get('location', '') -%}
-            {%- do run_query(
-                'alter table ' ~ target ~ " set tblproperties ('healing_tables.previous_location' = "
-                ~ healing_tables._text(stored.location) ~ ')') -%}
-        {%- endif -%}
-        {%- set before_last = stored.get('previous') or '' -%}
-        {%- if own in before_last and before_last not in [folder, stored.get('location')] -%}
-            {%- do run_query(
-                'insert overwrite directory ' ~ healing_tables._text(before_last) ~ ' using ' ~ healing_tables._file_format()
-                ~ ' select 1 as emptied where false') -%}
-        {%- endif -%}
+{#- What is left to do when the target is as it should be. The candidate has done its work. -#}
+{% macro _after_publish(target, candidate, folder, stored, change) -%}
+    {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored) -%} {%- endif -%}
+    {%- if change.how == 'unchanged' -%}
+        {%- set how = 'unchanged, nothing to publish' -%}
+    {%- elif folder is not none -%}
+        {%- set how = 'published from ' ~ folder -%}
+    {%- elif healing_tables._file_format() == 'delta' -%}
+        {%- set how = 'published in one commit, version ' ~ run_query('describe history ' ~ target ~ ' limit 1').rows[0]['version']
+            ~ (', by a merge' if change.how == 'merge' else ', as a whole') -%}
     {%- endif -%}
+    {%- do healing_tables._progress(target, (how or 'published') ~ (': ' ~ change.told if change.told)) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
-{%- endmacro %}
-
-{#- dbt writes column comments only where file_format is spelled out. -#}
-{% macro _persist_docs(target) -%}
-    {%- do persist_docs(target, model) -%}
-    {%- if config.get('file_format') is none and config.persist_column_docs() -%}
-        {%- set columns = healing_tables._columns_of(target) -%}
-        {%- for name, column in model.columns.items() if healing_tables._find(name, columns) is not none and column.description -%}
-            {%- do run_query(
-                'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(name) ~ ' comment '
-                ~ healing_tables._text(column.description)) -%}
-        {%- endfor -%}
-    {%- endif -%}
 {%- endmacro %}

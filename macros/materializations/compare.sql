@@ -1,0 +1,126 @@
+{#-
+    Before anything is published, the candidate is compared with what is stored. `how` of the result says what follows:
+    'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite'. A build that would remove too much is refused.
+-#}
+{% macro _compare(target, candidate, about, existing, stored) -%}
+    {%- set change = {'how': 'overwrite', 'told': ''} -%}
+    {%- if not stored -%} {{ return(change) }} {%- endif -%}
+    {%- set was = healing_tables._columns_of(existing) -%}
+    {%- set will = healing_tables._columns_of(candidate) -%}
+    {%- do healing_tables._schema_changes(target, candidate, about, was, will) -%}
+    {%- set missing = healing_tables._missing(about.key_columns + ([about.valid_from] if about.valid_from is not none else []), was) -%}
+    {%- if missing -%}
+        {%- do healing_tables._progress(target, 'not compared with what is stored, which has no ' ~ (missing | join(', '))) -%}
+        {{- return(change) -}}
+    {%- endif -%}
+    {%- set sides = healing_tables._sides(about, existing, candidate, was, will) -%}
+    {%- set figures = {} -%}
+    {%- for name, value in run_query(healing_tables._figures(sides)).rows[0].dict().items() -%}
+        {%- do figures.update({name: value | int}) -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
+    {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
+    {%- do change.update({'sides': sides, 'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
+        ~ ' deleted, ' ~ (figures.stored_versions - figures.updated - figures.deleted) ~ ' as they were'}) -%}
+    {%- set obstacle = healing_tables._merge_obstacle(stored, was, will, sides, figures) -%}
+    {%- if obstacle is not none -%}
+        {%- if about.publish == 'merge' -%} {%- do healing_tables._progress(target, 'no merge: ' ~ obstacle) -%} {%- endif -%}
+    {%- elif differing == 0 -%}
+        {%- do change.update({'how': 'unchanged'}) -%}
+    {%- elif about.publish == 'merge' or (about.publish == 'auto' and 2 * differing <= figures.stored_versions) -%}
+        {%- do change.update({'how': 'merge'}) -%}
+    {%- endif -%}
+    {{- return(change) -}}
+{%- endmacro %}
+
+{#- Why the stored table can only be overwritten; none if the rows that differ can be merged into it. -#}
+{% macro _merge_obstacle(stored, was, will, sides, figures) -%}
+    {%- if healing_tables._file_format() != 'delta' or stored.get('provider') != 'delta' -%}
+        {{- return('only a Delta table can take a part of its rows') -}}
+    {%- endif -%}
+    {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
+    {%- if was.items() | list != will.items() | list -%} {{ return('the columns differ') }} {%- endif -%}
+    {%- if sides.columns | length < will | length -%} {{ return('a column has a type without equality') }} {%- endif -%}
+    {%- if figures.repeated > 0 -%} {{ return('several rows of a key have one start') }} {%- endif -%}
+    {%- if stored.partitions | map('lower') | list != healing_tables._list(config.get('partition_by')) | map('lower') | list -%}
+        {{- return('the partitions differ') -}}
+    {%- endif -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- Columns that come, go or change their type: told, and refused where on_schema_change says so. -#}
+{% macro _schema_changes(target, candidate, about, was, will) -%}
+    {%- set come = [] -%}
+    {%- set others = [] -%}
+    {%- for name, type in will.items() -%}
+        {%- if name not in was -%}
+            {%- do come.append('column ' ~ name ~ ' (' ~ type ~ ') is new: filled through all of history') -%}
+        {%- elif was[name] != type -%}
+            {%- do others.append('column ' ~ name ~ ' becomes ' ~ type ~ ', it was ' ~ was[name]) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name, type in was.items() if name not in will -%}
+        {%- do others.append('column ' ~ name ~ ' (' ~ type ~ ') goes') -%}
+    {%- endfor -%}
+    {%- for text in come + others -%} {%- do healing_tables._progress(target, text) -%} {%- endfor -%}
+    {%- set refused = {'fail': come + others, 'append_new_columns': others}.get(config.get('on_schema_change'), []) -%}
+    {%- if refused -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'on_schema_change: ' ~ config.get('on_schema_change'), 'the columns that are stored'
+            ~ (', or more' if config.get('on_schema_change') != 'fail'), refused | join('; '),
+            'correct the model, or run it once without on_schema_change') -%}
+        {%- do healing_tables._refuse(target, candidate, mistakes) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- A build that would end too many keys or lose too many closed versions: from 20 current keys on, an empty one always. -#}
+{% macro _check_guards(target, candidate, about, figures) -%}
+    {%- if flags.EMPTY or flags.SAMPLE -%} {{ return(none) }} {%- endif -%}
+    {%- set is_empty = figures.candidate_versions == 0 -%}
+    {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- set allowed = [] -%}
+    {%- for option, got, of, wanted in [
+        ('max_removed_keys_ratio', figures.ended_keys, figures.current_keys, ' of the current keys to end'),
+        ('max_removed_versions_ratio', figures.lost_versions, figures.closed_versions, ' of the closed versions to be removed')] -%}
+        {%- set ratio = about.ratios[option] -%}
+        {%- if got > of * ratio -%}
+            {%- do allowed.append(option ~ ': 1') -%}
+            {%- do healing_tables._mistake(
+                mistakes, option, 'at most ' ~ '%g' | format(ratio) ~ wanted,
+                got ~ ' of ' ~ of ~ ' (' ~ '%.2f' | format(got / of) ~ ')' ~ (', since the candidate is empty' if is_empty),
+                'check the sources; if it is right, allow it once: ') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for mistake in mistakes -%}
+        {%- do mistake.update({'remedy': mistake.remedy ~ "--vars '{" ~ (allowed | join(', ')) ~ "}'"}) -%}
+    {%- endfor -%}
+    {%- do healing_tables._refuse(target, candidate, mistakes) if mistakes -%}
+{%- endmacro %}
+
+{#- The error of a candidate that is not published. -#}
+{% macro _refuse(target, candidate, mistakes) -%}
+    {%- set lines = ['healing_table ' ~ target ~ ': refused; the target is as it was.'] -%}
+    {%- for mistake in mistakes -%}
+        {%- do lines.append('  ' ~ mistake.argument) -%}
+        {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
+        {%- do lines.append('     got:    ' ~ mistake.got) -%}
+        {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
+    {%- endfor -%}
+    {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
+    {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
+{%- endmacro %}
+
+{#- The two ratios: a variable of the run, then the option as any other. -#}
+{% macro _removal_ratios(mistakes) -%}
+    {%- set ratios = {} -%}
+    {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
+        {%- set ratio = var(option, healing_tables._option(option, none, default)) -%}
+        {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
+            {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio, '1 allows everything') -%}
+        {%- endif -%}
+        {%- do ratios.update({option: ratio}) -%}
+    {%- endfor -%}
+    {{- return(ratios) -}}
+{%- endmacro %}

@@ -1,0 +1,139 @@
+{#-
+    What a build would change in the stored table, row by row. Rows that are equal in every column cancel out, as many
+    as there are on both sides; the rest is paired by key and start, so that a version that stays is one update.
+
+    stored  id | valid_from | name      candidate  id | valid_from | name
+            1  | 2024-01-01 | Ann                  1  | 2024-01-01 | Ann
+            1  | 2024-02-01 | Bea                  1  | 2024-02-01 | Eve
+                                                   2  | 2024-03-01 | Dan
+
+    key_1 | start      | stored_row | candidate_row
+    1     | 2024-02-01 | Bea        | Eve
+    2     | 2024-03-01 | NULL       | Dan
+
+    `sides` is what _sides() makes of both tables.
+-#}
+{% macro _difference(sides) -%}
+with sides as (
+    select {{ sides.stored }}, true as is_stored
+    from {{ sides.stored_rows }}
+    union all
+    select {{ sides.candidate }}, false as is_stored
+    from {{ sides.candidate_rows }}
+),
+unequal as (
+    select {{ sides.key_names }}, start, is_current, compared, count_if(is_stored) as before, count_if(not is_stored) as after
+    from sides
+    group by {{ sides.key_names }}, start, is_current, compared
+    having count_if(is_stored) <> count_if(not is_stored)
+),
+difference as (
+    select {{ sides.key_names }}, start,
+        max(if(before > 0, compared, null)) as stored_row,
+        max(if(after > 0, compared, null)) as candidate_row,
+        coalesce(bool_or(is_current) filter (where before > 0), false) as was_current,
+        coalesce(bool_or(is_current) filter (where after > 0), false) as is_current,
+        {#- only where the check no_overlaps is off, or someone else has written #}
+        sum(before) > 1 or sum(after) > 1 as is_repeated
+    from unequal
+    group by {{ sides.key_names }}, start
+)
+{%- endmacro %}
+
+{#- The difference in figures: one row. -#}
+{% macro _figures(sides) -%}
+{{ healing_tables._difference(sides) }},
+differing_keys as (
+    select {{ sides.key_names }},
+        count_if(stored_row is null) as inserted,
+        count_if(stored_row is not null and candidate_row is not null) as updated,
+        count_if(candidate_row is null) as deleted,
+        bool_or(was_current) and not bool_or(is_current) as ends,
+        {#- also one that would be current again: its end is history #}
+        count_if(stored_row is not null and not was_current and (candidate_row is null or is_current)) as lost_versions,
+        bool_or(is_repeated) as is_repeated
+    from difference
+    group by {{ sides.key_names }}
+),
+changes as (
+    select
+        coalesce(sum(inserted), 0) as inserted,
+        coalesce(sum(updated), 0) as updated,
+        coalesce(sum(deleted), 0) as deleted,
+        count_if(ends) as ended_keys,
+        coalesce(sum(lost_versions), 0) as lost_versions,
+        count_if(is_repeated) as repeated
+    from differing_keys
+),
+stored as (
+    select
+        count(*) as stored_versions,
+        count(distinct if(is_current, struct({{ sides.key_names }}), null)) as current_keys,
+        count_if(not is_current) as closed_versions
+    from sides
+    where is_stored
+)
+select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_versions from changes cross join stored
+{%- endmacro %}
+
+{#-
+    The difference as one MERGE. It reads the target inside of the statement: if another writer commits in between,
+    Delta refuses it. So the table is always one candidate as a whole.
+-#}
+{% macro _merge_difference(target, sides) -%}
+{%- set names = [] -%}
+{%- set values = [] -%}
+{%- set assignments = [] -%}
+{%- for column in sides.columns -%}
+    {%- set name = healing_tables._id(column) -%}
+    {%- do names.append(name) -%}
+    {%- do values.append('d.candidate_row.' ~ name) -%}
+    {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}
+{%- endfor -%}
+merge into {{ target }} as t
+using (
+{{ healing_tables._difference(sides) }}
+select * from difference
+) as d
+on {% for key in sides.key_columns %}t.{{ healing_tables._id(key) }} <=> d.key_{{ loop.index }} and {% endfor -%}
+struct(t.{{ names | join(', t.') }}) <=> d.stored_row
+when matched and d.candidate_row is null then delete
+when matched then update set {{ assignments | join(', ') }}
+when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{%- endmacro %}
+
+{#-
+    How to read both tables so that they can be compared: the keys, the start, whether a row is current, and `compared`, all columns that both have in one type. `was` and `will` are their columns.
+-#}
+{% macro _sides(about, existing, candidate, was, will) -%}
+    {%- set shared = [] -%}
+    {%- for name, type in will.items() if was.get(name) == type and not healing_tables._has_no_equality(type) -%}
+        {%- do shared.append(name) -%}
+    {%- endfor -%}
+    {%- set read = {} -%}
+    {%- for side, columns in {'stored': was, 'candidate': will}.items() -%}
+        {%- set parts = [] -%}
+        {%- for key in about.key_columns -%}
+            {%- set name = healing_tables._id(key) -%}
+            {%- do parts.append((name if key in shared else 'cast(' ~ name ~ ' as string)') ~ ' as key_' ~ loop.index) -%}
+        {%- endfor -%}
+        {%- set start = 'cast(null as bigint)' if about.valid_from is none else healing_tables._id(about.valid_from) -%}
+        {%- if about.valid_from is not none and about.valid_from not in shared -%}
+            {%- set start = healing_tables._micros(start, columns[about.valid_from])
+                if columns[about.valid_from] in ['date', 'timestamp', 'timestamp_ntz'] else 'cast(' ~ start ~ ' as string)' -%}
+        {%- endif -%}
+        {%- do parts.append(start ~ ' as start') -%}
+        {%- set known = dict(about, is_current=about.is_current if about.is_current in shared else none) -%}
+        {%- do parts.append(
+            (healing_tables._current_condition(known) if known.is_current is not none or about.valid_to in shared else 'true') ~ ' as is_current') -%}
+        {%- set compared = [] -%}
+        {%- for name in shared -%} {%- do compared.append(healing_tables._id(name)) -%} {%- endfor -%}
+        {%- do parts.append('struct(' ~ (compared | join(', ') or 'true as nothing') ~ ') as compared') -%}
+        {%- do read.update({side: parts | join(', ')}) -%}
+    {%- endfor -%}
+    {%- set keys = [] -%}
+    {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(dict(
+        read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared,
+        stored_rows=existing | string, candidate_rows=candidate | string)) -}}
+{%- endmacro %}

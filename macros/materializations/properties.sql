@@ -1,0 +1,41 @@
+{#- Comments and properties of a Delta table, set only where they differ: setting an equal one would be a commit. -#}
+
+{% macro _set_comments(target) -%}
+    {%- if not config.persist_relation_docs() and not config.persist_column_docs() -%} {{ return(none) }} {%- endif -%}
+    {%- set comments = {} -%}
+    {%- set about = {} -%}
+    {%- for row in run_query('describe table extended ' ~ target).rows -%}
+        {#- sections on partitions and the table follow the columns -#}
+        {%- if not row[0] or row[0].startswith('#') -%} {%- do about.update({'Comment': ''}) -%}
+        {%- elif not about -%} {%- do comments.update({row[0]: row[2] or ''}) -%}
+        {%- elif row[0] == 'Comment' -%} {%- do about.update({'Comment': row[1] or ''}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if config.persist_relation_docs() and model.description and model.description != about.Comment -%}
+        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
+    {%- endif -%}
+    {%- if config.persist_column_docs() -%}
+        {%- for name, column in model.columns.items() if column.description -%}
+            {%- set stored = healing_tables._find(name, comments) -%}
+            {%- if stored is not none and comments[stored] != column.description -%}
+                {%- do run_query(
+                    'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(stored) ~ ' comment '
+                    ~ healing_tables._text(column.description)) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{% macro _set_properties(target) -%}
+    {%- set wanted = config.get('tblproperties') or {} -%}
+    {%- if not wanted -%} {{ return(none) }} {%- endif -%}
+    {%- set stored = {} -%}
+    {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}
+    {%- set changes = [] -%}
+    {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
+        {%- do changes.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
+    {%- endfor -%}
+    {%- if changes -%}
+        {%- do run_query('alter table ' ~ target ~ ' set tblproperties (' ~ (changes | join(', ')) ~ ')') -%}
+    {%- endif -%}
+{%- endmacro %}
