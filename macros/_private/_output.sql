@@ -2,7 +2,7 @@
 
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
-    {%- if spec.surrogate_key is not none -%}
+    {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash' -%}
         {%- do columns.append({'name': spec.surrogate_key.name, 'expression': healing_tables._surrogate_key_hash(spec)}) -%}
     {%- endif -%}
     {%- for key in spec.key_columns -%}
@@ -109,7 +109,7 @@
 {#- Hashes need the type of every column that goes in. -#}
 {% macro _check_hash_types(mistakes, spec) -%}
     {%- set wanted = {} -%}
-    {%- if spec.names.key_hash is not none or spec.surrogate_key is not none -%}
+    {%- if spec.names.key_hash is not none or (spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash') -%}
         {%- for key in spec.key_columns -%} {%- do wanted.update({key.name: key.type}) -%} {%- endfor -%}
     {%- endif -%}
     {%- if spec.names.row_hash is not none -%}

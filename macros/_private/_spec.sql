@@ -124,12 +124,18 @@
     {%- if not key.get('name') -%}
         {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
     {%- endif -%}
-    {%- if key.strategy != 'hash' -%}
+    {%- set known = ['hash'] + (['sequence'] if healing_tables._model_config().get('materialized') == 'healing_table' else []) -%}
+    {%- if key.strategy not in known -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key.strategy', 'hash', key.strategy,
-            'a select can only give hash keys: integers are given by a materialization') -%}
+            mistakes, 'surrogate_key.strategy', known | join(' or '), key.strategy,
+            "a select can only give hash keys: integers are given by the materialization, materialized='healing_table'") -%}
     {%- endif -%}
     {{- return(key) -}}
+{%- endmacro %}
+
+{#- The name of an integer key, which the select leaves to the materialization. -#}
+{% macro _sequence_name(surrogate_key) -%}
+    {{- return(surrogate_key.name if surrogate_key is not none and surrogate_key.strategy == 'sequence' else none) -}}
 {%- endmacro %}
 
 {% macro _check_moments(mistakes, spec) -%}

@@ -20,6 +20,8 @@
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_type(spec, [2, 6]), 'sources': sources} -%}
+    {%- set sequence = healing_tables._sequence_name(spec.surrogate_key) -%}
+    {%- if sequence is not none -%} {%- do about.update({'sequence': sequence}) -%} {%- endif -%}
     {{- return('/* healing_tables: ' ~ (tojson(about) | replace('/', '\\/')) ~ ' */') -}}
 {%- endmacro %}
 

@@ -2,7 +2,7 @@
     Before anything is published, the candidate is compared with what is stored. `how` of the result says what follows:
     'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite'. A build that would remove too much is refused.
 -#}
-{% macro _compare(target, candidate, about, existing, stored) -%}
+{% macro _compare(target, candidate, rows, about, existing, stored) -%}
     {%- set change = {'how': 'overwrite', 'told': ''} -%}
     {%- if not stored -%} {{ return(change) }} {%- endif -%}
     {%- set was = healing_tables._columns_of(existing) -%}
@@ -13,14 +13,14 @@
         {%- do healing_tables._progress(target, 'not compared with what is stored, which has no ' ~ (missing | join(', '))) -%}
         {{- return(change) -}}
     {%- endif -%}
-    {%- set sides = healing_tables._sides(about, existing, candidate, was, will) -%}
+    {%- set sides = healing_tables._sides(about, existing, rows, was, will) -%}
     {%- set figures = {} -%}
     {%- for name, value in run_query(healing_tables._figures(sides)).rows[0].dict().items() -%}
         {%- do figures.update({name: value | int}) -%}
     {%- endfor -%}
     {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
-    {%- do change.update({'sides': sides, 'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
+    {%- do change.update({'sides': sides, 'deleted': figures.deleted, 'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
         ~ ' deleted, ' ~ (figures.stored_versions - figures.updated - figures.deleted) ~ ' as they were'}) -%}
     {%- set obstacle = healing_tables._merge_obstacle(stored, was, will, sides, figures) -%}
     {%- if obstacle is not none -%}

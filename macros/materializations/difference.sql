@@ -103,9 +103,10 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
 {%- endmacro %}
 
 {#-
-    How to read both tables so that they can be compared: the keys, the start, whether a row is current, and `compared`, all columns that both have in one type. `was` and `will` are their columns.
+    How to read both tables so that they can be compared: the keys, the start, whether a row is current, and `compared`, all columns that both have in one type. `rows` is
+    a select of the candidate, `was` and `will` are their columns.
 -#}
-{% macro _sides(about, existing, candidate, was, will) -%}
+{% macro _sides(about, existing, rows, was, will) -%}
     {%- set shared = [] -%}
     {%- for name, type in will.items() if was.get(name) == type and not healing_tables._has_no_equality(type) -%}
         {%- do shared.append(name) -%}
@@ -135,5 +136,5 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(dict(
         read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared,
-        stored_rows=existing | string, candidate_rows=candidate | string)) -}}
+        stored_rows=existing | string, candidate_rows='(\n' ~ rows ~ '\n)')) -}}
 {%- endmacro %}

@@ -12,20 +12,22 @@
 
     {%- set started = modules.datetime.datetime.now() -%}
     {%- set folder = healing_tables._new_folder(target) -%}
+    {%- set stored = healing_tables._details(existing) -%}
+    {%- set sequence = healing_tables._sequence(about, existing, stored) -%}
     {%- call statement('candidate') -%}
-        {{ healing_tables._create_candidate(candidate, folder, sql) }}
+        {{ healing_tables._create_candidate(candidate, folder, healing_tables._with_sequence(sql, about, sequence)) }}
     {%- endcall -%}
     {%- set built = modules.datetime.datetime.now() -%}
     {%- do healing_tables._check_candidate(target, candidate, about, built - started) -%}
     {%- do healing_tables._warn_of_rows(target, about) -%}
 
-    {%- set stored = healing_tables._details(existing) -%}
-    {%- set change = healing_tables._compare(target, candidate, about, existing, stored) -%}
+    {%- set rows = healing_tables._candidate_rows(candidate, about, sequence) -%}
+    {%- set change = healing_tables._compare(target, candidate, rows, about, existing, stored) -%}
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
         {%- call statement('main') -%}
-            {{ healing_tables._publish(target, candidate, folder, existing, stored, change) }}
+            {{ healing_tables._publish(target, candidate, rows, folder, existing, stored, change, sequence) }}
         {%- endcall -%}
     {%- endif -%}
     {%- do healing_tables._after_publish(target, candidate, folder, stored, change) -%}
@@ -58,6 +60,7 @@
             'names': names, 'versioned': healing_tables._list(healing_tables._option('tracked_columns', none, [names.row_hash])),
             'valid_to_current': healing_tables._option('valid_to_current', '(not given)', '9999-12-31 23:59:59'),
             'current_value': healing_tables._option('current_values', none, [true, false])[0],
+            'sequence': healing_tables._sequence_name(healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none))),
             'can_delete': true, 'has_gaps': true, 'sources': []} -%}
     {%- endif -%}
     {%- if not spec.key_columns -%}

@@ -26,11 +26,11 @@
 {%- endmacro %}
 
 {#- `create table` with what dbt's own table materialization honours. `folder` none: the format's own place. -#}
-{% macro _create_table(relation, query, folder, is_target=false) -%}
+{% macro _create_table(relation, query, folder, is_target=false, properties={}) -%}
     create {{ 'or replace ' if healing_tables._has_commits() }}table {{ relation }}
     using {{ healing_tables._file_format() }}
     {{ options_clause() }}
-    {{ healing_tables._tblproperties(query) }}
+    {{ healing_tables._tblproperties(query, properties) }}
     {{ partition_cols(label='partitioned by') if is_target or folder is not none }}
     {{ clustered_cols(label='clustered by') if is_target or folder is not none }}
     {% if folder is not none -%} location {{ healing_tables._text(folder) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
@@ -40,8 +40,8 @@
 {%- endmacro %}
 
 {#- The configured properties; column names that Delta cannot write as they are need column mapping. -#}
-{% macro _tblproperties(query) -%}
-    {%- set properties = dict(config.get('tblproperties') or {}) -%}
+{% macro _tblproperties(query, more) -%}
+    {%- set properties = dict(config.get('tblproperties') or {}, **more) -%}
     {%- if healing_tables._file_format() == 'delta' and 'delta.columnMapping.mode' not in properties -%}
         {%- for column in healing_tables._query_columns(query) if modules.re.search('[ ,;{}()\n\t=]', column) -%}
             {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
@@ -68,16 +68,17 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, folder, existing, stored, change) -%}
+{% macro _publish(target, candidate, rows, folder, existing, stored, change, sequence) -%}
     {%- if change.how == 'merge' -%}
+        {%- do healing_tables._remember_largest(target, sequence, change) -%}
         {{ healing_tables._merge_difference(target, change.sides) }}
     {%- elif folder is none -%}
         {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}
         {%- endif -%}
-        {{ healing_tables._create_table(target, 'select * from ' ~ candidate, none, is_target=true) }}
+        {{ healing_tables._create_table(target, rows, none, true, healing_tables._sequence_properties(sequence)) }}
     {%- else -%}
-        {{ healing_tables._point_to(target, candidate, folder, existing, stored) }}
+        {{ healing_tables._point_to(target, candidate, folder, existing, stored, change, sequence) }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -88,7 +89,7 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{#- {provider, type, location, previous, partitions} of a stored table; nothing for a view, or where nothing is stored. -#}
+{#- {provider, type, location, previous, partitions, largest_key} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(found) }} {%- endif -%}
@@ -103,7 +104,9 @@
             {%- do found.update({row[0] | lower: row[1]}) -%}
         {%- elif row[0] == 'Table Properties' -%}
             {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
-            {%- do found.update({'previous': match.group(1) if match else none}) -%}
+            {%- set number = modules.re.search('healing_tables[.]largest_key=([0-9]+)', row[1]) -%}
+            {%- do found.update({
+                'previous': match.group(1) if match else none, 'largest_key': number.group(1) | int if number else 0}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}

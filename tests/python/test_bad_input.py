@@ -153,7 +153,7 @@ def refused(lab: Lab) -> Lab:
         f"{{{{ healing_tables.dimension(sources={{'crm': {{{CRM}}}}}) }}}}",
         materialized="healing_table",
         unique_key="id",
-        meta={"healing_tables": {"cheks": {}}},
+        meta={"healing_tables": {"cheks": {}, "publish": "some", "max_removed_keys_ratio": 2}},
     )
     lab.dbt("run")
     return lab
@@ -171,4 +171,5 @@ def test_refused(refused: Lab, name: str) -> None:
 def test_unknown_option_of_the_materialization(refused: Lab) -> None:
     status, message = refused.results["bad_meta"]
     assert status == "error"
-    assert "meta.healing_tables.cheks" in message
+    for part in ["3 mistakes", "meta.healing_tables.cheks", "publish", "max_removed_keys_ratio"]:
+        assert part in message

@@ -55,24 +55,30 @@ DIMS: dict[str, tuple[Rows, Rows]] = {
     "all": (history("all", 3), [[*row[:4], "z" + row[4], *row[5:]] for row in history("all", 3)]),
     "wide": (history("wide", 3), history("wide", 3)),
     "fixed": (history("fixed", 3), history("fixed", 3)),
-    # all keys are there, all history is gone
-    "wiped": (history("wiped", 30), [row for row in history("wiped", 30) if row[4] == "b"]),
-    "wiped_start": (
-        history("wiped_start", 30),
-        [[*row[:4], "b", *row[5:]] for row in history("wiped_start", 30) if row[4] == "a"],
+    # all keys are there, with their newest values from their first moments on; all history is gone
+    "wiped": (
+        history("wiped", 30),
+        [[*row[:4], "b", *row[5:]] for row in history("wiped", 30) if row[4] == "a"],
     ),
     "ended": (history("ended", 30), deleted("ended", 30, 16)),
     "half": (history("half", 30), deleted("half", 30, 15)),
+    # the version with the largest key goes
+    "seq": (history("seq", 3), history("seq", 3)[:-1]),
+    "seq_parquet": (history("seq_parquet", 3), history("seq_parquet", 3)[:-1]),
     "small": (history("small", 19), deleted("small", 19, 18)),
-    "emptied": (history("emptied", 3), []),
     "emptied_parquet": (history("emptied_parquet", 3), []),
 }
 REFUSED = {
     "wiped": ["max_removed_versions_ratio", "0.1 of the closed", "30 of 30 (1.00)"],
-    "wiped_start": ["max_removed_versions_ratio", "0.1 of the closed", "30 of 30 (1.00)"],
     "ended": ["max_removed_keys_ratio", "0.5 of the current keys", "16 of 30 (0.53)"],
-    "emptied": ["3 of 3 (1.00), since the candidate is empty", "max_removed_versions_ratio"],
-    "emptied_parquet": ["3 of 3 (1.00), since the candidate is empty"],
+    "emptied_parquet": ["3 of 3 (1.00), since the candidate is empty", "max_removed_versions"],
+}
+SEQUENCE = ["sk", "id", "version", "is_current"]
+KEYS = {
+    "healing_tables": {
+        "surrogate_key": {"name": "sk", "strategy": "sequence"},
+        "publish": "merge",
+    }
 }
 ALLOW = "{max_removed_keys_ratio: 1, max_removed_versions_ratio: 1}"
 
@@ -130,6 +136,8 @@ def built(lab: Lab, interpreted: None) -> Lab:
     dim(lab, "over", meta={"healing_tables": {"publish": "overwrite"}})
     dim(lab, "all", meta={"healing_tables": {"publish": "merge"}})
     dim(lab, "emptied_parquet", file_format="parquet")
+    dim(lab, "seq", meta=KEYS)
+    dim(lab, "seq_parquet", meta=KEYS, file_format="parquet")
     run(lab, 0)
     lab.notes["south"] = southern_files(lab)
 
@@ -143,7 +151,11 @@ def built(lab: Lab, interpreted: None) -> Lab:
     lab.notes["few"] = commits(lab, "few")
 
     dim(lab, "wide", {"points": {"from": ["crm"], "type": "bigint"}})
-    run(lab, 1, "--vars", ALLOW)
+    for name in ("seq", "seq_parquet"):
+        lab.notes[name] = [str(row) for row in lab.rows(f"dim_{name}", *SEQUENCE)]
+        DIMS[name][1].append([name, 1, "2024-03-01", "U", "c", "north", 1])
+    dim(lab, "seq", ("name", "points"), meta=KEYS)
+    run(lab, 1, "--vars", ALLOW, "--exclude", "dim_over", "dim_all", "dim_half", "dim_small")
     return lab
 
 
@@ -179,7 +191,7 @@ def test_a_merge_leaves_other_files_and_tells_readers_what_changed(built: Lab) -
     changes = built.spark.sql(
         f"select _change_type, count(*) from table_changes('{built.schema}.dim_few', {version}) group by 1"
     )
-    assert dict(changes.collect()) == {  # type: ignore[arg-type]
+    assert dict(changes.collect()) == {
         "insert": 2,
         "delete": 2,
         "update_preimage": 4,
@@ -227,6 +239,20 @@ def test_columns_that_come_go_and_change(built: Lab) -> None:
     assert status == "error"
     for part in ["on_schema_change: fail", "column points (int) is new", "column region"]:
         assert part in message
+
+
+@pytest.mark.parametrize("name", ["seq", "seq_parquet"])
+def test_integer_keys_stay_and_are_never_given_again(built: Lab, name: str) -> None:
+    first = [(1, 1, 1, False), (2, 1, 2, True), (3, 2, 1, False), (4, 2, 2, True)]
+    assert built.notes[name] == [str(row) for row in [*first, (5, 3, 1, True)]]
+    # 6 was given to a version that is gone
+    last = [(2, 1, 2, False), (3, 2, 1, False), (4, 2, 2, True), (5, 3, 1, True), (7, 1, 3, True)]
+    assert built.rows(f"dim_{name}", *SEQUENCE) == [first[0], *last]
+
+
+def test_integer_keys_survive_a_merge_and_an_overwrite(built: Lab) -> None:
+    overwrite = "CREATE OR REPLACE TABLE AS SELECT"
+    assert commits(built, "seq") == [overwrite, "SET TBLPROPERTIES", "MERGE", overwrite]
 
 
 def test_empty_builds_without_the_guard(built: Lab) -> None:
