@@ -13,6 +13,7 @@ from healing_tables import moments
 from healing_tables.batch import key_names
 from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
+from healing_tables.errors import LateChangeError
 from healing_tables.followers import Followers
 from healing_tables.layout import quoted
 from healing_tables.plan import changes, check_can_end
@@ -69,7 +70,15 @@ class Merge:
         past = self.followers.past(events.sparkSession)
         known = among(stored, keys)
         plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
-        self.commit(plan, check_plan(plan, stored, layout, spec), stored, keys)
+        try:
+            counts = check_plan(plan, stored, layout, spec)
+        except LateChangeError:
+            # Spark Connect reads when it computes: a commit may have come after the moment was taken
+            is_ours = self.at is None and spec.changed_at is None
+            if is_ours and self.followers.target.has_commit_since(plan.sparkSession, moment):
+                raise StalePlan from None
+            raise
+        self.commit(plan, counts, stored, keys)
 
     def make_anew(self, stored: DataFrame | None, log: ChangeLog) -> None:
         """Log first, then the dimension: the versions of the touched keys follow from all that the log holds of them.
@@ -145,8 +154,10 @@ class Merge:
         table, layout, spec = followers.target, followers.layout, followers.spec
         if stored is None:
             table.create(spark, layout.columns(spec))
-        elif layout.new_columns:
-            table.add_columns(spark, layout.new_columns)
+        else:
+            new = [(name, kind) for name, kind in layout.new_columns if name not in stored.columns]
+            if new:  # another writer may have added them since
+                table.add_columns(spark, new)
         if not counts:
             return
         largest_key = 0

@@ -17,6 +17,7 @@ from healing_tables import (
     SpecError,
     TargetError,
     merge,
+    moments,
     plan,
     retries,
 )
@@ -225,6 +226,22 @@ def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> 
         merge(batch(lab, [(1, name)], "id int, name string"), dim, spec, at=f"2024-01-0{day}")
     found = [tuple(map(str, row)) for row in versions(lab, dim, "name", "valid_from", "valid_to")]
     assert found == [("A", "2024-01-01", "2024-01-02"), ("B", "2024-01-02", "2999-12-31")]
+
+
+def test_a_moment_from_before_another_commit(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Connect reads late: another writer may commit between the moment of an attempt and its read."""
+    merge(batch(lab, [(1, "A", None)]), dim, SPEC)
+    now, calls = moments.now, list[int]()
+
+    def early() -> int:
+        calls.append(1)
+        return now() - (60_000_000 if len(calls) == 1 else 0)
+
+    monkeypatch.setattr(moments, "now", early)
+    assert merge(batch(lab, [(1, "B", None)]), dim, SPEC).attempts == 2
+    assert versions(lab, dim, "name", "is_current") == [("A", False), ("B", True)]
 
 
 def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:

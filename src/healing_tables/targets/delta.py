@@ -29,6 +29,8 @@ CONFLICTS = (
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    # two first merges make the table, or two merges add a column
+    "ALREADY_EXISTS",
     # two new versions of a key meet a row that another writer has put there since
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
     "ConcurrentAppendException",
@@ -166,6 +168,12 @@ class DeltaTarget:
             finally:
                 spark.conf.unset(METADATA)
         return self.version_of(spark, merge_id)
+
+    def has_commit_since(self, spark: SparkSession, moment: int) -> bool:
+        """Whether the newest commit is not older than a moment (microseconds); commits are timed in milliseconds."""
+        newest = spark.sql(f"describe history {self.sql_name} limit 1")
+        found = newest.where(f"unix_micros(timestamp) + 1000 > {moment}L")
+        return not found.isEmpty()
 
     def largest_key(self, spark: SparkSession) -> int:
         """The largest integer key of the rows that have left the table; 0 if none has."""
