@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ MISSING = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
+BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 CONFLICTS = (
     STALE,
     "DELTA_CONCURRENT_",
@@ -126,7 +128,15 @@ class DeltaTarget:
             f"{literal(name)} = {literal(value)}" for name, value in properties.items()
         )
         parts.append(f"tblproperties ({listed})")
-        spark.sql(" ".join(parts))
+        for is_last in (False, False, False, False, True):
+            try:
+                spark.sql(" ".join(parts))
+                return
+            except AnalysisException as error:
+                # another first merge is making it: its folder is there, and not yet its first commit
+                if is_last or BEING_MADE not in str(error):
+                    raise
+                time.sleep(1)
 
     def add_columns(
         self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = ""
