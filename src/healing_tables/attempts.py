@@ -64,7 +64,8 @@ class Merge:
 
     def merge_with_stored(self, stored: DataFrame | None) -> None:
         layout, spec = self.followers.layout, self.followers.spec
-        moment = moments.of(None, layout.moment_type) if self.at is None else self.at
+        taken = moments.now()
+        moment = moments.floored(taken, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
         keys = "" if self.is_full or layout.is_sequence else self.seen.keys
         past = self.followers.past(events.sparkSession)
@@ -75,7 +76,7 @@ class Merge:
         except LateChangeError:
             # Spark Connect reads when it computes: a commit may have come after the moment was taken
             is_ours = self.at is None and spec.changed_at is None
-            if is_ours and self.followers.target.has_commit_since(plan.sparkSession, moment):
+            if is_ours and self.followers.target.has_commit_since(plan.sparkSession, taken):
                 raise StalePlan from None
             raise
         self.commit(plan, counts, stored, keys)

@@ -47,7 +47,10 @@ def now() -> int:
 
 def of(at: dt.datetime | dt.date | str | None, kind: str) -> int:
     """The moment of a batch in microseconds: the one given, or now; its midnight where moments are dates."""
-    moment = now() if at is None else micros(at)
+    return floored(now() if at is None else micros(at), kind)
+
+
+def floored(moment: int, kind: str) -> int:
     return moment - moment % DAY if kind == "date" else moment
 
 

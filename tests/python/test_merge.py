@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ from pyspark.sql import DataFrame
 
 from healing_tables import (
     BatchError,
-    DeltaTarget,
     DimensionSpec,
     GuardError,
     HealingTablesError,
@@ -229,16 +226,6 @@ def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> 
         merge(batch(lab, [(1, name)], "id int, name string"), dim, spec, at=f"2024-01-0{day}")
     found = [tuple(map(str, row)) for row in versions(lab, dim, "name", "valid_from", "valid_to")]
     assert found == [("A", "2024-01-01", "2024-01-02"), ("B", "2024-01-02", "2999-12-31")]
-
-
-def test_a_table_that_another_merge_is_making(lab: Lab, tmp_path: Path) -> None:
-    folder = tmp_path / "table"
-    folder.mkdir()
-    (folder / "not yet a commit").write_text("")
-    threading.Timer(1.5, (folder / "not yet a commit").unlink).start()
-    target = DeltaTarget(str(folder))
-    target.create(lab.spark, {"id": "int"})
-    assert target.rows(lab.spark).isEmpty()
 
 
 def test_a_moment_from_before_another_commit(
