@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from healing_tables.key_types import has_no_equality
-from healing_tables.layout import quoted, types_of
+from healing_tables.layout import has_no_equality, quoted, types_of
 from healing_tables.look_up import LookUp, look_up
 from healing_tables.spec import OPEN_END
 

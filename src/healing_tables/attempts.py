@@ -19,7 +19,7 @@ from healing_tables.layout import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.stored import stored_rows
-from healing_tables.targets.delta import STALE, is_conflict
+from healing_tables.targets.delta import STALE, as_view, is_conflict
 
 
 class StalePlan(Exception):
@@ -101,10 +101,8 @@ class Merge:
         is_full = bool(self.is_full or (left_ids and not left.where("is_full").isEmpty()))
 
         range_ = "" if is_full or left_ids or stored is None else self.seen.keys
-        batch, known = (
-            self.events_at(self.at),
-            stored_rows(self.events, among(stored, range_), layout, spec),
-        )
+        batch = self.events_at(self.at)
+        known = stored_rows(batch, among(stored, range_), layout, spec)
         touched = batch.select(*keys)
         if left_ids:
             touched = touched.unionByName(left.where("not is_full").select(*keys))
@@ -167,18 +165,15 @@ class Merge:
         merge_id = str(uuid.uuid4())
         if followers:
             followers.announce(plan, merge_id, self.batch_id)
-        view = f"healing_tables_plan_{merge_id.replace('-', '')}"
-        plan.createOrReplaceTempView(view)
         try:
-            self.version = table.apply(
-                spark, view, layout, spec, merge_id=merge_id, keys=keys, largest_key=largest_key
-            )
+            with as_view(plan) as view:
+                self.version = table.apply(
+                    spark, view, layout, spec, merge_id=merge_id, keys=keys, largest_key=largest_key
+                )
         except Exception as error:
             if followers and is_conflict(error):
                 followers.withdraw(spark, merge_id)
             raise
-        finally:
-            spark.catalog.dropTempView(view)
         self.rows.update(counts)
         if followers:
             followers.catch_up(spark)

@@ -21,6 +21,12 @@ def key_names(layout: Layout) -> list[str]:
     return [f"k{number}" for number in range(1, len(layout.keys) + 1)]
 
 
+def named_keys(layout: Layout) -> list[str]:
+    """The keys of a table of ours, as SQL, in these names."""
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return [f"{quoted(key.name)} as {name}" for name, key in names]
+
+
 def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None) -> DataFrame:
     """The batch in the names that the plan works with.
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.batch import key_names, one_per_moment
+from healing_tables.batch import key_names, named_keys, one_per_moment
 from healing_tables.errors import Mistake, TargetError
 from healing_tables.layout import Layout, find, quoted, types_of
 from healing_tables.naming import by_name, literal, numbered
 from healing_tables.seeds import seeds
 from healing_tables.spec import DimensionSpec, counted
-from healing_tables.targets.delta import DeltaTarget, stale
+from healing_tables.targets.delta import DeltaTarget, as_view, stale
 
 # What stands beside the keys, the attributes and the tie breakers
 GENERATED = {
@@ -104,7 +104,6 @@ class ChangeLog:
 
         Args: version: of the table; keys: a condition on ``t``, the table.
         """
-        named = zip(key_names(self.layout), self.layout.keys, strict=True)
         values = [
             f"cast({quoted(attribute.name)} as {attribute.type}) as a{number}"
             for number, attribute in by_name(self.layout)
@@ -114,7 +113,7 @@ class ChangeLog:
             "t"
         )
         return table.where(keys or "true").selectExpr(
-            *[f"{quoted(key.name)} as {name}" for name, key in named],
+            *named_keys(self.layout),
             "unix_micros(changed_at) as at",
             "is_deleted as gone",
             f"if(is_deleted, null, struct({', '.join(values) or 'true as present'})) as state",
@@ -241,12 +240,8 @@ class ChangeLog:
         rows = changes.selectExpr(
             *[f"{value} as {quoted(name)}" for name, value in columns.items()]
         )
-        view = f"healing_tables_log_{uuid.uuid4().hex}"
-        rows.createOrReplaceTempView(view)
-        try:
+        with as_view(rows) as view:
             return self.target.commit(spark, self.append_statement(view), merge_id)
-        finally:
-            spark.catalog.dropTempView(view)
 
     def append_statement(self, view: str) -> str:
         keys = [key.name for key in self.layout.keys]

@@ -39,9 +39,9 @@ def difference(
         "moment as new_moment",
         "new as made",
     ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
-    events = events.selectExpr(*keys, "at as start", "true as is_said").distinct()
+    events = events.selectExpr(*keys, "at", "true as is_said").distinct()
     rows = (
-        stored.join(events.withColumnRenamed("start", "at"), [*keys, "at"], "left")
+        stored.join(events, [*keys, "at"], "left")
         .selectExpr(
             *keys,
             "at as start",

@@ -13,13 +13,13 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.batch import key_names
+from healing_tables.batch import named_keys
 from healing_tables.layout import Layout, quoted
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
-from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.delta import DeltaTarget, as_view
 
 AUDIT_COLUMNS = {
     "dimension": "string",
@@ -102,10 +102,9 @@ class Followers:
         if not self.layout.has_history:
             return None
         kind = self.layout.moment_type
-        keys = zip(key_names(self.layout), self.layout.keys, strict=True)
         state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
         return self.history.rows(spark).selectExpr(
-            *[f"{quoted(key.name)} as {name}" for name, key in keys],
+            *named_keys(self.layout),
             f"{as_micros('valid_from', kind)} as at",
             f"{as_micros('valid_to', kind)} as until",
             f"{as_micros('valid_to', kind)} as boundary",
@@ -141,13 +140,9 @@ class Followers:
             "uuid() as row_id",
             *([self.archived(spark)] if self.layout.has_history else []),
         )
-        view = f"healing_tables_pending_{merge_id.replace('-', '')}"
-        rows.createOrReplaceTempView(view)
-        try:
-            listed = ", ".join(quoted(name) for name in rows.columns)
+        listed = ", ".join(quoted(name) for name in rows.columns)
+        with as_view(rows) as view:
             spark.sql(f"insert into {self.pending.sql_name} ({listed}) select {listed} from {view}")
-        finally:
-            spark.catalog.dropTempView(view)
 
     def archived(self, spark: SparkSession) -> str:
         """The row for the history with its fields in the order of the pending table: a struct is written by position."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from healing_tables.hashing import is_text, normal, value_text
+from healing_tables.layout import has_no_equality
 
 DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 FLOATING = ("float", "double")
@@ -37,10 +38,6 @@ def in_type(expression: str, kind: str, wanted: str) -> str:
     if wanted == "string":
         return value_text(expression, kind)
     return expression if kind == wanted else f"cast({expression} as {wanted})"
-
-
-def has_no_equality(kind: str) -> bool:
-    return "map<" in kind or "variant" in kind
 
 
 def is_exact(kind: str) -> bool:

@@ -104,6 +104,10 @@ def types_of(schema: t.StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema}
 
 
+def has_no_equality(kind: str) -> bool:
+    return "map<" in kind or "variant" in kind
+
+
 def find(name: str, columns: Mapping[str, str]) -> str | None:
     """A column by name; Spark tells names apart by more than their case only where a session asks for it."""
     if name in columns:
@@ -148,7 +152,7 @@ def resolve(
         if (attribute := spec.attribute(name)) is not None
     )
     for column_ in (*keys, *attributes):
-        if "map<" in column_.type or "variant" in column_.type:
+        if has_no_equality(column_.type):
             mistakes.append(
                 Mistake(
                     column_.name,

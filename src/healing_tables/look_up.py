@@ -79,14 +79,13 @@ def look_up(
 
 
 def end_of_time(end: Any, kind: str, mistakes: list[Mistake]) -> int:
-    """From this moment on an end is open; a date is compared with the day of the moment."""
-    limit = moments.micros("9999-12-31")
+    """`moments.open_from`; what is no moment is a mistake."""
     try:
-        limit = min(limit, moments.micros(end)) if end is not None else limit
+        return moments.open_from(end, kind)
     except (ValueError, AttributeError):
         wanted = "a moment such as '9999-12-31 23:59:59', or None"
         mistakes.append(Mistake("valid_to_current", wanted, repr(end), "correct it"))
-    return limit - limit % moments.DAY if kind == "date" else limit
+        return moments.open_from(None, kind)
 
 
 def key_pairs(

@@ -101,7 +101,7 @@ def merge(
         ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
         change_log = ChangeLog(DeltaTarget(spec.change_log), layout, spec, ties)
     work = Merge(events, followers, change_log, seen, is_full, fixed, batch_id)
-    _, attempts = retrying(table.name, work.attempt)
+    attempts = retrying(table.name, work.attempt)
     left_table = work.rows["remove"] if layout.has_history else 0
     result = MergeResult(
         rows_in_batch=seen.rows,

@@ -54,6 +54,12 @@ def floored(moment: int, kind: str) -> int:
     return moment - moment % DAY if kind == "date" else moment
 
 
+def open_from(end: dt.datetime | dt.date | str | None, kind: str) -> int:
+    """From this moment on an end is open: the configured one, or 9999-12-31 if that is earlier. Of dates it is a day."""
+    latest = micros("9999-12-31")
+    return floored(latest if end is None else min(latest, micros(end)), kind)
+
+
 def as_micros(expression: str, kind: str) -> str:
     """A column of type date, timestamp or timestamp_ntz (read as UTC), as a bigint."""
     if kind == "date":

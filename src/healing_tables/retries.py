@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from healing_tables.errors import ConflictError
 from healing_tables.targets.delta import is_conflict
@@ -13,11 +12,9 @@ from healing_tables.targets.delta import is_conflict
 ATTEMPTS = 30
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 
-T = TypeVar("T")
 
-
-def retrying(what: str, work: Callable[[], T]) -> tuple[T, int]:
-    """Do something until no other writer is in the way; what it gives, and the number of attempts.
+def retrying(what: str, work: Callable[[], object]) -> int:
+    """Do something until no other writer is in the way; the number of attempts.
 
     Args:
         what: the table, for the message.
@@ -26,7 +23,8 @@ def retrying(what: str, work: Callable[[], T]) -> tuple[T, int]:
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return work(), attempt
+            work()
+            return attempt
         except Exception as error:
             if not is_conflict(error):
                 raise

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from healing_tables import moments
-from healing_tables.batch import key_names
+from healing_tables.batch import named_keys
 from healing_tables.layout import Column, Layout, quoted
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal, numbered
-from healing_tables.spec import OPEN_END, DimensionSpec
+from healing_tables.spec import DimensionSpec
 
 NEVER = moments.micros("0001-01-01")  # the start of a row that does not show one
 
@@ -25,7 +25,6 @@ def stored_rows(
         ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
         that the row shows), ``row`` (all columns as they are).
     """
-    keys = key_names(layout)
     if stored is None:
         stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
     shown, present, kind = shown_by(layout, spec), set(stored.columns), layout.moment_type
@@ -57,7 +56,7 @@ def stored_rows(
         if attribute.changed_at
     ]
     rows = stored.selectExpr(
-        *[f"{quoted(key.name)} as {name}" for name, key in zip(keys, layout.keys, strict=True)],
+        *named_keys(layout),
         f"{shown.start} as at",
         f"if({shown.alive}, null, coalesce({shown.until}, {shown.updated}, {shown.start})) as until",
         f"{shown.alive} as alive",
@@ -104,11 +103,7 @@ def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
         if "is_current" in names
         else "true"
     )
-    # of dates the end is stored as its day
-    end = moments.of(
-        OPEN_END if spec.valid_to_current is None else spec.valid_to_current, layout.moment_type
-    )
-    end = min(end, moments.micros("9999-12-31"))
+    end = moments.open_from(spec.valid_to_current, layout.moment_type)
     until = moment("valid_to")
     alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else current
     return Shown(

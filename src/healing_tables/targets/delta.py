@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -47,6 +49,17 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LARGEST_KEY = "healing_tables.largest_key"
 # The text that a commit carries is a setting of the session, which threads share
 commit_text = threading.Lock()
+
+
+@contextmanager
+def as_view(rows: DataFrame) -> Iterator[str]:
+    """A name under which SQL finds these rows; gone afterwards."""
+    name = f"healing_tables_{uuid.uuid4().hex}"
+    rows.createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        rows.sparkSession.catalog.dropTempView(name)
 
 
 def is_conflict(error: BaseException) -> bool:
