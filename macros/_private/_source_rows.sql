@@ -28,6 +28,9 @@
     where {% if source.where %}({{ source.where }})
         and {% endif -%}
         coalesce({{ healing_tables._placeable(spec, source) }}, false)
+        {%- if healing_tables._can_heal() %}
+        and {{ healing_tables._touched_keys_only(source.name) }}
+        {%- endif %}
 {%- endmacro %}
 
 {#- A key column in the common type. -#}

@@ -9,6 +9,9 @@
             'name': source.name,
             'set_aside': healing_tables._count_set_aside(spec, source),
             'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none}) -%}
+        {%- if healing_tables._can_heal() -%}
+            {%- do sources[-1].update({'reading': healing_tables._reading(spec, source)}) -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- set deleting = [] -%}
     {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}

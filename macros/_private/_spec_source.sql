@@ -34,7 +34,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- set source = {
-        'name': name, 'relation': given.relation | string, 'kind': kind, 'columns': columns, 'column_types': column_types,
+        'name': name, 'relation': given.relation | string, 'place': healing_tables._place(given.relation), 'kind': kind, 'columns': columns, 'column_types': column_types,
         'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
         'until': given.get('valid_to'), 'where': given.get('where'), 'deleted_when': given.get('deleted_when'),
         'tie_break_by': healing_tables._list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),

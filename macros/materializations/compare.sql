@@ -2,35 +2,52 @@
     Before anything is published, the candidate is compared with what is stored. `how` of the result says what follows:
     'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite'. A build that would remove too much is refused.
 -#}
-{% macro _compare(target, candidate, rows, about, existing, stored) -%}
-    {%- set change = {'how': 'overwrite', 'told': ''} -%}
-    {%- if not stored -%} {{ return(change) }} {%- endif -%}
+{% macro _compare(target, candidate, about, existing, stored, sequence) -%}
+    {%- set rows = healing_tables._candidate_rows(candidate, about, sequence) -%}
+    {%- set change = {'how': 'overwrite', 'told': '', 'rows': rows, 'obstacle': none, 'row': {}} -%}
+    {%- if not stored -%}
+        {%- do change.row.update(healing_tables._counted(candidate, about)) -%}
+        {{- return(change) -}}
+    {%- endif -%}
     {%- set was = healing_tables._columns_of(existing) -%}
     {%- set will = healing_tables._columns_of(candidate) -%}
     {%- do healing_tables._schema_changes(target, candidate, about, was, will) -%}
     {%- set missing = healing_tables._missing(about.key_columns + ([about.valid_from] if about.valid_from is not none else []), was) -%}
     {%- if missing -%}
-        {%- do healing_tables._progress(target, 'not compared with what is stored, which has no ' ~ (missing | join(', '))) -%}
+        {%- do change.update({'obstacle': 'what is stored has no ' ~ (missing | join(', '))}) -%}
+        {%- do healing_tables._progress(target, 'not compared: ' ~ change.obstacle) -%}
+        {%- do change.row.update(healing_tables._counted(candidate, about)) -%}
         {{- return(change) -}}
     {%- endif -%}
     {%- set sides = healing_tables._sides(about, existing, rows, was, will) -%}
     {%- set figures = {} -%}
-    {%- for name, value in run_query(healing_tables._figures(sides)).rows[0].dict().items() -%}
+    {%- for name, value in run_query(healing_tables._figures(sides, about, existing)).rows[0].dict().items() -%}
         {%- do figures.update({name: value | int}) -%}
     {%- endfor -%}
     {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
-    {%- do change.update({'sides': sides, 'deleted': figures.deleted, 'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
-        ~ ' deleted, ' ~ (figures.stored_versions - figures.updated - figures.deleted) ~ ' as they were'}) -%}
-    {%- set obstacle = healing_tables._merge_obstacle(stored, was, will, sides, figures) -%}
-    {%- if obstacle is not none -%}
-        {%- if about.publish == 'merge' -%} {%- do healing_tables._progress(target, 'no merge: ' ~ obstacle) -%} {%- endif -%}
+    {%- set unchanged = figures.stored_versions - figures.updated - figures.deleted -%}
+    {%- do change.update({
+        'sides': sides, 'deleted': figures.deleted, 'obstacle': healing_tables._merge_obstacle(stored, was, will, sides, figures),
+        'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted ~ ' deleted, ' ~ unchanged ~ ' as they were',
+        'row': {'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,
+            'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -%}
+    {%- if change.obstacle is not none -%}
+        {%- if about.publish == 'merge' and about.build.mode != 'heal' -%} {%- do healing_tables._progress(target, 'no merge: ' ~ change.obstacle) -%} {%- endif -%}
     {%- elif differing == 0 -%}
         {%- do change.update({'how': 'unchanged'}) -%}
-    {%- elif about.publish == 'merge' or (about.publish == 'auto' and 2 * differing <= figures.stored_versions) -%}
+    {%- elif about.build.mode == 'heal' or about.publish == 'merge' or (about.publish == 'auto' and 2 * differing <= figures.stored_versions) -%}
         {%- do change.update({'how': 'merge'}) -%}
     {%- endif -%}
     {{- return(change) -}}
+{%- endmacro %}
+
+{#- Without anything to compare with, all rows are new. -#}
+{% macro _counted(candidate, about) -%}
+    {%- set keys = [] -%}
+    {%- for key in about.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+    {%- set row = run_query('select count(*) as versions, count(distinct struct(' ~ (keys | join(', ')) ~ ')) as keys from ' ~ candidate).rows[0] -%}
+    {{- return({'rows_added': row['versions'] | int, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0, 'keys_affected': row['keys'] | int}) -}}
 {%- endmacro %}
 
 {#- Why the stored table can only be overwritten; none if the rows that differ can be merged into it. -#}
@@ -70,14 +87,15 @@
             mistakes, 'on_schema_change: ' ~ config.get('on_schema_change'), 'the columns that are stored'
             ~ (', or more' if config.get('on_schema_change') != 'fail'), refused | join('; '),
             'correct the model, or run it once without on_schema_change') -%}
-        {%- do healing_tables._refuse(target, candidate, mistakes) -%}
+        {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
 
 {#- A build that would end too many keys or lose too many closed versions: from 20 current keys on, an empty one always. -#}
 {% macro _check_guards(target, candidate, about, figures) -%}
     {%- if flags.EMPTY or flags.SAMPLE -%} {{ return(none) }} {%- endif -%}
-    {%- set is_empty = figures.candidate_versions == 0 -%}
+    {#- a heal may well end all of its few keys -#}
+    {%- set is_empty = figures.candidate_versions == 0 and about.build.mode != 'heal' -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set allowed = [] -%}
@@ -96,18 +114,21 @@
     {%- for mistake in mistakes -%}
         {%- do mistake.update({'remedy': mistake.remedy ~ "--vars '{" ~ (allowed | join(', ')) ~ "}'"}) -%}
     {%- endfor -%}
-    {%- do healing_tables._refuse(target, candidate, mistakes) if mistakes -%}
+    {%- do healing_tables._refuse(target, candidate, about, mistakes) if mistakes -%}
 {%- endmacro %}
 
 {#- The error of a candidate that is not published. -#}
-{% macro _refuse(target, candidate, mistakes) -%}
+{% macro _refuse(target, candidate, about, mistakes) -%}
+    {%- set reasons = [] -%}
     {%- set lines = ['healing_table ' ~ target ~ ': refused; the target is as it was.'] -%}
     {%- for mistake in mistakes -%}
         {%- do lines.append('  ' ~ mistake.argument) -%}
         {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
         {%- do lines.append('     got:    ' ~ mistake.got) -%}
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
+        {%- do reasons.append(mistake.argument ~ ': ' ~ mistake.got) -%}
     {%- endfor -%}
+    {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%}
     {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
 {%- endmacro %}
@@ -123,4 +144,20 @@
         {%- do ratios.update({option: ratio}) -%}
     {%- endfor -%}
     {{- return(ratios) -}}
+{%- endmacro %}
+
+{#- What was compared must still be stored: a build that another one has overtaken would undo it. -#}
+{% macro _check_not_overtaken(target, candidate, about, existing, stored) -%}
+    {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {%- set others = [] -%}
+    {%- for commit in healing_tables._commits_since(existing, about.build.version_before) or [] if commit.operation not in healing_tables._upkeep() -%}
+        {%- do others.append('version ' ~ commit.version ~ ' (' ~ commit.operation ~ ')') -%}
+    {%- endfor -%}
+    {%- if others -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'concurrent writers', 'version ' ~ about.build.version_before ~ ' of ' ~ target ~ ', which this build was compared with',
+            others | join(', '), 'run it again') -%}
+        {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -40,8 +40,8 @@ difference as (
 )
 {%- endmacro %}
 
-{#- The difference in figures: one row. -#}
-{% macro _figures(sides) -%}
+{#- The difference in figures: one row. What is stored is counted over all keys, also where a few are healed. -#}
+{% macro _figures(sides, about, existing) -%}
 {{ healing_tables._difference(sides) }},
 differing_keys as (
     select {{ sides.key_names }},
@@ -62,7 +62,8 @@ changes as (
         coalesce(sum(deleted), 0) as deleted,
         count_if(ends) as ended_keys,
         coalesce(sum(lost_versions), 0) as lost_versions,
-        count_if(is_repeated) as repeated
+        count_if(is_repeated) as repeated,
+        count(*) as differing_keys
     from differing_keys
 ),
 stored as (
@@ -70,8 +71,7 @@ stored as (
         count(*) as stored_versions,
         count(distinct if(is_current, struct({{ sides.key_names }}), null)) as current_keys,
         count_if(not is_current) as closed_versions
-    from sides
-    where is_stored
+    from {% if sides.touched is none -%} sides where is_stored {%- else -%} (select {{ sides.stored }} from {{ existing }}) {%- endif %}
 )
 select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_versions from changes cross join stored
 {%- endmacro %}
@@ -134,7 +134,12 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- endfor -%}
     {%- set keys = [] -%}
     {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {%- set touched = about.build.touched -%}
+    {%- set stored_keys = [] -%}
+    {%- for key in about.key_columns -%} {%- do stored_keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {{- return(dict(
-        read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared,
-        stored_rows=existing | string, candidate_rows='(\n' ~ rows ~ '\n)')) -}}
+        read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared, touched=touched,
+        stored_rows=existing | string if touched is none
+            else '(select * from ' ~ existing ~ ' where ' ~ healing_tables._is_touched(stored_keys, touched) ~ ')',
+        candidate_rows='(\n' ~ rows ~ '\n)')) -}}
 {%- endmacro %}

@@ -68,7 +68,7 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, rows, folder, existing, stored, change, sequence) -%}
+{% macro _publish(target, candidate, folder, existing, stored, change, sequence) -%}
     {%- if change.how == 'merge' -%}
         {%- do healing_tables._remember_largest(target, sequence, change) -%}
         {{ healing_tables._merge_difference(target, change.sides) }}
@@ -76,7 +76,7 @@
         {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}
         {%- endif -%}
-        {{ healing_tables._create_table(target, rows, none, true, healing_tables._sequence_properties(sequence)) }}
+        {{ healing_tables._create_table(target, change.rows, none, true, healing_tables._sequence_properties(sequence)) }}
     {%- else -%}
         {{ healing_tables._point_to(target, candidate, folder, existing, stored, change, sequence) }}
     {%- endif -%}
@@ -89,7 +89,7 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{#- {provider, type, location, previous, partitions, largest_key} of a stored table; nothing for a view, or where nothing is stored. -#}
+{#- {provider, type, location, previous, partitions, largest_key, has_change_feed} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(found) }} {%- endif -%}
@@ -106,23 +106,36 @@
             {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
             {%- set number = modules.re.search('healing_tables[.]largest_key=([0-9]+)', row[1]) -%}
             {%- do found.update({
+                'has_change_feed': 'delta.enableChangeDataFeed=true' in row[1],
                 'previous': match.group(1) if match else none, 'largest_key': number.group(1) | int if number else 0}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- What is left to do when the target is as it should be. The candidate has done its work. -#}
-{% macro _after_publish(target, candidate, folder, stored, change) -%}
+{#- What is left to do when the target is as it should be: its row in the log. The candidate has done its work. -#}
+{% macro _after_publish(target, candidate, folder, about, stored, change) -%}
     {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored) -%} {%- endif -%}
+    {%- set build = about.build -%}
+    {%- set details = {'provider': healing_tables._file_format()} -%}
+    {%- set version = build.version_before if change.how == 'unchanged' else healing_tables._table_version(target, details) -%}
     {%- if change.how == 'unchanged' -%}
         {%- set how = 'unchanged, nothing to publish' -%}
     {%- elif folder is not none -%}
         {%- set how = 'published from ' ~ folder -%}
-    {%- elif healing_tables._file_format() == 'delta' -%}
-        {%- set how = 'published in one commit, version ' ~ run_query('describe history ' ~ target ~ ' limit 1').rows[0]['version']
-            ~ (', by a merge' if change.how == 'merge' else ', as a whole') -%}
+    {%- elif version is not none -%}
+        {%- set how = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge' else ', as a whole') -%}
     {%- endif -%}
     {%- do healing_tables._progress(target, (how or 'published') ~ (': ' ~ change.told if change.told)) -%}
+    {%- do healing_tables._end_build(about, 'unchanged' if change.how == 'unchanged' else 'published', dict(
+        change.row, publish=change.how if change.how != 'unchanged' else none, version_after=version,
+        table_id=build.table_id if build.table_id is not none and change.how != 'overwrite' else healing_tables._table_id(target, details))) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
+    {%- if build.touched is not none -%} {%- do run_query('drop table if exists ' ~ build.touched) -%} {%- endif -%}
+{%- endmacro %}
+
+{#- The build's row in the log. -#}
+{% macro _end_build(about, status, more) -%}
+    {%- do healing_tables._write_log(
+        about.build.log, dict(about.build, status=status, finished_at=healing_tables._now(), **more)) -%}
 {%- endmacro %}

@@ -256,6 +256,7 @@ def test_integer_keys_survive_a_merge_and_an_overwrite(built: Lab) -> None:
 
 
 def test_empty_builds_without_the_guard(built: Lab) -> None:
-    built.dbt("run", "--empty", "--select", "dim_few")
+    allowed = ["--vars", "{allow_sample: true}"]
+    built.dbt("run", "--empty", "--select", "dim_few", *allowed)
     assert built.results["dim_few"][0] == "success", built.results["dim_few"]
     assert built.rows("dim_few") == []

@@ -1,0 +1,153 @@
+"""How long the heal of a few keys takes, as a ratio to the rebuild of all.
+
+    python benchmarks/heal.py --rows 5000000 --share 0.001 --repeat 3
+
+heal     `dbt run` of a dimension with mode: heal: news, candidate, checks, comparison, MERGE
+rebuild  `dbt run` of its twin with mode: rebuild: the same, of all keys
+
+Before each pair of runs a share of the keys gets a change in each source. All runs share one process; the figures
+are medians. The sources are Delta tables, read by `loaded_at`, or with --feed by their change data feed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as f
+from rebuild import ROOT, columns_of, make_source
+
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+FEED = "delta.enableChangeDataFeed"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="change rows over all sources")
+    parser.add_argument("--share", type=float, default=0.001, help="of the keys that change")
+    parser.add_argument("--sources", type=int, default=3)
+    parser.add_argument("--attributes", type=int, default=10)
+    parser.add_argument("--changes-per-key", type=int, default=20)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--deletion-vectors", action="store_true", help="on the dimensions")
+    parser.add_argument("--feed", action="store_true", help="news by the change data feed")
+    parser.add_argument("--memory", default="10g", help="heap of the one JVM")
+    options = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
+    try:
+        run(options, home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def run(options: argparse.Namespace, home: Path) -> None:
+    from conftest import session_settings
+    from lab import Lab
+
+    builder = SparkSession.builder.master("local[2]")
+    settings = session_settings(home) | {
+        "spark.driver.memory": options.memory,
+        "spark.sql.shuffle.partitions": "16",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.enableHiveSupport().getOrCreate()
+    lab = Lab(spark, home, schema="bench")
+    names = [f"s{i}" for i in range(1, options.sources + 1)]
+    for number, name in enumerate(names):
+        rows = make_source(spark, options, number).withColumn("loaded_at", f.lit(day(0)))
+        rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
+    write_models(lab, options, names)
+    lab.dbt("run")
+    seconds: dict[str, list[float]] = {"heal": [], "rebuild": []}
+    written: dict[str, list[int]] = {"heal": [], "rebuild": []}
+    for turn in range(1, options.repeat + 2):
+        change(spark, options, names, turn)
+        for kind, figures in seconds.items():
+            before = size_of(spark, kind)
+            started = time.perf_counter()
+            results = lab.dbt("run", "--select", f"dim_{kind}")
+            assert results[f"dim_{kind}"][0] == "success", results
+            if turn > 1:  # the first is to warm up
+                figures.append(time.perf_counter() - started)
+                written[kind].append(size_of(spark, kind) - before)
+    report(options, spark, seconds, written)
+    spark.stop()
+
+
+def day(number: int) -> Column:
+    return f.timestamp_micros(f.lit(1_704_067_200_000_000 + number * 86_400_000_000))
+
+
+def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> None:
+    from lab import Lab
+
+    assert isinstance(lab, Lab)
+    loaded = "" if options.feed else ", 'loaded_at': 'loaded_at'"
+    listed = ", ".join(
+        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': 'updated_at'{loaded}}}"
+        for name in names
+    )
+    attributes = {
+        column: {"from": names if column == "a0" else [name]}
+        for number, name in enumerate(names)
+        for column in columns_of(options, number)
+    }
+    for kind in ("heal", "rebuild"):
+        lab.model(
+            f"dim_{kind}",
+            f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes!r}) }}}}",
+            materialized="healing_table",
+            unique_key="customer_id",
+            tblproperties={"delta.enableDeletionVectors": str(options.deletion_vectors).lower()},
+            meta={"healing_tables": {"mode": kind}},
+        )
+
+
+def change(spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int) -> None:
+    """One row for each of a share of the keys, in each source."""
+    keys = max(options.rows // options.changes_per_key, 1)
+    touched = max(int(keys * options.share), 1)
+    for number, name in enumerate(names):
+        spark.range(touched).select(
+            f.pmod(f.xxhash64("id", f.lit(turn)), f.lit(keys)).alias("customer_id"),
+            day(turn).alias("updated_at"),
+            *[f.concat(f.lit(f"t{turn}-"), "id").alias(c) for c in columns_of(options, number)],
+            day(turn).alias("loaded_at"),
+        ).write.mode("append").saveAsTable(f"bench.{name}", format="delta")
+
+
+def size_of(spark: SparkSession, kind: str) -> int:
+    """Bytes of all files that the table has ever had."""
+    place = spark.sql(f"describe detail bench.dim_{kind}").collect()[0]["location"]
+    return sum(file.stat().st_size for file in Path(place.removeprefix("file:")).rglob("*.parquet"))
+
+
+def report(
+    options: argparse.Namespace,
+    spark: SparkSession,
+    seconds: dict[str, list[float]],
+    written: dict[str, list[int]],
+) -> None:
+    versions = spark.table("bench.dim_rebuild").count()
+    median = {kind: statistics.median(values) for kind, values in seconds.items()}
+    news = "change data feed" if options.feed else "loaded_at"
+    print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
+    print(
+        f"{options.rows:,} change rows, {options.sources} sources, {versions:,} versions, {options.share:.2%} of the keys, news by {news}"
+    )
+    print(f"medians of {options.repeat} runs: seconds (ratio to the rebuild), megabytes written")
+    for kind, value in median.items():
+        megabytes = statistics.median(written[kind]) / 1e6
+        print(f"{kind:10} {value:8.1f}  ({value / median['rebuild']:.2f})  {megabytes:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

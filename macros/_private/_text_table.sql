@@ -1,0 +1,36 @@
+{#-
+    Prints a table that a person can read: `header` is a list of names, `rows` a list of lists; none prints as NULL,
+    and a long text is cut.
+-#}
+{% macro _print_table(header, rows, longest=60) -%}
+    {%- set lines = [header] -%}
+    {%- for row in rows -%}
+        {%- set cells = [] -%}
+        {%- for cell in row -%}
+            {%- set text = 'NULL' if cell is none else cell | string | replace('\n', '\\n') -%}
+            {%- do cells.append(text if text | length <= longest else text[:longest - 3] ~ '...') -%}
+        {%- endfor -%}
+        {%- do lines.append(cells) -%}
+    {%- endfor -%}
+    {%- set widths = [] -%}
+    {%- for name in header -%}
+        {%- set position = loop.index0 -%}
+        {%- set lengths = [] -%}
+        {%- for line in lines -%} {%- do lengths.append(line[position] | length) -%} {%- endfor -%}
+        {%- do widths.append(lengths | max) -%}
+    {%- endfor -%}
+    {%- for line in lines -%}
+        {%- set padded = [] -%}
+        {%- for cell in line -%} {%- do padded.append(cell ~ ' ' * (widths[loop.index0] - cell | length)) -%} {%- endfor -%}
+        {%- do healing_tables._print('  ' ~ (padded | join(' | '))) -%}
+        {%- if loop.first -%}
+            {%- set rules = [] -%}
+            {%- for width in widths -%} {%- do rules.append('-' * width) -%} {%- endfor -%}
+            {%- do healing_tables._print('  ' ~ (rules | join(' | '))) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{% macro _print(text) -%}
+    {%- do log(text.rstrip(), info=true) -%}
+{%- endmacro %}

@@ -1,0 +1,89 @@
+{#- The candidate of a build: written next to the target, checked in one scan, its left-out rows told. -#}
+
+{#-
+    The candidate, checked and compared: what is to be published, as _compare says. A heal that cannot be merged into
+    what is stored, for instance since a column has another type now, becomes a rebuild.
+-#}
+{% macro _build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
+    {%- set build = about.build -%}
+    {%- if build.mode == 'heal' and build.touched_keys == 0 -%}
+        {{- return({'how': 'unchanged', 'told': 'no source has news', 'row': dict(rows_added=0, rows_changed=0, rows_removed=0)}) -}}
+    {%- endif -%}
+    {%- set started = healing_tables._now() -%}
+    {%- set query = healing_tables._with_touched_keys(sql, about, build.touched) -%}
+    {%- call statement('candidate') -%}
+        {{ healing_tables._create_candidate(candidate, folder, healing_tables._with_sequence(query, about, sequence)) }}
+    {%- endcall -%}
+    {%- do healing_tables._check_candidate(target, candidate, about, healing_tables._now() - started) -%}
+    {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about) -%} {%- endif -%}
+    {%- set change = healing_tables._compare(target, candidate, about, existing, stored, sequence) -%}
+    {%- if build.mode == 'heal' and change.how == 'overwrite' -%}
+        {%- do healing_tables._rebuild_instead(target, build, change.obstacle) -%}
+        {{- return(healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence)) -}}
+    {%- endif -%}
+    {{- return(change) -}}
+{%- endmacro %}
+
+{#- A name of this run's own, next to the target. -#}
+{% macro _candidate(target) -%}
+    {{- return(api.Relation.create(
+        database=target.database, schema=target.schema, type='table',
+        identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
+{%- endmacro %}
+
+{#- The checks, in one scan of the candidate; all that fail are reported together. -#}
+{% macro _check_candidate(target, candidate, about, seconds) -%}
+    {%- if not about.checks -%}
+        {%- do healing_tables._progress(target, 'not checked: valid_from or valid_to is left out, or every check is off') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do about.update({'relation': candidate | string}) -%}
+    {%- do healing_tables._check_about_columns('healing_table', about, healing_tables._columns_of(candidate)) -%}
+    {%- set started = healing_tables._now() -%}
+    {%- set summary = run_query(healing_tables._check_summary(about)).rows[0] -%}
+    {%- for check in about.checks -%} {%- do about.build.checks.update({check: summary[check] | int}) -%} {%- endfor -%}
+    {%- do healing_tables._progress(
+        target, 'candidate ' ~ candidate.identifier ~ ' has ' ~ summary['keys'] ~ ' keys and ' ~ summary['versions'] ~ ' versions (' ~ healing_tables._seconds(seconds) ~ ')') -%}
+    {%- set failed = [] -%}
+    {%- set failed_checks = [] -%}
+    {%- for check in about.checks if summary[check] > 0 -%}
+        {%- do failed_checks.append(check) -%}
+        {%- do failed.append('  ' ~ check ~ ': ' ~ summary[check] ~ ' failing, in keys such as ' ~ summary[check ~ '_keys']) -%}
+    {%- endfor -%}
+    {%- if failed -%}
+        {%- do healing_tables._end_build(about, 'refused', {'reason': 'failed ' ~ (failed_checks | join(', '))}) -%}
+        {{- exceptions.raise_compiler_error(
+            ['healing_table ' ~ target ~ ': ' ~ (failed | length) ~ ' of ' ~ (about.checks | length)
+             ~ ' checks failed; the target is as it was.'] | join('') ~ '\n' ~ failed | join('\n')
+            ~ '\n  wanted: no violation\n  got:    the candidate ' ~ candidate ~ ', kept so that you can look at it'
+            ~ "\n  remedy: mend the sources or the model, or set meta.healing_tables.checks, e.g. {'" ~ failed_checks[0] ~ "': false}; then drop the candidate") -}}
+    {%- endif -%}
+    {%- do healing_tables._progress(
+        target, 'passed ' ~ (about.checks | join(', ')) ~ ' (' ~ healing_tables._seconds(healing_tables._now() - started) ~ ')') -%}
+{%- endmacro %}
+
+{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
+{% macro _warn_of_rows(target, about) -%}
+    {%- set queries = [] -%}
+    {%- for source in about.sources -%}
+        {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside ~ ') as set_aside, '
+            ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
+    {%- endfor -%}
+    {%- do about.build.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
+    {%- if queries -%}
+        {%- for row in run_query(queries | join(' union all ')).rows -%}
+            {%- do about.build.update({
+                'rows_set_aside': about.build.rows_set_aside + row['set_aside'] | int,
+                'ties_resolved': about.build.ties_resolved + row['ties'] | int}) -%}
+            {%- if row['set_aside'] > 0 -%}
+                {%- do exceptions.warn(
+                    target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source'] ~ ' set aside (NULL key, NULL or endless moment, '
+                    ~ 'or empty period); healing_tables.set_aside lists them') -%}
+            {%- endif -%}
+            {%- if row['ties'] > 0 -%}
+                {%- do exceptions.warn(
+                    target ~ ': ' ~ row['ties'] ~ ' ties in source ' ~ row['source'] ~ ' resolved by on_tie: greatest') -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,87 @@
+{#-
+    <log_schema>.healing_log: one row per build, also of one that was refused or had nothing to do.
+
+    dimension    | mode    | status    | rows_added | rows_changed | rows_removed | rows_unchanged | finished_at
+    dim_customer | rebuild | published | 4          | 0            | 0            | 0              | 2024-03-01 02:00
+    dim_customer | heal    | unchanged | 0          | 0            | 0            | 4              | 2024-03-02 02:00
+-#}
+{% macro _log_columns() -%}
+    {{- return({
+        'dimension': 'string', 'relation': 'string', 'mode': 'string', 'status': 'string', 'reason': 'string',
+        'publish': 'string', 'rows_added': 'bigint', 'rows_changed': 'bigint', 'rows_removed': 'bigint',
+        'rows_unchanged': 'bigint', 'keys_affected': 'bigint', 'rows_set_aside': 'bigint', 'ties_resolved': 'bigint',
+        'checks': 'map<string,bigint>', 'high_water_marks': 'map<string,string>', 'spec': 'string', 'table_id': 'string',
+        'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp', 'finished_at': 'timestamp',
+        'invocation_id': 'string'}) -}}
+{%- endmacro %}
+
+{#- The log beside a table; `log_schema` puts the logs of several schemas into one place. -#}
+{% macro _log_of(relation, log_schema) -%}
+    {{- return(api.Relation.create(
+        database=relation.database, schema=log_schema or relation.schema, identifier='healing_log', type='table')) -}}
+{%- endmacro %}
+
+{% macro _is_there(relation) -%}
+    {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
+        ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
+{%- endmacro %}
+
+{#-
+    The log, made if it is missing, before the build does anything. Of the threads of a run the first to ask makes it,
+    the others wait: Delta refuses one of two that make a table at once.
+-#}
+{% macro _ready_log(target, log) -%}
+    {%- if log.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ log.without_identifier()) -%} {%- endif -%}
+    {%- if healing_tables._is_there(log) -%} {{ return(log) }} {%- endif -%}
+    {%- set owner = 'healing_tables ' ~ log -%}
+    {%- set made = [] -%}
+    {%- if graph.setdefault(owner, model.unique_id) != model.unique_id -%}
+        {%- for _ in range(500) if not made -%}
+            {%- if healing_tables._is_there(log) -%} {%- do made.append(true) -%} {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if not made -%}
+        {%- set columns = [] -%}
+        {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
+        {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
+            ~ healing_tables._file_format()) -%}
+    {%- endif -%}
+    {{- return(log) -}}
+{%- endmacro %}
+
+{#- One row, one commit. `row`: what is known of the columns; the others are NULL. -#}
+{% macro _write_log(log, row) -%}
+    {%- set names = [] -%}
+    {%- set values = [] -%}
+    {%- for name, type in healing_tables._log_columns().items() -%}
+        {%- do names.append(name) -%}
+        {%- do values.append(healing_tables._log_value(type, row.get(name)) ~ ' as ' ~ name) -%}
+    {%- endfor -%}
+    {%- do run_query('insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -%}
+{%- endmacro %}
+
+{% macro _log_value(type, value) -%}
+    {%- if value is none or value is undefined or (value is mapping and not value) -%}
+        {{- return('cast(null as ' ~ type ~ ')') -}}
+    {%- elif value is mapping -%}
+        {%- set entries = [] -%}
+        {%- for key, entry in value.items() -%}
+            {%- do entries.append(healing_tables._text(key)) -%}
+            {%- do entries.append(healing_tables._log_value(type[11:-1], entry)) -%}
+        {%- endfor -%}
+        {{- return('map(' ~ (entries | join(', ')) ~ ')') -}}
+    {%- elif type == 'string' -%} {{ return(healing_tables._text(value)) }}
+    {%- elif type == 'timestamp' -%} {{ return("timestamp '" ~ value ~ "'") }}
+    {%- else -%} {{ return('cast(' ~ value ~ ' as ' ~ type ~ ')') }}
+    {%- endif -%}
+{%- endmacro %}
+
+{% macro _now() -%}
+    {{- return(modules.datetime.datetime.now(modules.pytz.utc)) -}}
+{%- endmacro %}
+
+{#- The newest commit of a Delta table, or none. -#}
+{% macro _table_version(relation, details) -%}
+    {%- if details.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
+{%- endmacro %}

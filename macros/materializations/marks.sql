@@ -1,0 +1,96 @@
+{#-
+    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is seen twice
+    rather than never. {source: text}, as the log keeps it:
+
+    crm               loaded until 2024-03-01 02:00:00.000000Z
+    erp               version 12 of 5c1f..., with change feed
+    web               loaded until 2024-03-01 02:00:00.000000Z
+    web: taken until  2024-03-01 00:00:00.000000Z
+    web: empty        0
+-#}
+{% macro _marks(about) -%}
+    {%- set marks = {} -%}
+    {%- for source in about.sources if source.get('reading') and source.reading.place is not none -%}
+        {%- set reading = source.reading -%}
+        {%- if reading.loaded_at is not none -%}
+            {%- set newest = run_query('select max(' ~ reading.loaded_at ~ ') as newest from ' ~ reading.relation).rows[0]['newest'] -%}
+            {%- do marks.update({source.name: 'loaded until ' ~ healing_tables._instant_text(newest)}) -%}
+        {%- else -%}
+            {%- set relation = healing_tables._relation_at(reading.place) -%}
+            {%- set details = healing_tables._details(relation) -%}
+            {%- if details.get('provider') == 'delta' and details.get('type') != 'VIEW' -%}
+                {%- do marks.update({source.name: 'version ' ~ healing_tables._table_version(relation, details) ~ ' of '
+                    ~ healing_tables._table_id(relation, details) ~ (', with change feed' if details.has_change_feed)}) -%}
+            {%- endif -%}
+        {%- endif -%}
+        {%- if reading.kind == 'snapshots' -%}
+            {%- set taken = run_query(healing_tables._taken(reading)
+                ~ ' select max(at) as newest, count_if(not is_seen) as empty from taken').rows[0] -%}
+            {%- do marks.update({
+                source.name ~ ': taken until': healing_tables._instant_text(taken['newest']),
+                source.name ~ ': empty': taken['empty'] | int | string}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}
+
+{#- The snapshots that were taken: `taken` with at and is_seen, whether the data have a row of it. -#}
+{% macro _taken(reading) -%}
+with taken as (
+    select at, bool_or(is_seen) as is_seen
+    from (
+        select distinct {{ reading.at }} as at, true as is_seen from {{ reading.relation }}
+        {%- if reading.calendar is not none %}
+        union all
+        select at, false as is_seen from ({{ reading.calendar }})
+        {%- endif %}
+    )
+    where at < {{ reading.limit }}
+    group by at
+)
+{%- endmacro %}
+
+{% macro _relation_at(place) -%}
+    {{- return(api.Relation.create(database=place[0], schema=place[1], identifier=place[2], type='table')) -}}
+{%- endmacro %}
+
+{% macro _table_id(relation, details) -%}
+    {%- if details.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {{- return(run_query('describe detail ' ~ relation).rows[0]['id']) -}}
+{%- endmacro %}
+
+{#- Microseconds as text in UTC, and back; 'nothing' where there is none. -#}
+{% macro _instant_text(micros) -%}
+    {%- if micros is none -%} {{ return('nothing') }} {%- endif -%}
+    {%- set days = (micros | int) // 86400000000 -%}
+    {%- set rest = (micros | int) % 86400000000 -%}
+    {%- set day = modules.datetime.date(1970, 1, 1) + modules.datetime.timedelta(days=days) -%}
+    {%- set seconds = rest // 1000000 -%}
+    {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60, rest % 1000000)) -}}
+{%- endmacro %}
+
+{% macro _instant(text) -%}
+    {{- return(none if text == 'nothing' else healing_tables._constant_micros(text)) -}}
+{%- endmacro %}
+
+{#-
+    What has been done to a Delta table since a version: [{version, operation, parameters}]; none where its history
+    does not reach back so far.
+-#}
+{% macro _commits_since(relation, version) -%}
+    {%- set commits = [] -%}
+    {%- for row in run_query('describe history ' ~ relation).rows if row['version'] | int > version -%}
+        {%- do commits.append({
+            'version': row['version'] | int, 'operation': row['operation'], 'parameters': row['operationParameters'] | string}) -%}
+    {%- endfor -%}
+    {%- if commits and commits | map(attribute='version') | min != version + 1 -%} {{ return(none) }} {%- endif -%}
+    {{- return(commits) -}}
+{%- endmacro %}
+
+{#- Commits that leave the rows as they are. -#}
+{% macro _upkeep() -%}
+    {{- return([
+        'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'REORG', 'SET TBLPROPERTIES', 'UNSET TBLPROPERTIES', 'CHANGE COLUMN',
+        'CHANGE COLUMNS', 'ADD CONSTRAINT', 'DROP CONSTRAINT', 'CLUSTER BY', 'UPGRADE PROTOCOL', 'COMPUTE STATS',
+        'ADD FEATURE', 'DROP FEATURE']) -}}
+{%- endmacro %}

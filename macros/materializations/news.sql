@@ -1,0 +1,124 @@
+{#- Which keys have news: the part of a heal that looks at the sources. -#}
+
+{#-
+    A select of the keys with news in one source, or why that cannot be known: {'keys': text or none, 'obstacle':
+    text or none}. `now` and `before` are the marks of this build and of the last one.
+-#}
+{% macro _news(source, now, before) -%}
+    {%- set reading = source.reading -%}
+    {%- set name = source.name -%}
+    {%- if reading.place is none -%}
+        {{- return({'keys': none, 'obstacle': 'source ' ~ name ~ ' is a CTE of the model, which only the model can read'}) -}}
+    {%- endif -%}
+    {%- set wanted = ['loaded until '] if reading.loaded_at is not none else ['version '] -%}
+    {%- if name not in now -%}
+        {{- return({'keys': none, 'obstacle': 'source ' ~ name ~ ' has neither loaded_at nor is it a Delta table'}) -}}
+    {%- elif name not in before or not before[name].startswith(wanted[0])
+        or (reading.kind == 'snapshots' and name ~ ': empty' not in before) -%}
+        {{- return({'keys': none, 'obstacle': 'the last build left no mark of source ' ~ name ~ ' that fits'}) -}}
+    {%- endif -%}
+    {%- if reading.loaded_at is not none -%}
+        {%- set rows = healing_tables._loaded_since(reading, before[name]) -%}
+    {%- elif now[name] == before[name] -%}
+        {%- set rows = none -%}
+    {%- else -%}
+        {%- set obstacle = healing_tables._feed_obstacle(name, reading, now[name], before[name]) -%}
+        {%- if obstacle is not none -%} {{ return({'keys': none, 'obstacle': obstacle}) }} {%- endif -%}
+        {%- set rows = healing_tables._changed_since(reading, before[name]) -%}
+    {%- endif -%}
+    {%- if reading.kind == 'snapshots' -%} {{ return(healing_tables._snapshot_news(name, reading, rows, before)) }} {%- endif -%}
+    {{- return({'keys': none if rows is none else 'select ' ~ healing_tables._key_names(reading) ~ ' from (' ~ rows ~ ')', 'obstacle': none}) -}}
+{%- endmacro %}
+
+{% macro _key_names(reading) -%}
+    {%- set names = [] -%}
+    {%- for _ in reading['keys'] -%} {%- do names.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(names | join(', ')) -}}
+{%- endmacro %}
+
+{#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_removed. -#}
+{% macro _read_rows(reading, relation, condition, removed='false') -%}
+    {%- set columns = [] -%}
+    {%- for key in reading['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(
+        'select ' ~ (columns | join(', ')) ~ ', ' ~ reading.at ~ ' as at, ' ~ (reading.state or 'true') ~ ' as state, '
+        ~ (reading.until ~ ' as until, ' if reading.until is not none else '') ~ removed ~ ' as is_removed from ' ~ relation ~ ' where ' ~ reading.where ~ ' and ' ~ condition) -}}
+{%- endmacro %}
+
+{#- Some time is read twice: a row may be committed after another one that was loaded later. Rows without a time are always news. -#}
+{% macro _loaded_since(reading, mark) -%}
+    {%- set since = healing_tables._instant(mark[13:]) -%}
+    {%- if since is none -%} {{ return(healing_tables._read_rows(reading, reading.relation, 'true')) }} {%- endif -%}
+    {%- set overlap = healing_tables._interval(healing_tables._option('overlap', none, '1 hour')) -%}
+    {%- set seconds = overlap.split("'")[1] | float -%}
+    {{- return(healing_tables._read_rows(
+        reading, reading.relation,
+        'coalesce(' ~ reading.loaded_at ~ ' >= ' ~ since ~ ' - ' ~ '%d' | format(seconds * 1000000) ~ ', true)')) -}}
+{%- endmacro %}
+
+{% macro _changed_since(reading, mark) -%}
+    {%- set relation = healing_tables._relation_at(reading.place) -%}
+    {{- return(healing_tables._read_rows(
+        reading, 'table_changes_by_path(' ~ healing_tables._text(healing_tables._details(relation).location) ~ ', ' ~ (healing_tables._mark_version(mark) + 1) ~ ')', 'true',
+        "_change_type in ('delete', 'update_preimage')")) -}}
+{%- endmacro %}
+
+{% macro _mark_version(mark) -%}
+    {{- return(mark.split(' ')[1] | int) -}}
+{%- endmacro %}
+
+{#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
+{% macro _feed_obstacle(name, reading, now, before) -%}
+    {%- if now.split(' ')[3] != before.split(' ')[3] -%} {{ return('source ' ~ name ~ ' is another table than at the last build') }} {%- endif -%}
+    {%- if not before.endswith('feed') or not now.endswith('feed') -%}
+        {{- return('source ' ~ name ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
+    {%- endif -%}
+    {%- set commits = healing_tables._commits_since(healing_tables._relation_at(reading.place), healing_tables._mark_version(before)) -%}
+    {%- if commits is none -%} {{ return('the history of source ' ~ name ~ ' does not reach back to the last build') }} {%- endif -%}
+    {%- set usable = healing_tables._upkeep() + ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
+    {%- for commit in commits -%}
+        {%- if commit.operation not in usable -%}
+            {{- return('source ' ~ name ~ ' was made anew (' ~ commit.operation ~ '), which leaves no change feed'
+                ~ ('; a table that dbt rebuilds needs loaded_at' if 'REPLACE' in commit.operation)) -}}
+        {%- elif 'enableChangeDataFeed' in commit.parameters -%}
+            {{- return('the change feed of source ' ~ name ~ ' was switched since the last build') -}}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#-
+    A snapshot has a row of every key, so that new rows are no news by themselves. Between the snapshots around the new
+    ones, a key has news unless it is in all of them with one state, or in none. Rows that were taken away, and rows
+    that came to a snapshot known before, are news in any case: what was there instead is not known.
+-#}
+{% macro _snapshot_news(name, reading, rows, before) -%}
+    {%- set until = healing_tables._instant(before[name ~ ': taken until']) -%}
+    {%- set until = 'cast(null as bigint)' if until is none else until -%}
+    {%- set around = run_query(healing_tables._taken(reading) ~ ', news as (select at from taken where not is_seen and coalesce(at > ' ~ until ~ ', true)'
+        ~ (' union all select at from (' ~ rows ~ ')' if rows is not none)
+        ~ '), bounds as (select min(at) as first, max(at) as last from news)'
+        ~ ' select min(first) as first, coalesce(max(at) filter (where at < first), min(first)) as since,'
+        ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, count(*) filter (where not is_seen and at <= ' ~ until ~ ') as empty'
+        ~ ' from taken cross join bounds').rows[0] -%}
+    {%- if (around['empty'] | int) != (before[name ~ ': empty'] | int) -%}
+        {{- return({'keys': none, 'obstacle': 'empty snapshots of source ' ~ name ~ ' from before the last build have come or gone'}) -}}
+    {%- endif -%}
+    {%- if around['first'] is none -%} {{ return({'keys': none, 'obstacle': none}) }} {%- endif -%}
+    {%- set bounds = ' between ' ~ (around['since'] | int) ~ ' and ' ~ (around['until'] | int) -%}
+    {%- if reading.moment_type in ['date', 'timestamp'] -%}
+        {#- on the column as it is, so that files and partitions can be skipped -#}
+        {%- set range = reading.moment ~ ' between ' ~ healing_tables._moment(around['since'] | int, reading.moment_type) ~ ' and '
+            ~ healing_tables._moment(around['until'] | int, reading.moment_type) -%}
+    {%- else -%} {%- set range = reading.at ~ bounds -%}
+    {%- endif -%}
+    {%- set keys = healing_tables._key_names(reading) -%}
+    {%- set is_constant = 'count(distinct at) = (select count(*) from taken where at' ~ bounds ~ ') and count(distinct struct(state)) = 1' -%}
+    {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(reading, reading.relation, range) ~ ') group by ' ~ keys
+        ~ ' having not (' ~ is_constant ~ ')' -%}
+    {%- if rows is not none -%}
+        {%- set compared = compared ~ ' union all select ' ~ keys ~ ' from (' ~ rows ~ ') where is_removed or at <= ' ~ until -%}
+    {%- endif -%}
+    {{- return({'keys': healing_tables._taken(reading) ~ ' ' ~ compared, 'obstacle': none}) -}}
+{%- endmacro %}
+

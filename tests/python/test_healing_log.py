@@ -1,0 +1,321 @@
+"""Each build leaves a row in the log, and the next build reads it: when it may heal, and what it cannot heal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dbt.adapters.spark import session as dbt_session
+from lab import Lab
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
+CRM = (
+    "'crm': {'relation': source('raw', '%s'), 'changed_at': 'changed_at', 'deleted_when': 'gone', "
+    "'on_tie': 'greatest'}"
+)
+LOADED = CRM[:-1] + ", 'loaded_at': 'loaded_at'}"
+OVERLAPPING = (
+    "select 1 as id, 'a' as name, date '2024-01-01' as valid_from, date '9999-12-31' as valid_to, true as is_current "
+    "union all select 1, 'b', date '2024-02-01', date '9999-12-31', true"
+)
+
+
+def dim(lab: Lab, name: str, source: str, **config: Any) -> None:
+    meta = {"mode": "heal"} | config.pop("options", {})
+    lab.model(
+        name,
+        DIM % source,
+        materialized="healing_table",
+        unique_key="id",
+        meta={"healing_tables": meta},
+        **config,
+    )
+
+
+def log(lab: Lab, dimension: str) -> list[dict[str, Any]]:
+    rows = lab.spark.sql(
+        f"select * from {lab.schema}.healing_log where dimension = '{dimension}' order by finished_at"
+    ).collect()
+    return [row.asDict(recursive=True) for row in rows]
+
+
+def newest(lab: Lab, dimension: str) -> dict[str, Any]:
+    return log(lab, dimension)[-1]
+
+
+def run(lab: Lab, name: str, *args: str) -> tuple[str, str]:
+    return lab.dbt("run", "--select", name, *args)[name]
+
+
+def add(lab: Lab, table: str, rows: str) -> None:
+    lab.spark.sql(f"insert into {lab.schema}.{table} values {rows}")
+
+
+def said(lab: Lab) -> str:
+    return "\n".join(lab.log)
+
+
+@pytest.fixture(scope="module")
+def built(lab: Lab) -> Lab:
+    """Three keys of one version each, in three tables; all dimensions built twice, by two threads."""
+    columns = "(id int, name string, gone boolean, changed_at date, loaded_at timestamp)"
+    for table, properties in (
+        ("plain", ""),
+        ("fed", "delta.enableChangeDataFeed = true"),
+        ("anew", "a = 1"),
+    ):
+        lab.spark.sql(
+            f"create table {lab.schema}.{table} {columns} using delta"
+            + (f" tblproperties ({properties})" if properties else "")
+        )
+        add(
+            lab,
+            table,
+            ", ".join(
+                f"({id_}, 'a', false, date '2024-01-01', timestamp '2024-01-01 00:00:00Z')"
+                for id_ in (1, 2, 3)
+            ),
+        )
+    tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew"))
+    lab.write(
+        "models/sources.yml",
+        f"sources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]\n",
+    )
+    dim(lab, "loaded", LOADED % "plain")
+    dim(lab, "fed_dim", CRM % "fed")
+    dim(lab, "unfed", CRM % "plain")
+    dim(lab, "remade", CRM % "anew")
+    dim(lab, "elsewhere", CRM % "fed", options={"log_schema": f"{lab.schema}_logs"})
+    lab.model(
+        "damaged",
+        OVERLAPPING,
+        materialized="healing_table",
+        unique_key="id",
+        meta={
+            "healing_tables": {
+                "tracked_columns": ["name"],
+                "column_names": {"version": None, "row_hash": None},
+            }
+        },
+    )
+    lab.dbt("run")
+    lab.notes["first"] = list(lab.log)
+    lab.dbt("run")
+    return lab
+
+
+def test_each_build_has_a_row(built: Lab) -> None:
+    first, second = log(built, "loaded")
+    wanted = {
+        "mode": "rebuild",
+        "status": "published",
+        "publish": "overwrite",
+        "rows_added": 3,
+        "rows_changed": 0,
+        "rows_removed": 0,
+        "rows_unchanged": 0,
+        "keys_affected": 3,
+        "rows_set_aside": 0,
+        "ties_resolved": 0,
+        "version_before": None,
+        "version_after": 0,
+        "reason": "nothing is stored yet",
+        "high_water_marks": {"crm": "loaded until 2024-01-01 00:00:00.000000Z"},
+        "checks": {
+            "no_overlaps": 0,
+            "valid_order": 0,
+            "single_current": 0,
+            "no_consecutive_duplicates": 0,
+        },
+    }
+    assert {name: first[name] for name in wanted} == wanted
+    assert first["started_at"] < first["finished_at"] <= second["started_at"]
+    # the overlap reads the rows of the last hour again
+    wanted |= {
+        "mode": "heal",
+        "status": "unchanged",
+        "publish": None,
+        "rows_added": 0,
+        "rows_unchanged": 3,
+        "keys_affected": 0,
+        "version_before": 0,
+        "version_after": 0,
+        "reason": None,
+        "rows_set_aside": None,
+        "ties_resolved": None,
+    }
+    assert {name: second[name] for name in wanted} == wanted
+    assert first["table_id"] == second["table_id"]
+
+
+def test_a_source_of_the_same_version_has_no_news(built: Lab) -> None:
+    for name in ("fed_dim", "unfed"):
+        row = newest(built, name)
+        assert (row["mode"], row["status"], row["rows_unchanged"]) == ("heal", "unchanged", None)
+    assert newest(built, "fed_dim")["high_water_marks"]["crm"].endswith(", with change feed")
+
+
+def test_a_refused_build_has_a_row_too(built: Lab) -> None:
+    assert [(row["status"], row["reason"]) for row in log(built, "damaged")] == [
+        ("refused", "failed single_current, no_overlaps")
+    ] * 2
+    assert newest(built, "damaged")["checks"] == {
+        "single_current": 1,
+        "no_overlaps": 1,
+        "valid_order": 0,
+        "no_consecutive_duplicates": 0,
+    }
+
+
+def test_log_schema_is_where_the_log_lies(built: Lab) -> None:
+    assert log(built, "elsewhere") == []
+    rows = built.spark.table(f"{built.schema}_logs.healing_log").collect()
+    assert [(row["dimension"], row["mode"]) for row in rows] == [
+        ("elsewhere", "rebuild"),
+        ("elsewhere", "heal"),
+    ]
+
+
+def test_history_prints_the_last_builds(built: Lab) -> None:
+    built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: loaded, limit: 1}")
+    lines = [line for line in built.log if " | " in line]
+    assert [cell.strip() for cell in lines[0].split("|")] == [
+        "finished (UTC)", "mode", "status", "publish", "added", "changed", "removed", "unchanged", "seconds", "version", "reason",
+    ]  # fmt: skip
+    assert [cell.strip() for cell in lines[-1].split("|")][1:8] == [
+        "heal",
+        "unchanged",
+        "NULL",
+        "0",
+        "0",
+        "0",
+        "3",
+    ]
+    built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: elsewhere}")
+    assert len([line for line in built.log if " | rebuild" in line or " | heal" in line]) == 2
+    with pytest.raises(Exception, match="a dimension with a row in"):
+        built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: nobody}")
+
+
+def test_keys_that_a_run_names(built: Lab) -> None:
+    """A correction that the marks do not show: the row was loaded long ago."""
+    for keys, wanted in (
+        ("heal_keys: [2]", {2}),
+        ("heal_keys: [{id: 3}], heal_where: 'id < 1'", {3}),
+        ("heal_since: '2024-01-01'", {1}),
+    ):
+        for id_ in wanted:
+            add(
+                built,
+                "plain",
+                f"({id_}, 'b', false, date '2024-01-05', timestamp '2023-01-01 00:00:00Z')",
+            )
+        before = newest(built, "loaded")["high_water_marks"]
+        assert run(built, "loaded", "--vars", f"{{{keys}}}")[0] == "success"
+        row = newest(built, "loaded")
+        assert (row["mode"], row["rows_added"], row["rows_changed"]) == ("heal", 1, 1), keys
+        assert row["high_water_marks"] == before
+    assert run(built, "loaded", "--vars", "{heal_keys: [{no: 3}]}")[0] == "error"
+    assert "a value of each of id" in built.results["loaded"][1]
+
+
+def test_a_deletion_in_the_change_feed_is_news(built: Lab) -> None:
+    add(built, "fed", "(4, 'x', false, date '2024-01-07', null)")
+    built.spark.sql(f"delete from {built.schema}.fed where id = 1")
+    assert run(built, "fed_dim")[0] == "success"
+    row = newest(built, "fed_dim")
+    figures = (
+        "mode",
+        "publish",
+        "rows_added",
+        "rows_changed",
+        "rows_removed",
+        "rows_unchanged",
+        "keys_affected",
+    )
+    assert [row[name] for name in figures] == ["heal", "merge", 1, 0, 1, 2, 2]
+    assert [row[0] for row in built.rows("fed_dim", "id")] == [2, 3, 4]
+
+
+def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
+    def reason(name: str, *args: str) -> str:
+        assert run(built, name, *args)[0] == "success", built.results[name]
+        row = newest(built, name)
+        assert row["mode"] == "rebuild" and row["reason"] in said(built)
+        return str(row["reason"])
+
+    add(built, "plain", "(5, 'a', false, date '2024-02-01', timestamp '2024-01-05 00:00:00Z')")
+    assert "neither loaded_at nor a change feed" in reason("unfed")
+    assert reason("unfed", "--full-refresh") == "--full-refresh"
+    built.spark.sql(
+        f"create or replace table {built.schema}.anew using delta tblproperties (delta.enableChangeDataFeed = true) "
+        f"as select * from {built.schema}.plain"
+    )
+    assert "neither" in reason("remade")
+    built.spark.sql(
+        f"create or replace table {built.schema}.anew using delta tblproperties (delta.enableChangeDataFeed = true) as select * from {built.schema}.plain"
+    )
+    assert "made anew (CREATE OR REPLACE TABLE AS SELECT)" in reason("remade")
+    built.spark.sql(f"update {built.schema}.loaded set name = 'z' where id = 1")
+    assert "commits that the log does not know (UPDATE)" in reason("loaded")
+    assert ("z",) not in built.rows("loaded", "name")
+    dim(
+        built,
+        "loaded",
+        (LOADED % "plain").replace("'deleted_when'", "'where': 'true', 'deleted_when'"),
+    )
+    assert reason("loaded") == "the definition has changed since the last build"
+    built.spark.sql(f"drop table {built.schema}.loaded")
+    assert reason("loaded") == "nothing is stored yet"
+    assert run(built, "loaded")[0] == "success"
+    assert newest(built, "loaded")["mode"] == "heal"
+
+
+def test_a_sample_does_not_replace_a_whole_table(built: Lab) -> None:
+    rows = built.rows("unfed")
+    assert run(built, "unfed", "--empty")[0] == "error"
+    assert "a target that was not built in full" in built.results["unfed"][1]
+    assert built.rows("unfed") == rows
+    assert run(built, "unfed", "--empty", "--vars", "{allow_sample: true}")[0] == "success"
+    assert (newest(built, "unfed")["mode"], newest(built, "unfed")["high_water_marks"]) == (
+        "sample",
+        None,
+    )
+    assert run(built, "unfed", "--empty")[0] == "success"
+    assert run(built, "unfed")[0] == "success"
+    assert newest(built, "unfed")["reason"] == "the last build was one with --empty or --sample"
+    assert built.rows("unfed") == rows
+
+
+def test_a_build_that_another_one_overtakes_is_refused(
+    built: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = dbt_session.Cursor.execute
+    add(built, "fed", "(2, 'late', false, date '2024-03-01', null)")
+
+    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
+        execute(self, sql, *parameters)
+        if "table lab_test_healing_log.fed_dim__candidate" in sql and "_keys" not in sql:
+            built.spark.sql(f"update {built.schema}.fed_dim set name = 'other' where id = 3")
+
+    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
+    assert run(built, "fed_dim")[0] == "error"
+    assert "version 2 (UPDATE)" in built.results["fed_dim"][1]
+    assert newest(built, "fed_dim")["status"] == "refused"
+    assert ("late",) not in built.rows("fed_dim", "name")
+    monkeypatch.undo()
+    assert run(built, "fed_dim")[0] == "success"
+    assert ("late",) in built.rows("fed_dim", "name") and ("other",) not in built.rows(
+        "fed_dim", "name"
+    )
+
+
+def test_a_build_that_was_killed_is_told(built: Lab) -> None:
+    built.spark.sql(
+        f"create table {built.schema}.fed_dim__candidate_0123 using delta as select 1 as id"
+    )
+    run(built, "fed_dim")
+    assert "its candidate fed_dim__candidate_0123 is there" in said(built)
+    # the one that was refused is in the log
+    assert said(built).count("was killed or is running") == 1
