@@ -23,7 +23,7 @@ from healing_tables.followers import Followers
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "3"))
+KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 
 
 @pytest.mark.parametrize("kind", SPECS)
