@@ -35,7 +35,7 @@ neighbours as (
         max(if(is_proper, valid_to, null)) over earlier as furthest,
         coalesce(max(is_proper and valid_to is null) over earlier, false) as is_covered_for_ever,
         coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
-        coalesce(lag(valid_to) over in_order = valid_from and lag(tracked) over in_order <=> tracked, false) as is_repeat
+        {{ healing_tables._repeats('valid_to', 'in_order') }} as is_repeat
     from proper_rows
     window
         in_order as (partition by {{ keys }} order by valid_from, valid_to),
@@ -111,6 +111,12 @@ from checked
         {{- return('not coalesce(' ~ healing_tables._ordered('valid_from', 'valid_to', about.valid_to_current) ~ ', false)') -}}
     {%- endif -%}
     {{- return('is_repeat') -}}
+{%- endmacro %}
+
+{#- Whether a row touches the one before it in the window, and says the same. -#}
+{% macro _repeats(valid_to, window) -%}
+    {{- return(
+        'coalesce(lag(' ~ valid_to ~ ') over ' ~ window ~ ' = valid_from and lag(tracked) over ' ~ window ~ ' <=> tracked, false)') -}}
 {%- endmacro %}
 
 {#- The rows before this one that share a moment with it. -#}

@@ -24,7 +24,8 @@
 
 {#- In an operation or an inline query there is no model to name. -#}
 {% macro _model_name() -%}
-    {{- return(model.name if model is defined and model is mapping and model.name else '(inline)') -}}
+    {%- set is_named = model is defined and model is mapping and model.name and model.get('resource_type') != 'macro' -%}
+    {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
 {#- Options nobody knows, each with the ones that exist. -#}

@@ -30,12 +30,13 @@
     The log, made if it is missing, before the build does anything. Of the threads of a run the first to ask makes it,
     the others wait: Delta refuses one of two that make a table at once.
 -#}
-{% macro _ready_log(target, log) -%}
+{% macro _ready_log(target, log, format=none) -%}
     {%- if log.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ log.without_identifier()) -%} {%- endif -%}
     {%- if healing_tables._is_there(log) -%} {{ return(log) }} {%- endif -%}
     {%- set owner = 'healing_tables ' ~ log -%}
+    {%- set builder = model.unique_id if model is defined and model.unique_id is defined else invocation_id -%}
     {%- set made = [] -%}
-    {%- if graph.setdefault(owner, model.unique_id) != model.unique_id -%}
+    {%- if graph.setdefault(owner, builder) != builder -%}
         {%- for _ in range(500) if not made -%}
             {%- if healing_tables._is_there(log) -%} {%- do made.append(true) -%} {%- endif -%}
         {%- endfor -%}
@@ -44,7 +45,7 @@
         {%- set columns = [] -%}
         {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
         {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
-            ~ healing_tables._file_format()) -%}
+            ~ (format or healing_tables._file_format())) -%}
     {%- endif -%}
     {{- return(log) -}}
 {%- endmacro %}

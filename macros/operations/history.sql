@@ -30,9 +30,7 @@
 
 {#- What the model says, or else the project. -#}
 {% macro _log_schema_of(dimension) -%}
-    {%- for node in graph.nodes.values() if node.resource_type == 'model' and dimension in [node.name, node.package_name ~ '.' ~ node.name] -%}
-        {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') -%}
-        {%- if own -%} {{ return(own) }} {%- endif -%}
-    {%- endfor -%}
-    {{- return((var('healing_tables', {}) or {}).get('log_schema')) -}}
+    {%- set node = healing_tables._node_named(dimension) -%}
+    {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none else none -%}
+    {{- return(own or (var('healing_tables', {}) or {}).get('log_schema')) -}}
 {%- endmacro %}

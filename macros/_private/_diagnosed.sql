@@ -1,0 +1,123 @@
+{#- What diagnose and repair look at: a stored table of versions, whoever wrote it. -#}
+
+{#-
+    The `about` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL), version,
+    after (the columns that a repair writes: name, SQL), current_while_deleted, keeps_repeats. `given` holds the
+    arguments; what it leaves out comes from the model, its call of dimension() first, then the project, then the defaults.
+-#}
+{% macro _stored_about(operation, table, given) -%}
+    {%- set mistakes = [] -%}
+    {%- set relation = table.relation -%}
+    {%- set columns = healing_tables._columns_of(relation) -%}
+    {%- set spec = healing_tables._spec_of_model(table.node) or {} -%}
+    {%- set names = healing_tables._stored_names(mistakes, table, spec, given, columns) -%}
+    {%- set about = dict(names, relation=relation | string, columns=columns, checks={}) -%}
+    {%- do about.update({
+        'key_columns': healing_tables._stored_keys(spec, given),
+        'valid_to_current': healing_tables._stored_end(table, spec, given),
+        'sequence': healing_tables._stored_sequence(spec),
+        'current_while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
+    {%- if not about.key_columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_columns', 'at least one column', 'none', "add key_columns to --args, e.g. 'key_columns: [customer_id]'") -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', about.key_columns, relation | string, columns) -%}
+    {%- set period = healing_tables._period(mistakes, relation, columns, about.valid_from, about.valid_to, about.valid_to_current) -%}
+    {%- if period.from_type != period.to_type and period.from_type is not none and period.to_type is not none -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'valid_to', 'the type of ' ~ about.valid_from ~ ', ' ~ period.from_type, period.to_type, 'cast one of them in a view') -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', about.tracked, relation | string, columns) -%}
+    {%- do healing_tables._stored_values(mistakes, about, spec, given) -%}
+    {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
+    {{- return(about) -}}
+{%- endmacro %}
+
+{#- The names of the columns, spelled as the table does. One that was not asked for and is not there is none. -#}
+{% macro _stored_names(mistakes, table, spec, given, columns) -%}
+    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- if table.node is not none and table.node.resource_type == 'snapshot' -%}
+        {%- set names = {} -%}
+        {%- do names.update({'valid_from': 'dbt_valid_from', 'valid_to': 'dbt_valid_to'}) -%}
+        {%- for column, name in (table.node.config.get('snapshot_meta_column_names') or {}).items() if name -%}
+            {%- do names.update({column | replace('dbt_', ''): name}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- set found = {} -%}
+    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'ended_by_delete', 'last_updated'] -%}
+        {%- set asked = given.get(column, '(not given)') -%}
+        {%- set name = names.get(column) if asked == '(not given)' else asked -%}
+        {%- if asked not in [none, '(not given)'] and column not in ['valid_from', 'valid_to'] -%}
+            {%- do healing_tables._check_columns(mistakes, column, [asked], table.relation | string, columns) -%}
+        {%- endif -%}
+        {%- set spelled = healing_tables._find(name, columns) if name is not none else none -%}
+        {%- set is_bound = column in ['valid_from', 'valid_to'] -%}
+        {%- do found.update({column: spelled or ((name or column) if is_bound else none)}) -%}
+    {%- endfor -%}
+    {%- for column in ['version', 'compressed_row_count'] if found[column] is not none -%}
+        {%- if healing_tables._family(columns[found[column]]) != 'integer' -%}
+            {%- if column in given and given[column] == found[column] -%}
+                {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]], 'name another one, or null') -%}
+            {%- endif -%}
+            {%- do found.update({column: none}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set tracked = given.get('tracked_columns', '(not given)') -%}
+    {%- if tracked == '(not given)' -%}
+        {%- set hash = healing_tables._find(names.get('row_hash') or '', columns) -%}
+        {%- set tracked = spec.get('versioned') or healing_tables._option('tracked_columns', none, [hash] if hash is not none else []) -%}
+    {%- endif -%}
+    {%- do found.update({'tracked': healing_tables._list(tracked)}) -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{% macro _stored_keys(spec, given) -%}
+    {{- return(
+        healing_tables._list(given.get('key_columns')) or spec.get('key_columns')
+        or healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key()) -}}
+{%- endmacro %}
+
+{#- The column of integer surrogate keys, or none. -#}
+{% macro _stored_sequence(spec) -%}
+    {%- set key = healing_tables._option('surrogate_key', none) -%}
+    {{- return(spec.get('sequence') or (key.get('name') if key is mapping and key.get('strategy') == 'sequence' else none)) -}}
+{%- endmacro %}
+
+{#- The open end: none is NULL. -#}
+{% macro _stored_end(table, spec, given) -%}
+    {%- set asked = given.get('valid_to_current', '(not given)') -%}
+    {%- if asked == '(not given)' and 'valid_to_current' in spec -%} {%- set asked = spec.valid_to_current -%} {%- endif -%}
+    {%- if asked == '(not given)' and table.node is not none and table.node.resource_type == 'snapshot' -%}
+        {#- dbt's own option is SQL: a moment in quotes can be read, another expression cannot -#}
+        {%- set text = modules.re.search('[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9:. ]*', table.node.config.get('dbt_valid_to_current') or '') -%}
+        {%- set asked = text.group(0) | trim if text else none -%}
+    {%- endif -%}
+    {%- set end = healing_tables._option('valid_to_current', asked, '9999-12-31 23:59:59') -%}
+    {{- return(none if end is none else end | string) -}}
+{%- endmacro %}
+
+{#- The values that a repair writes, each in the type of its column. -#}
+{% macro _stored_values(mistakes, about, spec, given) -%}
+    {%- set values = given.get('current_values') or healing_tables._option('current_values', none, none) -%}
+    {%- if values is none -%}
+        {%- set current = spec.get('current_value', true) -%}
+        {%- set closed = {'Y': 'N', 'y': 'n', 'T': 'F', 't': 'f', '1': '0', 'true': 'false', 'yes': 'no'} -%}
+        {%- set values = [current, not current if current is boolean else 0 if current == 1 else closed.get(current, '(not known)')] -%}
+    {%- endif -%}
+    {%- if values | length != 2 or values is string or '(not known)' in values -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'current_values', 'two values: of a current row, and of the others', values | string, "write e.g. current_values: ['Y', 'N']") -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do about.update({'current_value': values[0]}) -%}
+    {%- if about.is_current is not none -%}
+        {%- set type = about.columns[about.is_current] -%}
+        {%- do about.update({
+            'current_sql': healing_tables._constant(mistakes, 'current_values', values[0], type),
+            'closed_sql': healing_tables._constant(mistakes, 'current_values', values[1], type)}) -%}
+    {%- endif -%}
+    {%- set type = healing_tables._type_in(about.columns, about.valid_to) -%}
+    {%- if type is not none and type in ['date', 'timestamp', 'timestamp_ntz'] -%}
+        {%- do about.update({'open_end': healing_tables._constant(mistakes, 'valid_to_current', about.valid_to_current, type)}) -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,39 @@
+{#- What the run-operations share: finding the table, and printing. -#}
+
+{#-
+    The table that an operation was given by name: {relation, node}. A model or snapshot of this project, or else
+    `schema.table` (`table` alone is in the target's schema); node is none then. From here on the options of the model
+    are found by _option(), as in its own build.
+-#}
+{% macro _operation_table(operation, dimension) -%}
+    {%- set mistakes = [] -%}
+    {%- set relation = healing_tables._relation_named(mistakes, 'dimension', dimension) -%}
+    {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
+    {%- set node = healing_tables._node_named(dimension) -%}
+    {%- if node is not none -%}
+        {#- as a unit test does it, see _model_config() -#}
+        {%- do context.update({'this': relation, 'model': {
+            'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config}}) -%}
+    {%- endif -%}
+    {{- return({'relation': relation, 'node': node}) -}}
+{%- endmacro %}
+
+{#- What a call of dimension() in the model says, as its build reads it; none if there is none, or its sources are gone. -#}
+{% macro _spec_of_model(node) -%}
+    {%- if node is none or node.language != 'sql' or (
+        node.config.materialized != 'healing_table' and not modules.re.search('healing_tables[.]dimension *[(]', node.raw_code)) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- for id in node.depends_on.nodes -%}
+        {%- set source = (graph.get('nodes') or {}).get(id) or (graph.get('sources') or {}).get(id) -%}
+        {%- if source and source.config.get('materialized') != 'ephemeral' and load_relation(api.Relation.create(
+            schema=source.schema, identifier=source.get('alias') or source.identifier)) is none -%}
+            {{- return(none) -}}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(healing_tables._read_spec_comment(render(node.raw_code))) -}}
+{%- endmacro %}
+
+{% macro _say(operation, relation, text) -%}
+    {%- do log('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text, info=true) -%}
+{%- endmacro %}

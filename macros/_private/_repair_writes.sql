@@ -1,0 +1,148 @@
+{#- What a repair writes: a candidate beside the table, the rows set aside, and one MERGE. -#}
+
+{#- All rows of the keys that change, as they are and as they will be. -#}
+{% macro _create_repair_candidate(candidate, about) -%}
+{%- set keys = healing_tables._plan_keys(about) -%}
+create or replace table {{ candidate }}
+using delta
+as
+{{ healing_tables._repair_plan(about) }}
+select {{ healing_tables._plan_columns(about) }}
+from (
+    select *, bool_or(is_changed or fate is not null) over (partition by {{ keys }}) as is_affected
+    from repaired
+)
+where is_affected
+{%- endmacro %}
+
+{#- The rows that stay, as the table will hold them: what the checks look at. -#}
+{% macro _rows_after(about, relation) -%}
+select
+    {%- for column in healing_tables._kept_columns(about) %}
+    {{ column.after }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ relation }}
+where fate is null
+{%- endmacro %}
+
+{#-
+    The side table: the columns of the table, and why, when and by which run a row was taken out. Columns that the table
+    got since are added.
+-#}
+{% macro _prepare_set_aside(mistakes, side, about) -%}
+    {%- set columns = [] -%}
+    {%- for name, type in about.columns.items() -%}
+        {%- do columns.append('cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name)) -%}
+    {%- endfor -%}
+    {%- if load_relation(side) is none -%}
+        {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
+            ~ 'cast(null as timestamp) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
+        {%- do run_query('create table if not exists ' ~ side ~ ' using delta ' ~ healing_tables._tblproperties(query, {}) ~ ' as ' ~ query) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set there = healing_tables._columns_of(side) -%}
+    {%- set new = [] -%}
+    {%- for name, type in about.columns.items() -%}
+        {%- set stored = healing_tables._type_in(there, name) -%}
+        {%- if stored is none -%} {%- do new.append(healing_tables._id(name) ~ ' ' ~ type) -%}
+        {%- elif stored != type -%}
+            {%- do healing_tables._mistake(
+                mistakes, side ~ '.' ~ name, type ~ ', as in the table', stored, 'rename the side table, so that a new one is made') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_columns(mistakes, side | string, ['set_aside_reason', 'set_aside_at', 'set_aside_by'], side | string, there) -%}
+    {%- if new and not mistakes -%} {%- do run_query('alter table ' ~ side ~ ' add columns (' ~ (new | join(', ')) ~ ')') -%} {%- endif -%}
+{%- endmacro %}
+
+{#- A row that is there already, after a run that died, is not written again. -#}
+{% macro _merge_set_aside(side, candidate, about) -%}
+{%- set names = [] -%}
+{%- set values = [] -%}
+{%- for column in healing_tables._kept_columns(about) -%}
+    {%- do names.append(healing_tables._id(column.name)) -%}
+    {%- do values.append('s.' ~ column.before) -%}
+{%- endfor -%}
+merge into {{ side }} as t
+using (
+    select row, fate from {{ candidate }} where fate <> 'exact_duplicate'
+) as s
+on {{ healing_tables._content('t.', about.columns) }} <=> {{ healing_tables._content('s.row.', about.columns, true) }}
+when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_aside_at, set_aside_by)
+values ({{ values | join(', ') }}, s.fate, current_timestamp(), {{ healing_tables._text(invocation_id) }})
+{%- endmacro %}
+
+{#- An integer key that leaves with the last row that has it must not be given again: see sequence.sql. -#}
+{% macro _keep_largest_key(target, candidate, about, stored) -%}
+    {%- for column in healing_tables._kept_columns(about) if about.sequence is not none and column.name | lower == about.sequence | lower -%}
+        {%- set gone = run_query('select max(' ~ column.before ~ ') as largest from ' ~ candidate ~ ' where fate is not null').rows[0]['largest'] -%}
+        {%- set largest = run_query('select max(' ~ healing_tables._id(column.name) ~ ') as largest from ' ~ target).rows[0]['largest'] -%}
+        {%- if gone is not none and gone == largest -%}
+            {%- do healing_tables._remember_largest(
+                target, {'largest': largest | int, 'written': stored.get('largest_key', 0)}, {'deleted': true}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#-
+    The repair as one MERGE. Rows are known by all of their columns, so that no other row can be hit. The rows that the
+    keys have now are read inside of the statement and compared with those that the plan was made from: where another
+    writer came in between, it fails. Of exact duplicates, which a MERGE cannot tell apart, all are deleted and one is
+    inserted.
+-#}
+{% macro _merge_repair(target, candidate, about) -%}
+{%- set keys = healing_tables._plan_keys(about) -%}
+{%- set stored_keys = [] -%}
+{%- set same_key = [] -%}
+{%- for key in about.key_columns -%}
+    {%- do stored_keys.append('t.' ~ healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
+    {%- do same_key.append('t.' ~ healing_tables._id(key) ~ ' <=> s.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- set names = [] -%}
+{%- set values = [] -%}
+{%- set assignments = [] -%}
+{%- set same = [] -%}
+{%- for column in healing_tables._kept_columns(about) -%}
+    {%- do names.append(healing_tables._id(column.name)) -%}
+    {%- do values.append('s.' ~ column.after) -%}
+    {%- if column.after != column.before -%}
+        {%- do assignments.append('t.' ~ healing_tables._id(column.name) ~ ' = s.' ~ column.after) -%}
+        {%- do same.append(column.after ~ ' <=> ' ~ column.before) -%}
+    {%- endif -%}
+{%- endfor -%}
+merge into {{ target }} as t
+using (
+    with planned as (
+        select {{ keys }}, {{ healing_tables._content('row.', about.columns, true) }} as content,
+            any_value(row) as row, max(if(fate is null, after, null)) as after, count(*) as copies
+        from {{ candidate }}
+        group by all
+    ),
+    stored as (
+        select {{ stored_keys | join(', ') }}, {{ healing_tables._content('t.', about.columns) }} as content, count(*) as copies
+        from {{ target }} as t
+        left semi join {{ candidate }} as s
+        on {{ same_key | join(' and ') }}
+        group by all
+    ),
+    compared as (
+        select planned.*, stored.copies as stored_copies
+        from planned
+        full outer join stored
+        on planned.content <=> stored.content
+    )
+    select *
+    from compared
+    lateral view explode(case
+        when not copies <=> stored_copies then array(cast(raise_error(
+            'healing_tables.repair: another writer has changed these keys since the plan was made; run it again') as string))
+        when after is null then array('delete')
+        when copies > 1 then array('delete', 'insert')
+        when {{ same | join(' and ') }} then array()
+        else array('update')
+    end) actions as action
+) as s
+on s.action <> 'insert' and {{ same_key | join(' and ') }} and {{ healing_tables._content('t.', about.columns) }} <=> s.content
+when matched and s.action = 'delete' then delete
+when matched then update set {{ assignments | join(', ') }}
+when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{%- endmacro %}

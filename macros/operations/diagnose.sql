@@ -1,0 +1,29 @@
+{#-
+    All that is wrong with a stored table of versions, by kind, with numbers and examples, and what repair would do. One
+    scan; nothing is written.
+
+    id | valid_from | valid_to | is_current      kind            | found   | keys such as | repair
+    1  | 2024-01-01 | (open)   | true        ->  overlap         | 1 pairs | id = 1       | the earlier row ends ...
+    1  | 2024-03-01 | (open)   | true            several_current | 1 keys  | id = 1       | the latest start stays open ...
+-#}
+{% macro diagnose(dimension, key_columns=none, valid_from='(not given)', valid_to='(not given)', is_current='(not given)', version='(not given)', tracked_columns='(not given)', current_values=none, valid_to_current='(not given)', fail=false, ignore=[]) -%}
+    {%- set table = healing_tables._operation_table('diagnose', dimension) -%}
+    {%- set about = healing_tables._stored_about('diagnose', table, {
+        'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to, 'is_current': is_current, 'version': version,
+        'tracked_columns': tracked_columns, 'current_values': current_values, 'valid_to_current': valid_to_current}) -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._check_options(
+        mistakes, 'ignore', healing_tables._list(ignore), healing_tables._damage(about) | map(attribute='kind') | list) -%}
+    {%- do healing_tables._raise_mistakes('diagnose', mistakes) -%}
+    {%- set found = healing_tables._read_row(healing_tables._diagnosis(about)) -%}
+    {%- set kinds = healing_tables._print_diagnosis('diagnose', about, found) -%}
+    {%- do healing_tables._say('diagnose', about.relation, ('found: ' ~ (kinds | join(', '))) if kinds else 'nothing found') -%}
+    {%- set failing = kinds | reject('in', healing_tables._list(ignore)) | list -%}
+    {%- if fail and failing -%}
+        {{- exceptions.raise_compiler_error(
+            'healing_tables.diagnose ' ~ about.relation ~ ': ' ~ (failing | join(', '))
+            ~ '\n  wanted: nothing of that, since fail is true\n  got:    the table above'
+            ~ '\n  remedy: build the dimension again, or run healing_tables.repair; ignore: [...] leaves kinds out') -}}
+    {%- endif -%}
+    {{- return(found) -}}
+{%- endmacro %}

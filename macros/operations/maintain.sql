@@ -1,0 +1,93 @@
+{#-
+    Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Says what there is before
+    and after, and how a table of that size should be partitioned. Not while a build of the same table runs.
+
+    before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files, ...
+-#}
+{% macro maintain(dimension, key_columns=none, retention_hours=none, allow_short_retention=false, drop_candidates=false, build_hours=12, force=false) -%}
+    {%- set table = healing_tables._operation_table('maintain', dimension) -%}
+    {%- set relation = table.relation -%}
+    {%- set stored = healing_tables._details(relation) -%}
+    {%- set columns = healing_tables._columns_of(relation) -%}
+    {%- set spec = healing_tables._spec_of_model(table.node) or {} -%}
+    {%- set keys = healing_tables._stored_keys(spec, {'key_columns': key_columns}) -%}
+    {%- set mistakes = [] -%}
+    {%- if stored.get('provider') is none -%}
+        {%- do healing_tables._mistake(mistakes, 'dimension', 'a table', relation ~ ', a view', 'maintain the tables that it reads') -%}
+    {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', keys, relation | string, columns) -%}
+    {%- set hours = healing_tables._retention(mistakes, relation, stored, retention_hours, allow_short_retention) -%}
+    {%- set candidates = healing_tables._candidates_of(relation, build_hours) -%}
+    {%- do healing_tables._check_no_build(mistakes, candidates, build_hours, force) -%}
+    {%- do healing_tables._raise_mistakes('maintain', mistakes) -%}
+
+    {%- do healing_tables._tidy_candidates(relation, candidates, drop_candidates, force) -%}
+    {%- if stored.provider == 'delta' -%}
+        {%- do healing_tables._tell_files(relation, 'before') -%}
+        {%- do healing_tables._optimize(relation, columns, keys, stored.partitions) -%}
+        {%- do healing_tables._vacuum(relation, hours, allow_short_retention) -%}
+        {%- do healing_tables._tell_files(relation, 'after') -%}
+    {%- else -%}
+        {%- do healing_tables._say('maintain', relation, 'a ' ~ stored.provider ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
+            ~ ' its files anew and empties the folder before the last one; to have fewer files, build it again, or with file_format: delta') -%}
+    {%- endif -%}
+    {%- do healing_tables._advise_partitions(table, columns, keys, stored.partitions, spec) -%}
+{%- endmacro %}
+
+{#- How long VACUUM keeps old files: a week, or what the table itself says if that is longer. -#}
+{% macro _retention(mistakes, relation, stored, asked, allow_short) -%}
+    {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {%- set least = [168] -%}
+    {%- for row in run_query('show tblproperties ' ~ relation).rows if row[0] == 'delta.deletedFileRetentionDuration' -%}
+        {%- set match = modules.re.match('^(?:interval +)?([0-9]+) +(hour|day|week)s?$', row[1] | trim | lower) -%}
+        {%- if match -%} {%- do least.append((match.group(1) | int) * {'hour': 1, 'day': 24, 'week': 168}[match.group(2)]) -%} {%- endif -%}
+    {%- endfor -%}
+    {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
+    {%- if asked is not number or asked is boolean or asked < 0 -%}
+        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', asked, 'leave it out for ' ~ (least | max)) -%}
+    {%- elif asked < least | max and not allow_short -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'retention_hours', 'at least ' ~ (least | max) ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
+            'leave it out; or, when nobody uses the table, add allow_short_retention: true') -%}
+    {%- endif -%}
+    {{- return(asked) -}}
+{%- endmacro %}
+
+{#- Candidates of other runs beside the table: {relation, hours (its age; 0 if it holds nothing)}. -#}
+{% macro _candidates_of(relation, build_hours) -%}
+    {%- set found = [] -%}
+    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows -%}
+        {%- set name = row['tableName'] -%}
+        {%- if name.startswith(relation.identifier | lower ~ '__candidate_') and not name.endswith(invocation_id | replace('-', '')) -%}
+            {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
+            {%- set age = run_query(
+                'select (unix_micros(current_timestamp()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
+                ~ candidate).rows[0]['hours'] -%}
+            {%- set hours = 0 if age is none else age | float -%}
+            {%- do found.append({'relation': candidate, 'hours': hours, 'is_young': hours < build_hours}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#- A build is seen by its candidate, from the moment on at which that is written. -#}
+{% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
+    {%- for candidate in candidates if candidate.is_young and not force -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours ~ ' hours (build_hours)',
+            candidate.relation ~ ', ' ~ '%.1f' | format(candidate.hours) ~ ' hours old',
+            'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add force: true') -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- What ended builds have left; that of a build which may be at work goes only by force. -#}
+{% macro _tidy_candidates(relation, candidates, drop_candidates, force) -%}
+    {%- for candidate in candidates -%}
+        {%- if drop_candidates -%}
+            {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
+            {%- do healing_tables._say('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ '%.1f' | format(candidate.hours) ~ ' hours old') -%}
+        {%- else -%}
+            {%- do healing_tables._say('maintain', relation, 'a build has left ' ~ candidate.relation ~ '; drop_candidates: true drops it') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
