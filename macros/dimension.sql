@@ -25,6 +25,7 @@
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
     'column_types': healing_tables._option('column_types', column_types),
 }) -%}
+{%- if healing_tables._is_explaining() -%} {{ return(healing_tables._explained(spec)) }} {%- endif -%}
 select
     {{ healing_tables._spec_comment(spec) }}
     {%- for column in healing_tables._output_columns(spec) %}

@@ -17,14 +17,7 @@
 {%- set reason = 'set_aside_reason' if healing_tables._find('reason', source.columns or []) is not none else 'reason' %}
 select
     *,
-    case
-        {%- for key in source.key_columns %}
-        when {{ healing_tables._id(key.column) }} is null then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
-        {%- endfor %}
-        when {{ healing_tables._id(source.moment) }} is null then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
-        when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }} then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
-        else 'empty or inverted period'
-    end as {{ reason }}
+    {{ healing_tables._set_aside_reason(spec, source) }} as {{ reason }}
 from {{ source.relation }}
 where {{ '(' ~ source.where ~ ') and ' if source.where }}not coalesce({{ healing_tables._placeable(spec, source) }}, false)
 {%- endmacro %}

@@ -8,8 +8,13 @@
     {%- if relation.identifier.startswith('__dbt__cte__') -%} {{ return(none) }} {%- endif -%}
     {%- set plain = api.Relation.create(
         database=relation.database, schema=relation.schema, identifier=relation.identifier) -%}
+    {{- return(healing_tables._described('describe table ' ~ plain)) -}}
+{%- endmacro %}
+
+{#- The same of what a `describe` lists, be it a table or `describe query select ...`. -#}
+{% macro _described(describe) -%}
     {%- call statement('healing_tables_columns', fetch_result=true, auto_begin=false) -%}
-        describe table {{ plain }}
+        {{ describe }}
     {%- endcall -%}
     {%- set columns = {} -%}
     {%- set ended = [] -%}

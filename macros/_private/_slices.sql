@@ -63,7 +63,7 @@ slices as (
         {%- if spec.names.change_source is not none %}
         concat_ws(','
             {%- for source in spec.sources -%}
-            , if({{ (healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name', 'equalto', source.name) | first).name }}, {{ healing_tables._text(source.name) }}, null)
+            , if({{ healing_tables._changed(spec, source) }}, {{ healing_tables._text(source.name) }}, null)
             {%- endfor -%}
         ) as change_source,
         {%- endif %}
@@ -95,42 +95,7 @@ slices as (
         ~ (fields | join(',\n            ') or 'true as present') ~ '\n        ) end') -}}
 {%- endmacro %}
 
-{#- The value of an attribute in a slice, by its rule. -#}
-{% macro _owned(spec, attribute) -%}
-    {%- set values = [] -%}
-    {%- for entry in attribute.from -%}
-        {%- do values.append(healing_tables._cast(
-            healing_tables._id(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
-    {%- endfor -%}
-    {%- if values | length == 1 -%} {{ return(values[0]) }} {%- endif -%}
-    {%- if attribute.rule == 'first_non_null' -%} {{ return('coalesce(' ~ values | join(', ') ~ ')') }} {%- endif -%}
-    {%- set cases = [] -%}
-    {%- if attribute.rule == 'first_present' -%}
-        {%- for value in values -%}
-            {%- do cases.append('when ' ~ healing_tables._id(attribute.from[loop.index0].source) ~ ' is not null then ' ~ value) -%}
-        {%- endfor -%}
-        {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
-    {%- endif -%}
-    {{- return(healing_tables._most_recent(spec, attribute, values)) -}}
-{%- endmacro %}
-
-{#- Each value in turn wins if it is not NULL and none after it in the list began later. -#}
-{% macro _most_recent(spec, attribute, values) -%}
-    {%- set began = [] -%}
-    {%- for entry in attribute.from -%}
-        {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
-        {%- for change in healing_tables._watched_changes(spec) if change.source.name == entry.source and change.column == column -%}
-            {%- do began.append(change.began) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- set cases = [] -%}
-    {%- for value in values[:-1] -%}
-        {%- set position = loop.index0 -%}
-        {%- set conditions = [value ~ ' is not null'] -%}
-        {%- for other in range(position + 1, values | length) -%}
-            {%- do conditions.append('(' ~ values[other] ~ ' is null or ' ~ began[position] ~ ' >= ' ~ began[other] ~ ')') -%}
-        {%- endfor -%}
-        {%- do cases.append('when ' ~ conditions | join(' and ') ~ ' then ' ~ value) -%}
-    {%- endfor -%}
-    {{- return('case ' ~ cases | join(' ') ~ ' else ' ~ values[-1] ~ ' end') -}}
+{#- The column of `points` that says whether a source's row changes there; with change_source all are watched. -#}
+{% macro _changed(spec, source) -%}
+    {{- return((healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name', 'equalto', source.name) | first).name) -}}
 {%- endmacro %}

@@ -14,6 +14,22 @@
     `sides` is what _sides() makes of both tables.
 -#}
 {% macro _difference(sides) -%}
+{{ healing_tables._unequal(sides) }},
+difference as (
+    select {{ sides.key_names }}, start,
+        max(if(before > 0, compared, null)) as stored_row,
+        max(if(after > 0, compared, null)) as candidate_row,
+        coalesce(bool_or(is_current) filter (where before > 0), false) as was_current,
+        coalesce(bool_or(is_current) filter (where after > 0), false) as is_current,
+        {#- only where the check no_overlaps is off, or someone else has written #}
+        sum(before) > 1 or sum(after) > 1 as is_repeated
+    from unequal
+    group by {{ sides.key_names }}, start
+)
+{%- endmacro %}
+
+{#- The rows of which one side has more than the other, each with how many both have. -#}
+{% macro _unequal(sides) -%}
 with sides as (
     select {{ sides.stored }}, true as is_stored
     from {{ sides.stored_rows }}
@@ -26,17 +42,6 @@ unequal as (
     from sides
     group by {{ sides.key_names }}, start, is_current, compared
     having count_if(is_stored) <> count_if(not is_stored)
-),
-difference as (
-    select {{ sides.key_names }}, start,
-        max(if(before > 0, compared, null)) as stored_row,
-        max(if(after > 0, compared, null)) as candidate_row,
-        coalesce(bool_or(is_current) filter (where before > 0), false) as was_current,
-        coalesce(bool_or(is_current) filter (where after > 0), false) as is_current,
-        {#- only where the check no_overlaps is off, or someone else has written #}
-        sum(before) > 1 or sum(after) > 1 as is_repeated
-    from unequal
-    group by {{ sides.key_names }}, start
 )
 {%- endmacro %}
 
@@ -134,7 +139,7 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- endfor -%}
     {%- set keys = [] -%}
     {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-    {%- set touched = about.build.touched -%}
+    {%- set touched = about.build.touched if about.build is defined else none -%}
     {%- set stored_keys = [] -%}
     {%- for key in about.key_columns -%} {%- do stored_keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {{- return(dict(

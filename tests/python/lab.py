@@ -31,7 +31,8 @@ flags: {send_anonymous_usage_stats: false}
 class Lab:
     """Write models, run dbt, read tables.
 
-    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it.
+    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it; ``succeeded`` is what the exit
+    code of the newest run says.
     """
 
     def __init__(self, spark: SparkSession, home: Path, *, schema: str) -> None:
@@ -39,6 +40,7 @@ class Lab:
         self.home = home
         self.schema = schema
         self.results: dict[str, tuple[str, str]] = {}
+        self.succeeded = True
         self.log: list[str] = []
         self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
         (home / "models").mkdir(exist_ok=True)
@@ -91,6 +93,7 @@ class Lab:
         outcome = runner.invoke([*args, *where, "--no-use-colors"])
         if outcome.exception is not None:
             raise outcome.exception
+        self.succeeded = outcome.success
         results = getattr(outcome.result, "results", None) or []
         found = {
             result.node.name: (str(result.status), result.message or "")

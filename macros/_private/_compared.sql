@@ -1,0 +1,93 @@
+{#-
+    A stored dimension beside a rebuild, or beside another table: what compare prints and matches_rebuild returns.
+
+    differing  key_1 | start      | stored_row | candidate_row | how
+               1     | 2024-01-01 | Ann        | Anne          | different
+               1     | 2024-02-01 | Bea        | NULL          | superfluous
+
+    A row is known again by its key and its start. Several rows of one start are paired in the order of their values.
+-#}
+{% macro _differing(sides) -%}
+{{ healing_tables._unequal(sides) }},
+surplus as (
+    select {{ sides.key_names }}, start,
+        sort_array(flatten(collect_list(array_repeat(compared, cast(before - after as int))) filter (where before > after))) as stored_rows,
+        sort_array(flatten(collect_list(array_repeat(compared, cast(after - before as int))) filter (where after > before))) as candidate_rows
+    from unequal
+    group by {{ sides.key_names }}, start
+),
+differing as (
+    select {{ sides.key_names }}, start, pair.stored_row, pair.candidate_row,
+        case when pair.stored_row is null then 'missing' when pair.candidate_row is null then 'superfluous' else 'different' end as how
+    from surplus
+    lateral view explode(transform(
+        sequence(1, greatest(size(stored_rows), size(candidate_rows))),
+        n -> struct(get(stored_rows, n - 1) as stored_row, get(candidate_rows, n - 1) as candidate_row))) pairs as pair
+)
+{%- endmacro %}
+
+{#- The differing columns of a row: [{column, stored, other}], values as text. -#}
+{% macro _differing_columns(sides) -%}
+    {%- set cells = [] -%}
+    {%- for column in sides.columns -%}
+        {%- set field = '.' ~ healing_tables._id(column) -%}
+        {%- do cells.append(
+            'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct(' ~ healing_tables._text(column) ~ ' as column, '
+            ~ healing_tables._as_text('stored_row' ~ field, sides.types[column]) ~ ' as stored, '
+            ~ healing_tables._as_text('candidate_row' ~ field, sides.types[column]) ~ ' as other), null)') -%}
+    {%- endfor -%}
+    {{- return("if(how = 'different', filter(array(" ~ (cells | join(', ') or 'null') ~ '), cell -> cell is not null), array())') -}}
+{%- endmacro %}
+
+{#-
+    The difference in one query: {stored, other, missing, superfluous, different, rows, columns {name: rows}, examples
+    [{how, key, start, differing}]}, up to five examples of each kind, the first by key and start.
+-#}
+{% macro _compared(sides) -%}
+    {%- set keys = [] -%}
+    {%- for type in sides.key_types -%} {%- do keys.append(healing_tables._as_text('key_' ~ loop.index, type)) -%} {%- endfor -%}
+    {%- set query -%}
+{{ healing_tables._differing(sides) }},
+{#- the first five of each part are enough to find the first five of all, without sorting everything in one place #}
+parts as (
+    select *, row_number() over (partition by how, pmod(xxhash64({{ sides.key_names }}), 64) order by {{ sides.key_names }}, start) as nth
+    from differing
+),
+told as (
+    select
+        {%- for how in ['missing', 'superfluous', 'different'] %}
+        count_if(how = '{{ how }}') as {{ how }},
+        slice(sort_array(collect_list(
+            struct({{ sides.key_names }}, start, stored_row, candidate_row,
+                array({{ keys | join(', ') }}) as key, {{ sides.start_text }} as start_text, {{ healing_tables._differing_columns(sides) }} as differing)
+        ) filter (where how = '{{ how }}' and nth <= 5)), 1, 5) as {{ how }}_rows,
+        {%- endfor %}
+        array({% for column in sides.columns %}count_if(how = 'different' and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
+    from parts
+)
+select
+    (select count(*) from {{ sides.stored_rows }}) as stored,
+    missing, superfluous, different,
+    array_join(transform(per_column, n -> cast(n as string)), ',') as per_column,
+    to_json(struct(
+        {%- for how in ['missing', 'superfluous', 'different'] %}
+        transform({{ how }}_rows, r -> struct(r.key, r.start_text as start, r.differing)) as {{ how }}{{ ',' if not loop.last }}
+        {%- endfor %}
+    ), map('ignoreNullFields', 'false')) as examples
+from told
+    {%- endset -%}
+    {%- set row = run_query(query).rows[0] -%}
+    {%- set found = {'stored': row['stored'] | int, 'columns': {}, 'examples': [], 'rows': 0} -%}
+    {%- set examples = fromjson(row['examples']) -%}
+    {%- for how in ['missing', 'superfluous', 'different'] -%}
+        {%- do found.update({how: row[how] | int, 'rows': found.rows + row[how] | int}) -%}
+        {%- for example in examples[how] -%} {%- do found.examples.append(dict(example, how=how)) -%} {%- endfor -%}
+    {%- endfor -%}
+    {%- do found.update({'other': found.stored + found.missing - found.superfluous}) -%}
+    {%- set counts = (row['per_column'] or '').split(',') -%}
+    {%- for column in sides.columns -%}
+        {%- set count = counts[loop.index0] | int -%}
+        {%- if count > 0 -%} {%- do found.columns.update({column: count}) -%} {%- endif -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}

@@ -1,0 +1,132 @@
+{#-
+    Both sides of a comparison as _sides gives them, for a rebuild (`other` none) or another table, with what a report
+    wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
+    called), left_out {which columns: their names}, is_other_shape (a rebuild has other columns than the table).
+-#}
+{% macro _compared_sides(asked, existing, other=none, filter=none) -%}
+    {%- set about = asked.about -%}
+    {%- if other is none -%}
+        {%- set stored_rows = existing | string -%}
+        {%- set rows = asked.sql -%}
+        {%- set was = healing_tables._columns_of(existing) -%}
+    {%- else -%}
+        {%- set stored = healing_tables._compared_columns(about, healing_tables._columns_of(existing)) -%}
+        {%- set others = healing_tables._compared_columns(about, healing_tables._described('describe table ' ~ other)) -%}
+        {%- set stored_rows = '(\n' ~ healing_tables._same_ends(about, existing, stored, others) ~ '\n)' -%}
+        {%- set rows = healing_tables._same_ends(about, other, others, stored) -%}
+        {%- set was = healing_tables._described('describe query select * from ' ~ stored_rows) -%}
+    {%- endif -%}
+    {%- set will = healing_tables._described('describe query ' ~ rows) -%}
+    {%- if filter -%}
+        {%- set stored_rows = '(select * from ' ~ stored_rows ~ ' where ' ~ filter ~ ')' -%}
+        {%- set rows = 'select * from (\n' ~ rows ~ '\n) where ' ~ filter -%}
+    {%- endif -%}
+    {%- do healing_tables._check_compared_columns(asked, existing, other, was, will) -%}
+    {%- set sides = healing_tables._sides(about, stored_rows, rows, was, will) -%}
+    {%- set called = 'rebuilt' if other is none else 'other' -%}
+    {%- set key_types = [] -%}
+    {%- for key in about.key_columns -%} {%- do key_types.append(was[key] if key in sides.columns else 'string') -%} {%- endfor -%}
+    {%- set start_text = 'cast(start as string)' -%}
+    {%- if about.valid_from in sides.columns -%}
+        {%- set start_text = healing_tables._as_text('start', was[about.valid_from]) -%}
+    {%- elif was.get(about.valid_from) in ['date', 'timestamp', 'timestamp_ntz'] -%}
+        {%- set start_text = healing_tables._as_text('timestamp_micros(start)', 'timestamp') -%}
+    {%- endif -%}
+    {%- set left_out = healing_tables._left_out(about, sides, was, will, called) -%}
+    {{- return(dict(
+        sides, types=was, key_types=key_types, start_text=start_text, start_name=about.valid_from, called=called,
+        left_out=left_out, is_other_shape=other is none and left_out.keys() | reject('equalto', 'integer keys, which only a build gives') | list | length > 0)) -}}
+{%- endmacro %}
+
+{#- The table that the model has built. -#}
+{% macro _stored_table(macro_name, asked) -%}
+    {%- set existing = load_relation(asked.relation) -%}
+    {%- if existing is none -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'dimension', 'a table that has been built', asked.relation ~ ', which is not there', 'dbt run --select ' ~ asked.node.name) -%}
+        {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
+    {%- endif -%}
+    {{- return(existing) -}}
+{%- endmacro %}
+
+{#- Which columns are not compared, and why. -#}
+{% macro _left_out(about, sides, was, will, called) -%}
+    {%- set found = {
+        'integer keys, which only a build gives': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [], 'of a type without equality': []} -%}
+    {%- for name, type in was.items() if name not in sides.columns -%}
+        {%- if name == about.get('sequence') and name not in will -%} {%- set which, what = 'integer keys, which only a build gives', name -%}
+        {%- elif name not in will -%} {%- set which, what = 'only stored', name -%}
+        {%- elif will[name] != type -%} {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ will[name] ~ ' ' ~ called ~ ')' -%}
+        {%- else -%} {%- set which, what = 'of a type without equality', name ~ ' (' ~ type ~ ')' -%}
+        {%- endif -%}
+        {%- do found[which].append(what) -%}
+    {%- endfor -%}
+    {%- for name in will if name not in was -%} {%- do found['only ' ~ called].append(name) -%} {%- endfor -%}
+    {%- set left_out = {} -%}
+    {%- for which, names in found.items() if names -%} {%- do left_out.update({which: names | join(', ')}) -%} {%- endfor -%}
+    {{- return(left_out) -}}
+{%- endmacro %}
+
+{#- Rows are known again by key and start: both sides must have these columns. -#}
+{% macro _check_compared_columns(asked, existing, other, was, will) -%}
+    {%- set mistakes = [] -%}
+    {%- set wanted = asked.about.key_columns + ([asked.about.valid_from] if asked.about.valid_from is not none else []) -%}
+    {%- for relation, columns in [(existing | string, was), ((other or 'the model') | string, will)] -%}
+        {%- for name in wanted if name not in columns -%}
+            {%- do healing_tables._mistake(
+                mistakes, relation, 'the column ' ~ name ~ ', by which rows are known again', 'columns ' ~ (columns | join(', ')),
+                'compare with a view that has it under this name') -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes('compare', mistakes) -%}
+{%- endmacro %}
+
+{#-
+    The columns of a table as [{column, name, type}], under the names that the dimension has for them. A table of dbt
+    snapshot is known by its own names.
+-#}
+{% macro _compared_columns(about, columns) -%}
+    {%- set names = {} -%}
+    {%- if 'dbt_valid_from' in columns and 'dbt_valid_to' in columns and about.valid_from not in columns -%}
+        {%- do names.update({'dbt_valid_from': about.valid_from, 'dbt_valid_to': about.valid_to}) -%}
+    {%- endif -%}
+    {%- set found = [] -%}
+    {%- for column, type in columns.items() -%}
+        {%- do found.append({'column': column, 'name': names.get(column, column), 'type': type}) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#-
+    A table with its moments as the other one has them: open ends written as those of the dimension, since two tables
+    may use different ones; where one side has dates and the other timestamps, a date is midnight UTC. A row of a
+    snapshot that only says "deleted" is no version.
+-#}
+{% macro _same_ends(about, relation, columns, others) -%}
+    {%- set parts = [] -%}
+    {%- set moments = ['date', 'timestamp', 'timestamp_ntz'] -%}
+    {%- for column in columns -%}
+        {%- set expression = healing_tables._id(column.column) -%}
+        {%- set type = column.type -%}
+        {%- if column.name in [about.valid_from, about.valid_to] and type in moments -%}
+            {%- set opposite = others | selectattr('name', 'equalto', column.name) | list -%}
+            {%- if opposite and opposite[0].type != type and opposite[0].type in moments -%}
+                {%- set expression = healing_tables._cast(expression, type, 'timestamp') -%}
+                {%- set type = 'timestamp' -%}
+            {%- endif -%}
+            {%- if column.name == about.valid_to and type != 'timestamp_ntz' -%}
+                {%- set expression = 'if(' ~ expression ~ ' is null or ' ~ healing_tables._micros(expression, type) ~ ' >= '
+                    ~ healing_tables._end_of_time(about.valid_to_current) ~ ', ' ~ healing_tables._open_end(about.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
+            {%- endif -%}
+        {%- endif -%}
+        {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(column.name)) -%}
+    {%- endfor -%}
+    {%- set known = columns | map(attribute='column') | list -%}
+    {%- if 'dbt_valid_to' in known and about.is_current not in known and about.is_current is not none and about.current_value is sameas true -%}
+        {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._id(about.is_current)) -%}
+    {%- endif -%}
+    {{- return(
+        'select ' ~ (parts | join(', ')) ~ ' from ' ~ relation
+        ~ (" where not coalesce(lower(dbt_is_deleted) = 'true', false)" if 'dbt_is_deleted' in known and 'dbt_valid_from' in known)) -}}
+{%- endmacro %}

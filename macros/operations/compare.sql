@@ -1,0 +1,68 @@
+{#-
+    Prints how a stored dimension differs from what its model gives now. Nothing is written.
+
+    stored  id | valid_from | name      rebuilt  id | valid_from | name
+            1  | 2024-01-01 | Ann                1  | 2024-01-01 | Anne
+            1  | 2024-02-01 | Bea
+
+    how         | id | valid_from | column | stored | rebuilt
+    superfluous | 1  | 2024-02-01 |        |        |
+    different   | 1  | 2024-01-01 | name   | Ann    | Anne
+-#}
+{% macro compare(dimension=none, against=none, fail=false) -%}
+    {%- if not execute -%} {{ return('') }} {%- endif -%}
+    {%- set node = healing_tables._asked_node('compare', dimension) -%}
+    {%- set asked = healing_tables._asked(node) -%}
+    {%- set existing = healing_tables._stored_table('compare', asked) -%}
+    {%- set other = healing_tables._other_table(against) -%}
+    {%- set sides = healing_tables._compared_sides(asked, existing, other) -%}
+    {%- set found = healing_tables._compared(sides) -%}
+    {%- do healing_tables._print(
+        'healing_tables compare: ' ~ existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none else other) ~ ': '
+        ~ found.stored ~ ' rows stored, ' ~ found.other ~ ' rows ' ~ sides.called ~ ', '
+        ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different' if found.rows else 'no difference')) -%}
+    {%- for side, text in sides.left_out.items() -%} {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%} {%- endfor -%}
+    {%- if found.rows -%} {%- do healing_tables._print_differences(sides, found) -%} {%- endif -%}
+    {%- if fail and (found.rows or sides.is_other_shape) -%}
+        {{- exceptions.raise_compiler_error(
+            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'
+            ~ (' and in its columns' if sides.is_other_shape) ~ '. remedy: '
+            ~ ('dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
+               else 'find out which of the two is right; explain shows where a value comes from')) -}}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The table to compare with, quoted; none for a rebuild. -#}
+{% macro _other_table(against) -%}
+    {%- if against is none -%} {{ return(none) }} {%- endif -%}
+    {%- set parts = [] -%}
+    {%- for part in modules.re.findall('`(?:[^`]|``)+`|[^.`]+', against | string) -%}
+        {%- do parts.append(part[1:-1] | replace('``', '`') if part.startswith('`') else part) -%}
+    {%- endfor -%}
+    {%- if parts | length != 2 or load_relation(api.Relation.create(schema=parts[0], identifier=parts[1])) is none -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'against', 'a table or view that exists, as schema.name', against | string, 'correct the name') -%}
+        {%- do healing_tables._raise_mistakes('compare', mistakes) -%}
+    {%- endif -%}
+    {{- return(healing_tables._id(parts[0]) ~ '.' ~ healing_tables._id(parts[1])) -}}
+{%- endmacro %}
+
+{#- Per column how many rows differ, then examples. -#}
+{% macro _print_differences(sides, found) -%}
+    {%- if found.columns -%}
+        {%- set rows = [] -%}
+        {%- for name, count in found.columns.items() -%} {%- do rows.append([name, count]) -%} {%- endfor -%}
+        {%- do healing_tables._print('') -%}
+        {%- do healing_tables._print_table(['column', 'rows that differ'], rows) -%}
+    {%- endif -%}
+    {%- set rows = [] -%}
+    {%- for example in found.examples -%}
+        {%- for cell in example.differing or [{'column': '', 'stored': '', 'other': ''}] -%}
+            {%- do rows.append([example.how] + example.key + [example.start, cell.column, cell.stored, cell.other]) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do healing_tables._print('') -%}
+    {%- do healing_tables._print_table(
+        ['how'] + sides.key_columns + [sides.start_name or 'start', 'column', 'stored', sides.called], rows) -%}
+{%- endmacro %}
