@@ -2,7 +2,7 @@
     One source as rows of the timeline:
 
     key_1..n  at (microseconds)  state (struct of the used columns, NULL where the row says "deleted")
-              until (microseconds or NULL = open; periods only)  tie (sources with a tie rule only)
+              until (microseconds or NULL = open; periods, and sources that are cut)  tie (sources with a tie rule only)
 
     Rows without a place on the timeline are left out here, and counted by set_aside.
 -#}
@@ -12,11 +12,12 @@
         {%- for key in source.key_columns %}
         {{ healing_tables._key(spec, source, loop.index0) }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ healing_tables._source_moment(source) }} as at,
+        {{ healing_tables._cut_moment(source) }} as at,
         {{ healing_tables._state(source) }} as state
-        {%- if source.kind == 'periods' %},
-        {%- set until = healing_tables._micros(healing_tables._id(source.until), healing_tables._column_type(source, source.until)) %}
-        if({{ until }} < {{ limit }}, {{ until }}, null) as until
+        {%- set until = none if healing_tables._ends_by_absence(source)
+            else healing_tables._cut_end(source, healing_tables._own_end(source, limit)) %}
+        {%- if until is not none %},
+        {{ until }} as until
         {%- endif %}
         {%- if source.has_tie %},
         {{ healing_tables._tie(source) }} as tie
@@ -31,6 +32,18 @@
         {%- if healing_tables._can_heal() %}
         and {{ healing_tables._touched_keys_only(source.name) }}
         {%- endif %}
+        {%- for condition in healing_tables._within_cut(source) %}
+        and {{ condition }}
+        {%- endfor %}
+{%- endmacro %}
+
+{#- The end that a row carries, NULL where it is open; none for a source without periods. -#}
+{% macro _own_end(source, limit) -%}
+    {%- if source.kind != 'periods' -%} {{ return(none) }} {%- endif -%}
+    {%- set column = healing_tables._id(source.until) -%}
+    {%- set until = healing_tables._micros(column, healing_tables._column_type(source, source.until)) -%}
+    {%- set is_closed = until ~ ' < ' ~ limit ~ (' and ' ~ column ~ ' is distinct from (' ~ source.open_end ~ ')' if source.open_end else '') -%}
+    {{- return('if(' ~ is_closed ~ ', ' ~ until ~ ', null)') -}}
 {%- endmacro %}
 
 {#- A key column in the common type. -#}
@@ -62,6 +75,18 @@
     {{- return(conditions | join(' and ')) -}}
 {%- endmacro %}
 
+{#- Why a row has no place. -#}
+{% macro _set_aside_reason(spec, source) -%}
+case
+        {%- for key in source.key_columns %}
+        when {{ healing_tables._id(key.column) }} is null then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
+        {%- endfor %}
+        when {{ healing_tables._id(source.moment) }} is null then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
+        when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }} then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
+        else 'empty or inverted period'
+    end
+{%- endmacro %}
+
 {#- What a row says: the columns that the build uses, in the order of their names. -#}
 {% macro _state(source) -%}
     {%- set fields = [] -%}
@@ -79,6 +104,8 @@
 {#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide last. -#}
 {% macro _tie(source) -%}
     {%- set fields = [] -%}
+    {#- of the rows that `since` brings to one moment the newest one counts -#}
+    {%- if healing_tables._is_carried_over(source) -%} {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%} {%- endif -%}
     {%- for column in source.tie_break_by -%}
         {%- set name = healing_tables._id(column) -%}
         {%- do fields.append(healing_tables._value(name, healing_tables._column_type(source, column)) ~ ' as tie_' ~ loop.index) -%}
@@ -96,8 +123,11 @@
     also in rows that are set aside. One small array, so that looking up "the next" costs no sort.
 -#}
 {% macro _calendar(spec, source) -%}
+{%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
-    select inline(transform(moments, (moment, i) -> struct(moment as at, get(moments, i + 1) as until)))
+    select {{ 'at, ' ~ healing_tables._cut_end(source, 'until') ~ ' as until'
+        ~ (', greatest(at, ' ~ healing_tables._constant_micros(source.cut_from) ~ ') as since' if source.cut_from is not none)
+        ~ '\n    from (\n    select ' if is_cut }}inline(transform(moments, (moment, i) -> struct(moment as at, get(moments, i + 1) as until)))
     from (
         select sort_array(collect_set(at)) as moments
         from (
@@ -111,4 +141,10 @@
         )
         where at < {{ limit }}
     )
+    {%- if is_cut %}
+    )
+    {%- if source.cut_from is not none %}
+    where coalesce(until > {{ healing_tables._constant_micros(source.cut_from) }}, true)
+    {%- endif %}
+    {%- endif %}
 {%- endmacro %}

@@ -42,6 +42,7 @@
             mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name, 'correct the name') -%}
     {%- endfor -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
+    {%- do healing_tables._check_cuts(mistakes, spec) if not mistakes -%}
     {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
     {#- a type that is missing because of another mistake is not one more -#}

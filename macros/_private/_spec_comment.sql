@@ -7,8 +7,8 @@
     {%- for source in spec.sources -%}
         {%- do sources.append({
             'name': source.name,
-            'set_aside': healing_tables._count_set_aside(spec, source),
-            'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none}) -%}
+            'set_aside': healing_tables._count_set_aside(spec, source) if source.place is not none else none,
+            'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' and source.place is not none else none}) -%}
         {%- if healing_tables._can_heal() -%}
             {%- do sources[-1].update({'reading': healing_tables._reading(spec, source)}) -%}
         {%- endif -%}
@@ -51,14 +51,15 @@
 {% macro _count_ties(spec, source) -%}
     {%- set columns = [] -%}
     {%- for key in source.key_columns -%} {%- do columns.append(healing_tables._key(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
-    {%- set best = [] -%}
+    {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_carried_over(source) else [] -%}
     {%- for column in source.tie_break_by -%} {%- do best.append(healing_tables._id(column)) -%} {%- endfor -%}
     {%- set keys = healing_tables._key_list(spec) -%}
+    {%- set within = healing_tables._within_cut(source) -%}
     {{- return(
         'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys ~ ', at, state, rank() over (partition by '
         ~ keys ~ ', at order by tie desc) as place from (select ' ~ (columns | join(', ')) ~ ', '
-        ~ healing_tables._source_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
+        ~ healing_tables._cut_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
         ~ (best | join(', ') or 'true') ~ ') as tie from ' ~ source.relation ~ ' where '
         ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._placeable(spec, source)
-        ~ ', false))) where place = 1 group by ' ~ keys ~ ', at) where states > 1') -}}
+        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys ~ ', at) where states > 1') -}}
 {%- endmacro %}

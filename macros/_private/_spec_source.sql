@@ -1,7 +1,8 @@
 {#-
     One source of a call, checked: a map of name, relation (SQL text), kind ('changes', 'snapshots', 'periods'),
     key_columns [{column, type}], moment, until (column or none), moment_types, columns {name: type} or none, types (what
-    column_types says), has_end (rows of it end by themselves), has_tie (it has a rule for ties), and the options.
+    column_types says), has_end (rows of it end by themselves), has_tie (it has a rule for ties), cut_from and cut_to
+    (see _cut), open_end (see _as_periods), and the options.
     none if too little of it is right to go on.
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
@@ -15,12 +16,15 @@
     {%- endif -%}
     {%- do healing_tables._check_options(mistakes, at, given, [
         'relation', 'changed_at', 'snapshot_at', 'valid_from', 'valid_to', 'key_columns', 'columns', 'exclude_columns',
-        'tie_break_by', 'deleted_when', 'on_absence', 'calendar', 'where', 'on_tie', 'loaded_at']) -%}
+        'tie_break_by', 'deleted_when', 'on_absence', 'calendar', 'where', 'on_tie', 'loaded_at',
+        'since', 'until', 'dbt_snapshot']) -%}
     {%- if not given.get('relation') -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.relation', 'a ref, a source or the name of a CTE', 'none', 'name the relation') -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- set snapshot = healing_tables._dbt_snapshot(mistakes, at, given) -%}
+    {%- if snapshot is not none -%} {%- set given = dict(given, **snapshot.moments) -%} {%- endif -%}
     {%- set kind = healing_tables._source_kind(mistakes, at, given) -%}
     {%- set per_source = column_types.get(name) if column_types.get(name) is mapping else none -%}
     {%- set columns = healing_tables._columns_of(given.relation) -%}
@@ -44,10 +48,13 @@
         'exclude': healing_tables._list(given.get('exclude_columns')),
     } -%}
     {%- do healing_tables._check_source(mistakes, at, source, given) -%}
+    {%- do source.update(healing_tables._cut(mistakes, at, given)) -%}
+    {%- if snapshot is not none -%} {%- do healing_tables._as_periods(source, snapshot) -%} {%- endif -%}
     {%- do source.update({
         'on_tie': 'error' if kind == 'periods' else source.on_tie,
-        'has_end': kind == 'periods' or (kind == 'snapshots' and source.on_absence == 'delete'),
-        'has_tie': kind != 'periods' and (source.tie_break_by | length > 0 or source.on_tie == 'greatest'),
+        'has_end': kind == 'periods' or healing_tables._ends_by_absence(source) or source.cut_to is not none,
+        'has_tie': kind != 'periods' and (
+            source.tie_break_by | length > 0 or source.on_tie == 'greatest' or healing_tables._is_carried_over(source)),
     }) -%}
     {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'), key_columns)}) -%}
     {%- do source.update({'moment_types': healing_tables._moment_types(mistakes, at, source)}) -%}
@@ -61,7 +68,7 @@
     {%- if given.get('valid_from') or given.get('valid_to') -%} {%- do kinds.append('periods') -%} {%- endif -%}
     {%- if kinds | length != 1 -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'one of changed_at, snapshot_at, or valid_from with valid_to', kinds | join(' and ') or 'no moment',
+            mistakes, at, 'one of changed_at, snapshot_at, valid_from with valid_to, or dbt_snapshot', kinds | join(' and ') or 'no moment',
             'say how the rows of this source tell time') -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -149,6 +156,7 @@
         {%- endif -%}
         {%- do types.append(type) -%}
     {%- endfor -%}
+    {%- if healing_tables._is_cut_within_a_day(source) -%} {%- do types.append('timestamp') -%} {%- endif -%}
     {%- if source.calendar and source.kind == 'snapshots' -%}
         {%- set columns = healing_tables._columns_of(source.calendar) -%}
         {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string, columns) -%}

@@ -7,16 +7,18 @@
     web rows     1   | 5  | {a@b.no}                  1   | 5  | {Ann}   | {a@b.no}
 
     Every window is partitioned by the key and ordered by the moment, or by something that begins so: the data is
-    shuffled once and sorted once. A state of NULL means that the source does not have the key.
+    shuffled once and sorted once. A state of NULL means that the source does not have the key. `first` are CTEs to begin
+    with, which read the sources and not the CTEs of here.
 -#}
-{% macro _timeline(spec) -%}
+{% macro _timeline(spec, first='') -%}
 {%- set keys = healing_tables._key_list(spec) -%}
 with
+{{- first }}
 {%- for source in spec.sources %}
 {{ healing_tables._id(source.name ~ ' rows') }} as (
     {{- healing_tables._source_rows(spec, source) }}
 ),
-{%- if source.kind == 'snapshots' and source.has_end %}
+{%- if healing_tables._ends_by_absence(source) %}
 {{ healing_tables._id(source.name ~ ' calendar') }} as (
     {{- healing_tables._calendar(spec, source) }}
 ),
@@ -57,12 +59,19 @@ points as (
     {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
+{#- Whether rows of the source end where a snapshot lacks them. -#}
+{% macro _ends_by_absence(source) -%}
+    {{- return(source.kind == 'snapshots' and source.on_absence == 'delete') -}}
+{%- endmacro %}
+
 {#- The events of one source in the common shape; an end is a moment at which nothing else need happen. -#}
 {% macro _events(spec, source, source_no) -%}
 {%- set event = 'struct(state, until)' if source.has_end else 'struct(state)' %}
-    select {% if source.has_end and source.kind == 'snapshots' %}/*+ broadcast(taken) */ {% endif -%}
+{%- set by_absence = healing_tables._ends_by_absence(source) %}
+{%- set start = 'taken.since' if by_absence and source.cut_from is not none else 'source_rows.at' %}
+    select {% if by_absence %}/*+ broadcast(taken) */ {% endif -%}
         {{ healing_tables._key_list(spec) }},
-        {{ 'if(starts, source_rows.at, until)' if source.has_end else 'at' }} as at,
+        {{ 'if(starts, ' ~ start ~ ', until)' if source.has_end else 'at' }} as at,
         {{ 'if(starts, ' ~ source_no ~ ', 0)' if source.has_end else source_no }} as source_no
         {%- for other in spec.sources %},
         {{ ('if(starts, ' ~ event ~ ', null)' if source.has_end else event) if other.name == source.name else 'null'
@@ -77,7 +86,7 @@ points as (
         {%- endif %}
     from {{ healing_tables._id(source.name ~ ' rows') }}{{ ' as source_rows' if source.has_end }}
     {%- if source.has_end %}
-    {%- if source.kind == 'snapshots' %}
+    {%- if by_absence %}
     join {{ healing_tables._id(source.name ~ ' calendar') }} as taken on taken.at = source_rows.at
     {%- endif %}
     lateral view explode(array(true, false)) ends as starts

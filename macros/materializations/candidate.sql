@@ -65,16 +65,21 @@
 {#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
 {% macro _warn_of_rows(target, about) -%}
     {%- set queries = [] -%}
-    {%- for source in about.sources -%}
+    {%- set unseen = about.sources | selectattr('set_aside', 'none') | map(attribute='name') | list -%}
+    {%- for source in about.sources if source.name not in unseen -%}
         {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside ~ ') as set_aside, '
             ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
     {%- endfor -%}
-    {%- do about.build.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
+    {%- if unseen -%}
+        {%- do healing_tables._progress(
+            target, 'rows set aside are not counted: source ' ~ (unseen | join(', ')) ~ ' is a CTE or an ephemeral model, which only the model can read') -%}
+    {%- else -%} {%- do about.build.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
+    {%- endif -%}
     {%- if queries -%}
         {%- for row in run_query(queries | join(' union all ')).rows -%}
             {%- do about.build.update({
                 'rows_set_aside': about.build.rows_set_aside + row['set_aside'] | int,
-                'ties_resolved': about.build.ties_resolved + row['ties'] | int}) -%}
+                'ties_resolved': about.build.ties_resolved + row['ties'] | int}) if not unseen -%}
             {%- if row['set_aside'] > 0 -%}
                 {%- do exceptions.warn(
                     target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source'] ~ ' set aside (NULL key, NULL or endless moment, '

@@ -95,7 +95,8 @@
 {% macro _check_guards(target, candidate, about, figures) -%}
     {%- if flags.EMPTY or flags.SAMPLE -%} {{ return(none) }} {%- endif -%}
     {#- a heal may well end all of its few keys -#}
-    {%- set is_empty = figures.candidate_versions == 0 and about.build.mode != 'heal' -%}
+    {%- set is_heal = about.build is defined and about.build.mode == 'heal' -%}
+    {%- set is_empty = figures.candidate_versions == 0 and not is_heal -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set allowed = [] -%}
@@ -120,7 +121,7 @@
 {#- The error of a candidate that is not published. -#}
 {% macro _refuse(target, candidate, about, mistakes) -%}
     {%- set reasons = [] -%}
-    {%- set lines = ['healing_table ' ~ target ~ ': refused; the target is as it was.'] -%}
+    {%- set lines = [config.get('materialized') ~ ' ' ~ target ~ ': refused; the target is as it was.'] -%}
     {%- for mistake in mistakes -%}
         {%- do lines.append('  ' ~ mistake.argument) -%}
         {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
@@ -128,7 +129,7 @@
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
         {%- do reasons.append(mistake.argument ~ ': ' ~ mistake.got) -%}
     {%- endfor -%}
-    {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%}
+    {%- if about.build is defined -%} {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%} {%- endif -%}
     {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
 {%- endmacro %}

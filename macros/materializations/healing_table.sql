@@ -82,7 +82,7 @@
 {%- endmacro %}
 
 {% macro _progress(target, text) -%}
-    {%- do log('healing_table ' ~ target ~ ': ' ~ text, info=true) -%}
+    {%- do log(config.get('materialized') ~ ' ' ~ target ~ ': ' ~ text, info=true) -%}
 {%- endmacro %}
 
 {% macro _seconds(delta) -%}

@@ -69,7 +69,7 @@
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
 {% macro _feed_obstacle(name, reading, now, before) -%}
-    {%- if now.split(' ')[3] != before.split(' ')[3] -%} {{ return('source ' ~ name ~ ' is another table than at the last build') }} {%- endif -%}
+    {%- if now.split(' ')[3] != before.split(' ')[3] -%} {{ return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs loaded_at') }} {%- endif -%}
     {%- if not before.endswith('feed') or not now.endswith('feed') -%}
         {{- return('source ' ~ name ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
@@ -78,8 +78,7 @@
     {%- set usable = healing_tables._upkeep() + ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
     {%- for commit in commits -%}
         {%- if commit.operation not in usable -%}
-            {{- return('source ' ~ name ~ ' was made anew (' ~ commit.operation ~ '), which leaves no change feed'
-                ~ ('; a table that dbt rebuilds needs loaded_at' if 'REPLACE' in commit.operation)) -}}
+            {{- return('source ' ~ name ~ ' has a commit that its change feed does not tell: ' ~ commit.operation) -}}
         {%- elif 'enableChangeDataFeed' in commit.parameters -%}
             {{- return('the change feed of source ' ~ name ~ ' was switched since the last build') -}}
         {%- endif -%}

@@ -25,9 +25,12 @@
     {{ healing_tables._create_table(candidate, query, folder) }}
 {%- endmacro %}
 
-{#- `create table` with what dbt's own table materialization honours. `folder` none: the format's own place. -#}
-{% macro _create_table(relation, query, folder, is_target=false, properties={}) -%}
-    create {{ 'or replace ' if healing_tables._has_commits() }}table {{ relation }}
+{#-
+    `create table` with what dbt's own table materialization honours. `folder` none: the format's own place. `replace`
+    false: a table that is there stays.
+-#}
+{% macro _create_table(relation, query, folder, is_target=false, properties={}, replace=true) -%}
+    create {{ 'or replace ' if healing_tables._has_commits() and replace }}table {{ 'if not exists ' if not replace }}{{ relation }}
     using {{ healing_tables._file_format() }}
     {{ options_clause() }}
     {{ healing_tables._tblproperties(query, properties) }}
@@ -43,9 +46,9 @@
 {% macro _tblproperties(query, more) -%}
     {%- set properties = dict(config.get('tblproperties') or {}, **more) -%}
     {%- if healing_tables._file_format() == 'delta' and 'delta.columnMapping.mode' not in properties -%}
-        {%- for column in healing_tables._query_columns(query) if modules.re.search('[ ,;{}()\n\t=]', column) -%}
+        {%- if healing_tables._needs_mapping(healing_tables._query_columns(query)) -%}
             {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
-        {%- endfor -%}
+        {%- endif -%}
     {%- endif -%}
     {%- if properties -%}
         tblproperties (
@@ -54,6 +57,12 @@
         {%- endfor -%}
         )
     {%- endif -%}
+{%- endmacro %}
+
+{#- Whether one of the names has a character that Delta cannot write as it is. -#}
+{% macro _needs_mapping(names) -%}
+    {%- for name in names if modules.re.search('[ ,;{}()\n\t=]', name) -%} {{ return(true) }} {%- endfor -%}
+    {{- return(false) -}}
 {%- endmacro %}
 
 {% macro _query_columns(query) -%}

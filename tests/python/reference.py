@@ -37,6 +37,7 @@ STANDARD_COLUMNS = (
 )
 OPTIONAL_COLUMNS = ("ended_by_delete", "last_updated", "change_reason", "change_source")
 VERSIONED = (2, 6)
+DBT_META = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_is_deleted")
 
 
 class UnresolvedTieError(Exception):
@@ -76,6 +77,9 @@ class Source:
     on_tie: Literal["error", "greatest"] = "error"
     on_absence: Literal["delete", "ignore"] = "delete"
     calendar: Sequence[Value] | None = None
+    since: str | None = None
+    until: str | None = None
+    is_dbt_snapshot: bool = False
 
 
 @dataclass(frozen=True)
@@ -263,6 +267,7 @@ def default_attributes(sources: Sequence[Source]) -> tuple[Attribute, ...]:
             *source.moments,
             *source.tie_break_by,
             *(column for condition in conditions for column in condition.columns),
+            *(DBT_META if source.is_dbt_snapshot else ()),
         }
         found += [
             Attribute(column, ((source.name, column),))
@@ -298,8 +303,9 @@ def used_columns(dim: Dimension, source: Source) -> tuple[str, ...]:
 
 
 def has_dates(dim: Dimension) -> bool:
-    """Whether moments are days throughout."""
-    return all(
+    """Whether moments are days throughout, those of cuts too."""
+    cuts = [configured(cut) for source in dim.sources for cut in (source.since, source.until)]
+    return all(cut is None or cut.time() == dt.time() for cut in cuts) and all(
         source.columns[moment] == "date" for source in dim.sources for moment in source.moments
     )
 
@@ -338,8 +344,17 @@ def reason_to_set_aside(dim: Dimension, source: Source, row: Row) -> str | None:
     return None
 
 
+def is_deletion(source: Source, row: Row) -> bool:
+    """A row of a dbt snapshot that says that the key is gone."""
+    return source.is_dbt_snapshot and row.get("dbt_is_deleted") == "True"
+
+
 def rows_in_question(source: Source) -> list[Row]:
-    return [row for row in source.rows if source.where is None or source.where.holds(row)]
+    return [
+        row
+        for row in source.rows
+        if (source.where is None or source.where.holds(row)) and not is_deletion(source, row)
+    ]
 
 
 def set_aside(dim: Dimension, source: Source) -> list[tuple[Row, str]]:
@@ -388,6 +403,23 @@ def settle(
     return max(living, key=lambda state: [rank(state[column]) for column in used])
 
 
+def read_moments(source: Source, moments: Iterable[dt.datetime]) -> dict[dt.datetime, dt.datetime]:
+    """The moments that a cut source is asked about, each with its place: one before `since` moves there."""
+    since, until = configured(source.since), configured(source.until)
+    inside = sorted(moment for moment in moments if until is None or moment < until)
+    if since is None:
+        return {moment: moment for moment in inside}
+    last = max((moment for moment in inside if moment <= since), default=since)
+    return {moment: max(moment, since) for moment in inside if moment >= last}
+
+
+def ended(
+    source: Source, states: Mapping[dt.datetime, State | None]
+) -> dict[dt.datetime, State | None]:
+    until = configured(source.until)
+    return {**states, **({} if until is None else {until: None})}
+
+
 def states_by_moment(
     source: Source, key: Key, rows: Sequence[Row], used: Sequence[str]
 ) -> dict[dt.datetime, State | None]:
@@ -396,7 +428,10 @@ def states_by_moment(
         moment = instant(row[source.moments[0]])
         assert moment is not None
         by_moment.setdefault(moment, []).append(row)
-    return {moment: settle(source, key, moment, by_moment[moment], used) for moment in by_moment}
+    return {
+        place: settle(source, key, moment, by_moment[moment], used)
+        for moment, place in read_moments(source, by_moment).items()
+    }
 
 
 def real_changes(states: Mapping[dt.datetime, State | None]) -> Changes:
@@ -418,10 +453,12 @@ def taken_moments(dim: Dimension, source: Source) -> set[dt.datetime]:
 def snapshot_states(
     dim: Dimension, source: Source, key: Key, rows: Sequence[Row], used: Sequence[str]
 ) -> dict[dt.datetime, State | None]:
-    states = states_by_moment(source, key, rows, used)
     if source.on_absence == "ignore":
-        return states
-    return {moment: states.get(moment) for moment in taken_moments(dim, source)}
+        return states_by_moment(source, key, rows, used)
+    places = read_moments(source, taken_moments(dim, source))
+    read = [row for row in rows if instant(row[source.moments[0]]) in places]
+    states = states_by_moment(source, key, read, used)
+    return {place: states.get(place) for place in places.values()}
 
 
 def period_states(
@@ -432,6 +469,11 @@ def period_states(
         start, end = (instant(row[column]) for column in source.moments)
         assert start is not None
         open_end = None if end is None or end >= end_of_time(dim) else end
+        since, until = configured(source.since), configured(source.until)
+        if (until is not None and start >= until) or (since and open_end and open_end <= since):
+            continue
+        start = max(start, since) if since else start
+        open_end = min(open_end or until, until) if until else open_end
         state: State = {column: row[column] for column in used}
         if not any(
             (start, open_end) == known[:2] and same_state(state, known[2]) for known in periods
@@ -459,7 +501,7 @@ def change_points(dim: Dimension, source: Source) -> dict[Key, Changes]:
             states = snapshot_states(dim, source, key, rows, used)
         else:
             states = period_states(dim, source, key, rows, used)
-        found[key] = real_changes(states)
+        found[key] = real_changes(ended(source, states))
     return found
 
 

@@ -84,11 +84,26 @@ def compress_model(lab: Lab, case: dict[str, Any]) -> str:
     )
 
 
+def cutover_model(lab: Lab, case: dict[str, Any]) -> str:
+    """Sources of any kind, with their options as a call has them."""
+    sources = {}
+    for name, source in case["input"]["sources"].items():
+        table = f"in_{case['id'].lower()}_{name}"
+        lab.table(table, source["table"]["columns"], source["table"]["rows"])
+        sources[name] = f"{relation(table)}, {repr(source['options'])[1:-1]}"
+        if "calendar" in source:
+            lab.table(f"{table}_calendar", **source["calendar"])
+            calendar = relation(f"{table}_calendar").replace("relation", "calendar", 1)
+            sources[name] += f", {calendar}"
+    return dimension(case, sources, repr(case["params"]["attrs"]))
+
+
 MODELS = {
     "changes": changes_model,
     "snapshots": snapshots_model,
     "unify": unify_model,
     "compress": compress_model,
+    "cutover": cutover_model,
 }
 ROW_CASES = [(name, case) for name in MODELS for case in load(name)]
 

@@ -177,7 +177,7 @@ class Maker:
         bare = len(sources) == 1 and self.likely(0.5)
         return Dimension(
             keys=tuple(key.name for key in keys),
-            sources=sources,
+            sources=tuple(self.cut(self.as_dbt_snapshot(source), moments) for source in sources),
             attributes=None if bare else attributes,
             exists_in=tuple(self.some(names)) if self.likely(0.3) else None,
             column_names=self.column_names(),
@@ -272,6 +272,42 @@ class Maker:
         domains[column] = ("north", "north", "south", None)
         where = Condition(f"{column} = 'north'", (column,), lambda row: row[column] == "north")
         return replace(source, columns={**source.columns, column: "string"}, where=where)
+
+    def cut(self, source: Source, moments: Sequence[dt.datetime]) -> Source:
+        """With dice of its own: the other choices are those of a source that is not cut."""
+        rng = random.Random(f"cuts {self.seed} {source.name}")
+        days = source.columns[source.moments[0]] == "date" and rng.random() < 0.8
+        since, until = sorted(rng.sample(sorted(moments)[1:], 2))
+        options = {
+            name: ref.moment_text(moment)[: 10 if days else None]
+            for name, moment in (("since", since), ("until", until))
+            if rng.random() < 0.3
+        }
+        if len(set(options.values())) < len(options):
+            del options["until"]
+        return replace(source, since=options.get("since"), until=options.get("until"))
+
+    def as_dbt_snapshot(self, source: Source) -> Source:
+        """A source of periods in the shape of a dbt snapshot, perhaps with rows for deletions."""
+        rng = random.Random(f"dbt {self.seed} {source.name}")
+        if source.kind != "periods" or rng.random() < 0.5:
+            return source
+        names = dict(zip(source.moments, ref.DBT_META[2:4], strict=True))
+        meta = {"dbt_scd_id": "string", "dbt_updated_at": "timestamp"}
+        if rng.random() < 0.6:
+            meta["dbt_is_deleted"] = "string"
+        return replace(
+            source,
+            columns={names.get(name, name): kind for name, kind in source.columns.items()} | meta,
+            rows=[
+                {names.get(name, name): value for name, value in row.items()}
+                | {name: rng.choice(("True", "False", None)) for name in meta}
+                | {"dbt_updated_at": rng.choice(INSTANTS)}
+                for row in source.rows
+            ],
+            moments=tuple(names.values()),
+            is_dbt_snapshot=True,
+        )
 
     def values(self, source: Source, domains: Mapping[str, Sequence[Value]]) -> dict[str, Value]:
         """A row but for its moments; keys are seldom NULL, the rest often."""
@@ -438,7 +474,12 @@ def relation(table: str) -> str:
 
 def source_options(source: Source, table: str) -> str:
     options: dict[str, Any] = {"key_columns": dict(source.keys)}
-    if source.kind == "periods":
+    for name in ("since", "until"):
+        if (cut := getattr(source, name)) is not None:
+            options[name] = cut
+    if source.is_dbt_snapshot:
+        options["dbt_snapshot"] = True
+    elif source.kind == "periods":
         options |= {"valid_from": "since", "valid_to": "until"}
     else:
         options[source.moments[0]] = source.moments[0]
@@ -690,6 +731,9 @@ def test_the_scenarios_are_worth_running() -> None:
             seen[f"tie: {source.on_tie}"] += bool(source.rows)
             seen[f"on_absence: {source.on_absence}"] += source.kind == "snapshots"
             seen["calendar"] += source.calendar is not None
+            seen["dbt snapshot"] += source.is_dbt_snapshot
+            for cut in ("since", "until"):
+                seen[f"{cut}, {source.kind}"] += getattr(source, cut) is not None
             for _, reason in ref.set_aside(dim, source):
                 seen[reason] += 1
         for row in rows:
@@ -710,7 +754,8 @@ def test_the_scenarios_are_worth_running() -> None:
             "deleted: True",
             "deleted: False",
         ),
-        *("reason: new", "reason: changed", "reason: returned"),
+        *("reason: new", "reason: changed", "reason: returned", "dbt snapshot"),
+        *(f"{cut}, {kind}" for kind in kinds for cut in ("since", "until")),
     }
     assert {event: seen[event] for event in wanted if seen[event] < 3} == {}
 

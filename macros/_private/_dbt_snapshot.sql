@@ -1,0 +1,60 @@
+{#-
+    `dbt_snapshot` of a source: a table that `dbt snapshot` keeps is read as periods. What it is like is taken from the
+    option if that is a map, else from the snapshot's own configuration in this project, else it is dbt's default.
+    Returns {moments, names, hard_deletes, open_end}, or none for any other source.
+-#}
+{% macro _dbt_snapshot(mistakes, at, given) -%}
+    {%- set asked = given.get('dbt_snapshot') -%}
+    {%- if asked is none or asked is undefined or asked is sameas false -%} {{ return(none) }} {%- endif -%}
+    {%- set options = ['snapshot_meta_column_names', 'dbt_valid_to_current', 'hard_deletes'] -%}
+    {%- if asked is not sameas true and asked is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), asked | string, 'write true') -%}
+        {%- set asked = true -%}
+    {%- endif -%}
+    {%- set asked = asked if asked is mapping else {} -%}
+    {%- do healing_tables._check_options(mistakes, at ~ '.dbt_snapshot', asked, options) -%}
+    {%- for option in ['valid_from', 'valid_to'] if given.get(option) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.' ~ option, 'none: dbt_snapshot knows the columns', given[option],
+            "leave it out; other names are said as 'dbt_snapshot': {'snapshot_meta_column_names': {...}}") -%}
+    {%- endfor -%}
+    {%- set known = dict(healing_tables._snapshot_config(given.relation), **asked) -%}
+    {%- set renamed = known.get('snapshot_meta_column_names') or {} -%}
+    {%- set names = {} -%}
+    {%- for name in ['dbt_scd_id', 'dbt_updated_at', 'dbt_valid_from', 'dbt_valid_to', 'dbt_is_deleted'] -%}
+        {%- do names.update({name: renamed.get(name) or name}) -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_options(mistakes, at ~ '.dbt_snapshot.snapshot_meta_column_names', renamed, names) -%}
+    {{- return({
+        'moments': {'valid_from': names.dbt_valid_from, 'valid_to': names.dbt_valid_to}, 'names': names,
+        'hard_deletes': known.get('hard_deletes'), 'open_end': known.get('dbt_valid_to_current')}) -}}
+{%- endmacro %}
+
+{#- The configuration of a snapshot of this project; {} for any other relation. -#}
+{% macro _snapshot_config(relation) -%}
+    {%- if relation is string or relation.identifier is not defined or not execute -%} {{ return({}) }} {%- endif -%}
+    {%- for node in (graph.get('nodes') or {}).values() if node.resource_type == 'snapshot' -%}
+        {%- if node.schema | lower == relation.schema | string | lower
+            and (node.alias or node.name) | lower == relation.identifier | string | lower -%}
+            {{- return(node.config) -}}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return({}) -}}
+{%- endmacro %}
+
+{#-
+    Tell the source what the snapshot's columns mean: its meta columns are no attributes, a row that says "deleted"
+    (hard_deletes: new_record) is no version, and an end that dbt_valid_to_current names is open.
+-#}
+{% macro _as_periods(source, snapshot) -%}
+    {%- set gone = snapshot.names.dbt_is_deleted -%}
+    {%- set has_deletes = snapshot.hard_deletes == 'new_record' if source.columns is none
+        else healing_tables._find(gone, source.columns) is not none -%}
+    {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list), 'open_end': snapshot.open_end}) -%}
+    {%- if has_deletes -%}
+        {#- text in dbt's own tables; NULL in rows older than the setting -#}
+        {%- set lives = 'lower(cast(' ~ healing_tables._id(gone) ~ " as string)) is distinct from 'true'" -%}
+        {%- do source.update({'where': '(' ~ source.where ~ ') and ' ~ lives if source.where else lives}) -%}
+    {%- endif -%}
+{%- endmacro %}
