@@ -2,9 +2,11 @@
     What as_of() was asked, checked: facts and dimension (SQL text), key_columns [{name, fact, version (SQL), fact_column,
     version_column}], at (SQL), period [see _period], columns [{name, column, type, unknown (SQL)}], and order: what orders
     versions of a key that begin together.
+
+    For rekey_facts and facts_covered the facts store the columns already: `stored` is then the name of the macro.
 -#}
-{% macro _as_of_about(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key) -%}
-    {%- set mistakes = [] -%}
+{% macro _as_of_about(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key, stored=none, mistakes=none) -%}
+    {%- set mistakes = [] if mistakes is none else mistakes -%}
     {%- set fact_columns = healing_tables._columns_to_read(mistakes, 'facts', facts) -%}
     {%- set dimension_columns = healing_tables._columns_to_read(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
@@ -12,13 +14,17 @@
         {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string, 'choose one of them') -%}
     {%- endif -%}
     {%- set about = {
-        'facts': facts | string, 'dimension': dimension | string,
+        'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns),
         'at': healing_tables._micros(healing_tables._id(at), healing_tables._type_in(fact_columns, at)),
         'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to, valid_to_current),
-        'columns': healing_tables._as_of_columns(mistakes, columns, unknown, dimension, fact_columns, dimension_columns)} -%}
+        'columns': healing_tables._as_of_columns(
+            mistakes, columns, unknown, dimension, {} if stored is not none else fact_columns, dimension_columns)} -%}
     {%- do about.update({'order': healing_tables._as_of_order(about.columns)}) -%}
-    {%- do healing_tables._raise_mistakes('as_of', mistakes) -%}
+    {%- if stored is not none -%}
+        {%- do healing_tables._stored_columns(mistakes, about, facts, fact_columns, at) -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes(stored or 'as_of', mistakes) -%}
     {{- return(about) -}}
 {%- endmacro %}
 

@@ -1,4 +1,4 @@
-"""The Python models of this project over their batches: after each, the tables hold what data/batches says.
+"""The Python models of this project over their batches, and facts: after each, the tables hold what data/batches says.
 
 The pages in data/batches have a heading such as "dim_player after batch 2" with one table or several, each with some of
 the columns of all rows. A header is a SQL expression; NULL stands for NULL.
@@ -17,6 +17,7 @@ from lab import PROFILE, ROOT, Lab
 
 BATCHES = ROOT / "data" / "batches"
 MODELS = sorted((ROOT / "python_models").glob("*.py"))
+FACTS = ["fct_slot_play", "fct_cash_transactions"]
 
 
 Rows = list[list[str]]
@@ -45,6 +46,7 @@ EXPECTED = {
 }
 # the history of type 4 has no model, and no row after the first batch
 WANTED = {(model.stem, batch) for model in MODELS for batch in (1, 2, 3)}
+WANTED |= {(facts, batch) for facts in FACTS for batch in (1, 2, 3)}
 WANTED |= {("dim_machine_current_history", 2), ("dim_machine_current_history", 3)}
 
 
@@ -55,7 +57,7 @@ def stored(lab: Lab, table: str, header: list[str]) -> Rows:
 
 
 def commits(lab: Lab) -> dict[str, int]:
-    tables = {table for table, _ in EXPECTED}
+    tables = {table for table, _ in EXPECTED} - set(FACTS)
     return {
         table: len(lab.spark.sql(f"describe history {lab.schema}.{table}").collect())
         for table in tables
@@ -67,7 +69,8 @@ def dbt(lab: Lab, command: str, batch: int) -> dict[str, str]:
     folders = ["--project-dir", str(ROOT), "--profiles-dir", str(lab.home)]
     folders += ["--target-path", str(lab.home / "target"), "--log-path", str(lab.home / "logs")]
     variables = ["--vars", f"{{batch: {batch}}}"]
-    outcome = dbtRunner().invoke([command, "--select", "path:python_models", *variables, *folders])
+    selected = ["path:python_models", *[f"+{facts}" for facts in FACTS]]
+    outcome = dbtRunner().invoke([command, "--select", *selected, *variables, *folders])
     assert outcome.exception is None, outcome.exception
     results: Any = outcome.result
     assert len(results) >= len(MODELS)

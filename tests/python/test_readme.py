@@ -20,11 +20,18 @@ import yaml
 from lab import ROOT, Lab
 
 PAGES = ["README.md", "docs/concepts.md", "docs/tests.md", "docs/merging.md", "docs/facts.md"]
+PAGES += ["docs/current-state.md", "docs/leaving-dbt-snapshots.md"]
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
+OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("*.sql"))
 GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
-LINKED = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"] + [
-    str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))
-]
+LINKED = [
+    *PAGES,
+    "docs/healing.md",
+    "docs/operations.md",
+    "docs/operations-compare.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+] + [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 # Stands for the package of that name, which only the hub has.
 STAR = """
 {% macro star(from, except=[]) %}
@@ -290,6 +297,23 @@ def test_macro_is_documented(name: str) -> None:
         for argument, default in arguments.items()
     )
     assert f"`{name}({listed})`" in text
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_is_documented(name: str) -> None:
+    folder = ROOT / "macros" / "operations"
+    described = yaml.safe_load((folder / f"{name}.yml").read_text())["macros"]
+    assert [macro["name"] for macro in described] == [name]
+    arguments = [argument["name"] for argument in described[0]["arguments"]]
+    assert arguments == list(signature(folder / f"{name}.sql"))
+    assert name in first_column("README.md", "operation")
+    pages = ["operations", "operations-compare", "healing", "facts"]
+    text = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
+    assert [
+        argument
+        for argument in arguments
+        if f"`{argument}" not in text and f"{argument}: " not in text
+    ] == []
 
 
 def test_options_of_sources_are_documented() -> None:

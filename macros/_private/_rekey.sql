@@ -1,0 +1,78 @@
+{#-
+    The work of rekey_facts. The facts that store another key than they should are looked up once, into a small table of
+    this run's own; it says what has to be told, and is the source of the MERGE.
+
+    A row of it is a tuple (keys, moment, stored): facts that are equal in these get the same key, so a fact needs no key
+    of its own. A fact that someone else has changed in the meantime is met by no row.
+-#}
+{% macro _rekey(facts, about, moved, where) -%}
+    {%- set staged = healing_tables._beside(facts, 'rekey') -%}
+    {%- do run_query('create table ' ~ staged ~ ' using parquet as\n' ~ healing_tables._facts_to_rekey(about)) -%}
+    {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}
+    {%- set version = '' -%}
+    {%- if figures.changed > 0 -%}
+        {%- do run_query(healing_tables._rekey_merge(facts, staged, about, where)) -%}
+        {%- set version = ' in one commit, version ' ~ run_query('describe history ' ~ facts ~ ' limit 1').rows[0]['version'] -%}
+    {%- endif -%}
+    {%- for table in [staged, moved.get('staged')] if table is not none -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
+    {%- do healing_tables._rekey_told(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0 else 'unchanged, nothing to commit') -%}
+    {%- for name in ['moved to another version', 'resolved from unknown', 'became unknown'] if figures.changed > 0 -%}
+        {%- do healing_tables._rekey_told(facts, '    ' ~ '%-24s' | format(name) ~ ' | ' ~ figures[loop.index]) -%}
+    {%- endfor -%}
+    {%- if moved.version is not none -%}
+        {%- do healing_tables._rekey_told(facts, 'the dimension is at version ' ~ moved.version ~ ', the next since_version') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- A name of this run's own next to the facts; what a failed run has left there goes. -#}
+{% macro _beside(facts, what) -%}
+    {%- set table = api.Relation.create(
+        database=facts.database, schema=facts.schema, type='table',
+        identifier=facts.identifier ~ '__' ~ what ~ '_' ~ invocation_id | replace('-', '')) -%}
+    {%- do run_query('drop table if exists ' ~ table) -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{% macro _rekey_told(facts, text) -%}
+    {%- do log('healing_tables.rekey_facts ' ~ facts ~ ': ' ~ text, info=true) -%}
+{%- endmacro %}
+
+{% macro _facts_to_rekey(about) -%}
+{%- set tuple = ['fact_at', 'has_version', 'was_unknown'] -%}
+{%- for key in about.key_columns -%} {%- do tuple.append('fact_key_' ~ loop.index) -%} {%- endfor -%}
+{%- for column in about.columns -%} {%- do tuple.extend(['stored_' ~ loop.index, 'wanted_' ~ loop.index]) -%} {%- endfor -%}
+select {{ tuple | join(', ') }}, count(*) as facts
+from (
+{{ healing_tables._stored_and_wanted(about) }}
+)
+where {{ healing_tables._differs(about) }}
+group by {{ tuple | join(', ') }}
+{%- endmacro %}
+
+{% macro _rekey_figures(staged) -%}
+select
+    cast(coalesce(sum(facts), 0) as bigint) as changed,
+    cast(coalesce(sum(facts) filter (where has_version and not was_unknown), 0) as bigint) as moved,
+    cast(coalesce(sum(facts) filter (where has_version and was_unknown), 0) as bigint) as resolved,
+    cast(coalesce(sum(facts) filter (where not has_version), 0) as bigint) as became_unknown
+from {{ staged }}
+{%- endmacro %}
+
+{% macro _rekey_merge(facts, staged, about, where) -%}
+{%- set conditions = ['fact.' ~ healing_tables._id(about.at_column) ~ ' <=> moved.fact_at'] -%}
+{%- set assignments = [] -%}
+{%- for key in about.key_columns -%}
+    {%- do conditions.append(
+        healing_tables._value('fact.' ~ healing_tables._id(key.fact_column), key.fact_type) ~ ' <=> moved.fact_key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- for column in about.columns -%}
+    {%- set name = 'fact.' ~ healing_tables._id(column.name) -%}
+    {%- do conditions.append(healing_tables._value(name, column.stored_type) ~ ' <=> moved.stored_' ~ loop.index) -%}
+    {%- do assignments.append(name ~ ' = moved.wanted_' ~ loop.index) -%}
+{%- endfor -%}
+{%- if where is not none -%} {%- do conditions.append('(' ~ where ~ ')') -%} {%- endif -%}
+merge into {{ facts }} as fact
+using {{ staged }} as moved
+on {{ conditions | join('\n    and ') }}
+when matched then update set {{ assignments | join(', ') }}
+{%- endmacro %}

@@ -1,0 +1,98 @@
+{#- Which facts a rekey_facts looks at: all, or those of the dimension keys that moved. -#}
+
+{#-
+    The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none),
+    relation (the dimension), version (that of the dimension as this run found it; none if it has none).
+-#}
+{% macro _moved_keys(mistakes, dimension, key_columns, keys, since_version) -%}
+    {%- set moved = {'listed': none, 'since': since_version, 'version': none, 'relation': dimension} -%}
+    {%- if keys is not none and since_version is not none -%}
+        {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both', 'leave one of them out') -%}
+    {%- elif keys is not none -%}
+        {%- do moved.update({'listed': healing_tables._relation_named(mistakes, 'keys', keys)}) -%}
+        {%- do healing_tables._check_moved_keys(mistakes, moved.listed, key_columns, dimension) -%}
+    {%- endif -%}
+    {%- if healing_tables._details(dimension).get('provider') == 'delta' -%}
+        {%- do moved.update({'version': run_query('describe history ' ~ dimension ~ ' limit 1').rows[0]['version']}) -%}
+    {%- endif -%}
+    {%- if since_version is not none -%}
+        {%- if since_version is not integer or since_version < 0 -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', since_version | string, 'write a number from 0 on') -%}
+        {%- elif moved.version is none or run_query("show tblproperties " ~ dimension).rows | selectattr(0, 'equalto', 'delta.enableChangeDataFeed')
+            | map(attribute=1) | map('lower') | list != ['true'] -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
+                "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave since_version out") -%}
+        {%- elif since_version > moved.version -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'since_version', 'a version that the dimension has had', since_version | string, 'its newest is ' ~ moved.version) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {{- return(moved) -}}
+{%- endmacro %}
+
+{#- The relation of keys names them as the dimension does, in the same types. -#}
+{% macro _check_moved_keys(mistakes, keys, key_columns, dimension) -%}
+    {%- set columns = healing_tables._columns_of(keys) if keys is not none else none -%}
+    {%- set known = healing_tables._columns_of(dimension) -%}
+    {%- set names = (key_columns.keys() | list) if key_columns is mapping else healing_tables._list(key_columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'keys', names, keys | string, columns) -%}
+    {%- for name in names -%}
+        {%- set types = [healing_tables._type_in(columns, name), healing_tables._type_in(known, name)] -%}
+        {%- if none not in types and types[0] != types[1] -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'keys.' ~ name, 'the type that it has in the dimension, ' ~ types[1], types[0], 'cast it') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- Narrows facts and dimension to the rows that are asked for. -#}
+{% macro _rekey_scope(facts, about, moved, where) -%}
+    {%- set condition = '' if where is none else 'where (' ~ where ~ ')' -%}
+    {%- if moved.listed is not none or moved.since is not none -%}
+        {%- set names = [] -%}
+        {%- set same_fact = [] -%}
+        {%- set same_version = [] -%}
+        {%- for key in about.key_columns -%}
+            {%- do names.append(key.version ~ ' as moved_' ~ key.name) -%}
+            {%- do same_fact.append(key.fact ~ ' = moved_' ~ key.name) -%}
+            {%- do same_version.append(key.version ~ ' = moved_' ~ key.name) -%}
+        {%- endfor -%}
+        {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(about, moved) if moved.listed is none else moved.listed) ~ ')' -%}
+        {%- if moved.since is not none -%}
+            {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as well -#}
+            {%- set staged = healing_tables._beside(facts, 'moved') -%}
+            {%- do run_query('create table ' ~ staged ~ ' using parquet as select distinct * from ' ~ rows) -%}
+            {%- do moved.update({'staged': staged}) -%}
+            {%- set rows = staged | string -%}
+        {%- endif -%}
+        {%- set condition = ' left semi join ' ~ rows ~ ' on ' ~ same_fact | join(' and ') ~ ' ' ~ condition -%}
+        {%- do about.update({'dimension': '(\nselect * from ' ~ about.dimension ~ ' left semi join ' ~ rows ~ ' on ' ~ same_version | join(' and ') ~ '\n)'}) -%}
+    {%- endif -%}
+    {%- do about.update({'facts': healing_tables._narrowed(about, condition)}) -%}
+{%- endmacro %}
+
+{#- The keys whose period, or what facts store of it, has come, gone or changed; what only touched other columns, or
+    came back as it was, cancels out. -#}
+{% macro _moved_since(about, moved) -%}
+{%- set names = [] -%}
+{%- for name in about.key_columns | map(attribute='version_column') | list + [about.period.valid_from, about.period.valid_to]
+    + about.columns | map(attribute='column') | list -%}
+    {%- if healing_tables._id(name) not in names -%} {%- do names.append(healing_tables._id(name)) -%} {%- endif -%}
+{%- endfor -%}
+(
+    select {{ names | join(', ') }}
+    from (
+        select {{ names | join(', ') }}, count_if(_change_type in ('insert', 'update_postimage')) as times_come,
+            count_if(_change_type in ('delete', 'update_preimage')) as times_gone
+        {%- if moved.since < moved.version %}
+        from table_changes({{ healing_tables._text(moved.relation | string) }}, {{ moved.since + 1 }}, {{ moved.version }})
+        {%- else %}
+        from (select *, '' as _change_type from {{ moved.relation }} where false)
+        {%- endif %}
+        group by {{ names | join(', ') }}
+    )
+    where times_come <> times_gone
+)
+{%- endmacro %}

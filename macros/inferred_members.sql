@@ -1,0 +1,38 @@
+{#-
+    Placeholders for keys that facts name before the dimension knows them: one period per such key, from its first fact
+    to the moment from which it is known. One more source of the dimension.
+
+    facts              known                   id | valid_from | valid_to   | is_inferred
+    id | sold_on       id | valid_from    ->   7  | 2024-01-10 | 2024-02-01 | true
+    7  | 2024-01-10    7  | 2024-02-01         9  | 2024-01-15 | NULL       | true
+    9  | 2024-01-15    8  | 2024-01-01
+-#}
+{% macro inferred_members(facts, known, key_columns, at, valid_from='valid_from', valid_from_first=none) -%}
+{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set about = healing_tables._inferred_about(facts, known, key_columns, at, valid_from, valid_from_first) -%}
+{%- set keys = about.key_columns | map(attribute='name') | join(', ') -%}
+with moments as (
+    select {% for key in about.key_columns %}{{ key.fact }} as {{ key.name }}, {% endfor %}{{ about.at }} as first_fact, null as first_known{{ about.no_type }}
+    from {{ facts }}
+    where {{ about.at }} < {{ about.end }}
+    union all
+    select {% for key in about.key_columns %}{{ key.version }} as {{ key.name }}, {% endfor %}null as first_fact, {{ about.known_from }} as first_known{{ about.moment_type }}
+    from {{ known }}
+),
+members as (
+    select {{ keys }}, min(first_fact) as first_fact, {{ about.first }} as starts, min(first_known) as first_known{{ about.any_type }}
+    from moments
+    where {{ about.key_columns | map(attribute='name') | join(' is not null and ') }} is not null
+    group by {{ keys }}
+    having min(first_fact) is not null
+)
+select
+    {%- for key in about.key_columns %}
+    {{ key.name }} as {{ healing_tables._id(key.version_column) }},
+    {%- endfor %}
+    {{ healing_tables._moment('starts', about.type) }} as valid_from,
+    {{ healing_tables._moment('first_known', about.type) }} as valid_to,
+    true as is_inferred
+from members
+where first_known is null or first_fact < first_known
+{%- endmacro %}

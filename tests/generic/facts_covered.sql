@@ -1,0 +1,19 @@
+{#-
+    A failing row is a fact that stores another key than that of the version in force at its moment: another version's,
+    the unknown member where there is a version, or a key where there is none. With allow_unknown: false also a fact
+    that rightly stores the unknown member.
+-#}
+{% test facts_covered(
+    model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',
+    valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many'
+) %}
+{%- if not healing_tables._can_look_up() -%}
+{{ healing_tables._no_look_up() }}
+{%- else -%}
+{{ healing_tables._uncovered(
+    healing_tables._as_of_about(
+        model, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key,
+        'facts_covered'),
+    allow_unknown) }}
+{%- endif -%}
+{% endtest %}
