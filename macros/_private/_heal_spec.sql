@@ -21,9 +21,7 @@
 {%- endmacro %}
 
 {% macro _is_touched(expressions, touched) -%}
-    {%- set keys = [] -%}
-    {%- for _ in expressions -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ (keys | join(', ')) ~ ' from ' ~ touched ~ ')') -}}
+    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_list({'key_columns': expressions}) ~ ' from ' ~ touched ~ ')') -}}
 {%- endmacro %}
 
 {#- The definition of a dimension as one number: if it is another one, what is stored cannot be healed. -#}

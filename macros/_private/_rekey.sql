@@ -12,7 +12,7 @@
     {%- set version = '' -%}
     {%- if figures.changed > 0 -%}
         {%- do run_query(healing_tables._rekey_merge(facts, staged, about, where)) -%}
-        {%- set version = ' in one commit, version ' ~ run_query('describe history ' ~ facts ~ ' limit 1').rows[0]['version'] -%}
+        {%- set version = ' in one commit, version ' ~ healing_tables._newest_version(facts) -%}
     {%- endif -%}
     {%- for table in [staged, moved.get('staged')] if table is not none -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
     {%- do healing_tables._rekey_told(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0 else 'unchanged, nothing to commit') -%}

@@ -13,7 +13,7 @@
         {%- do healing_tables._check_moved_keys(mistakes, moved.listed, key_columns, dimension) -%}
     {%- endif -%}
     {%- if healing_tables._details(dimension).get('provider') == 'delta' -%}
-        {%- do moved.update({'version': run_query('describe history ' ~ dimension ~ ' limit 1').rows[0]['version']}) -%}
+        {%- do moved.update({'version': healing_tables._newest_version(dimension)}) -%}
     {%- endif -%}
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}

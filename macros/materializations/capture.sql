@@ -138,7 +138,7 @@
         {%- do healing_tables._progress(target, 'unchanged, nothing to append: ' ~ told) -%}
     {%- else -%}
         {%- do healing_tables._progress(
-            target, 'appended in one commit, version ' ~ run_query('describe history ' ~ target ~ ' limit 1').rows[0]['version']
+            target, 'appended in one commit, version ' ~ healing_tables._newest_version(target)
             ~ ', as of ' ~ healing_tables._instant_text(at.moment) ~ ': ' ~ told) -%}
     {%- endif -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}

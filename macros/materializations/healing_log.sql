@@ -84,5 +84,9 @@
 {#- The newest commit of a Delta table, or none. -#}
 {% macro _table_version(relation, details) -%}
     {%- if details.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {{- return(healing_tables._newest_version(relation)) -}}
+{%- endmacro %}
+
+{% macro _newest_version(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
 {%- endmacro %}

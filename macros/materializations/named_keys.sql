@@ -23,7 +23,7 @@
     {%- set selects = [] -%}
     {%- for rows, wanted in relations.items() -%}
         {%- do selects.append(
-            'select ' ~ healing_tables._key_names({'keys': about.key_columns}) ~ ' from (select *, ' ~ (named | join(', ')) ~ ' from ('
+            'select ' ~ healing_tables._key_list(about) ~ ' from (select *, ' ~ (named | join(', ')) ~ ' from ('
             ~ rows ~ ')) where ' ~ (wanted | join(' or '))) -%}
     {%- endfor -%}
     {{- return(selects) -}}

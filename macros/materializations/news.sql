@@ -7,9 +7,6 @@
 {% macro _news(source, now, before) -%}
     {%- set reading = source.reading -%}
     {%- set name = source.name -%}
-    {%- if reading.place is none -%}
-        {{- return({'keys': none, 'obstacle': 'source ' ~ name ~ ' is a CTE of the model, which only the model can read'}) -}}
-    {%- endif -%}
     {%- set wanted = ['loaded until '] if reading.loaded_at is not none else ['version '] -%}
     {%- if name not in now -%}
         {{- return({'keys': none, 'obstacle': 'source ' ~ name ~ ' has neither loaded_at nor is it a Delta table'}) -}}
@@ -27,13 +24,7 @@
         {%- set rows = healing_tables._changed_since(reading, before[name]) -%}
     {%- endif -%}
     {%- if reading.kind == 'snapshots' -%} {{ return(healing_tables._snapshot_news(name, reading, rows, before)) }} {%- endif -%}
-    {{- return({'keys': none if rows is none else 'select ' ~ healing_tables._key_names(reading) ~ ' from (' ~ rows ~ ')', 'obstacle': none}) -}}
-{%- endmacro %}
-
-{% macro _key_names(reading) -%}
-    {%- set names = [] -%}
-    {%- for _ in reading['keys'] -%} {%- do names.append('key_' ~ loop.index) -%} {%- endfor -%}
-    {{- return(names | join(', ')) -}}
+    {{- return({'keys': none if rows is none else 'select ' ~ healing_tables._key_list({'key_columns': reading['keys']}) ~ ' from (' ~ rows ~ ')', 'obstacle': none}) -}}
 {%- endmacro %}
 
 {#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_removed. -#}
@@ -111,7 +102,7 @@
             ~ healing_tables._moment(around['until'] | int, reading.moment_type) -%}
     {%- else -%} {%- set range = reading.at ~ bounds -%}
     {%- endif -%}
-    {%- set keys = healing_tables._key_names(reading) -%}
+    {%- set keys = healing_tables._key_list({'key_columns': reading['keys']}) -%}
     {%- set is_constant = 'count(distinct at) = (select count(*) from taken where at' ~ bounds ~ ') and count(distinct struct(state)) = 1' -%}
     {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(reading, reading.relation, range) ~ ') group by ' ~ keys
         ~ ' having not (' ~ is_constant ~ ')' -%}
