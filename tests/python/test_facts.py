@@ -268,7 +268,7 @@ def test_only_the_facts_asked_for(scoped: Lab, scope: str) -> None:
     assert stored(scoped, f"fct_{scope}") == wanted(changed)
     assert len(commits(scoped, f"fct_{scope}")) == 2
     left = scoped.spark.sql(f"show tables in {scoped.schema} like 'fct_*__*'").collect()
-    assert left == []
+    assert [row for row in left if not row["isTemporary"]] == []  # other tests leave views
     assert scoped.notes["scoped"][0] == "fct_since: unchanged, nothing to commit"
 
 
