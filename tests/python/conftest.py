@@ -71,6 +71,8 @@ def session_settings(home: Path) -> dict[str, str]:
     }
     settings |= {
         "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (

@@ -119,7 +119,6 @@ def operation(lab: Lab, name: str, *more: str, **arguments: Any) -> list[str]:
         f"healing_tables.{name}",
         "--args",
         json.dumps(arguments),
-        "--partial-parse",
         *more,
     )
     return [line for text in lab.log for line in text.splitlines()]

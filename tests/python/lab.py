@@ -88,8 +88,6 @@ class Lab:
         where = ["--project-dir", str(self.home)]
         if "--profiles-dir" not in args:
             where += ["--profiles-dir", str(self.home)]
-        if "--partial-parse" not in args:
-            where += ["--no-partial-parse"]
         outcome = runner.invoke([*args, *where, "--no-use-colors"])
         if outcome.exception is not None:
             raise outcome.exception
@@ -106,7 +104,7 @@ class Lab:
     def listed(self, *args: str) -> list[str]:
         """What `dbt ls` prints."""
         where = ["--project-dir", str(self.home), "--profiles-dir", str(self.home)]
-        outcome = dbtRunner().invoke([*args, *where, "--quiet", "--no-partial-parse"])
+        outcome = dbtRunner().invoke([*args, *where, "--quiet"])
         if outcome.exception is not None:
             raise outcome.exception
         return list(cast(list[str], outcome.result))

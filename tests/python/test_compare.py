@@ -123,7 +123,6 @@ def compare(lab: Lab, **arguments: object) -> list[str]:
         "healing_tables.compare",
         "--args",
         json.dumps(arguments),
-        "--partial-parse",
     )
     lines = [line for text in lab.log for line in text.split("\n")]
     start = next(
@@ -185,7 +184,7 @@ def test_no_difference_is_said_and_integer_keys_are_left_out(built: Lab) -> None
 
 
 def test_the_test_returns_a_row_per_row_that_differs(built: Lab) -> None:
-    found = built.dbt("test", "--partial-parse")
+    found = built.dbt("test")
     audit = f"{built.schema}_dbt_test__audit"
     assert {name: status for name, (status, _) in found.items()} == {
         "t_good": "pass",
@@ -313,7 +312,6 @@ def test_what_cannot_be_compared_is_refused(
         "healing_tables.compare",
         "--args",
         json.dumps(arguments),
-        "--partial-parse",
     )
     assert not built.succeeded
     assert [word for word in words if not any(word in text for text in built.log)] == []

@@ -82,7 +82,7 @@ def commits(lab: Lab, name: str) -> list[Any]:
 
 def rekey(lab: Lab, **arguments: Any) -> list[str]:
     """What the run-operation tells."""
-    operation = ["run-operation", "healing_tables.rekey_facts", "--partial-parse"]
+    operation = ["run-operation", "healing_tables.rekey_facts"]
     lab.dbt(*operation, "--args", json.dumps(arguments))
     return told(lab)
 

@@ -120,7 +120,7 @@ def figures(lab: Lab, interpreted: None) -> dict[str, dict[str, int]]:
         changes, sales = changes + heard, sales + sold
         lab.table("changes", CHANGES, changes)
         lab.table("sales", SALES, sales)
-        results = lab.dbt("run", "--partial-parse")
+        results = lab.dbt("run")
         assert {status for status, _ in results.values()} == {"success"}, results
     found = {"as loaded": totals(lab, BY_KEY), "naive": totals(lab, NAIVE)}
     rekey(lab, facts="fct_sales", at="sold_at", columns={"customer_key": "sk"})
@@ -136,7 +136,7 @@ def figures(lab: Lab, interpreted: None) -> dict[str, dict[str, int]]:
 
 def rekey(lab: Lab, **arguments: Any) -> None:
     arguments = {"dimension": "dim_customer", "key_columns": "id"} | arguments
-    operation = ["run-operation", "healing_tables.rekey_facts", "--partial-parse"]
+    operation = ["run-operation", "healing_tables.rekey_facts"]
     lab.dbt(*operation, "--args", json.dumps(arguments))
     lab.notes["told"] = [line for line in lab.log if line.startswith("healing_tables.rekey_facts")]
 
@@ -239,14 +239,12 @@ def early(lab: Lab, interpreted: None, figures: object) -> dict[str, dict[int, A
     merged = MERGED % (INFERRED % ("this", first))
     lab.model("dim_merged", merged, materialized="healing_merge", unique_key="id", meta=meta)
     lab.model("fct_early", EARLY_FCT, materialized="table", file_format="delta")
-    lab.dbt(
-        "run", "--partial-parse", "--select", "dim_merged"
-    )  # there is nothing yet that could know keys
-    ended = lab.dbt("run", "--partial-parse", "--select", "+fct_early")
+    lab.dbt("run", "--select", "dim_merged")  # there is nothing yet that could know keys
+    ended = lab.dbt("run", "--select", "+fct_early")
     assert {status for status, _ in ended.values()} == {"success"}, ended
     found = {f"{which} early": tiers(lab, which) for which in ("built", "merged")}
     lab.table("heard", HEARD, KNOWN + LATER)
-    ended = lab.dbt("run", "--partial-parse", "--select", "dim_merged", "+dim_built")
+    ended = lab.dbt("run", "--select", "dim_merged", "+dim_built")
     assert {status for status, _ in ended.values()} == {"success"}, ended
     for which in ("built", "merged"):
         rekey(
