@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, default=10)
     parser.add_argument("--changes-per-key", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--deletion-vectors", action="store_true", help="on the dimensions")
+    parser.add_argument("--no-deletion-vectors", action="store_true", help="on the dimensions")
     parser.add_argument("--feed", action="store_true", help="news by the change data feed")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     options = parser.parse_args()
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     lab = Lab(spark, home, schema="bench")
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
-        rows = make_source(spark, options, number).withColumn("loaded_at", f.lit(day(0)))
+        rows = make_source(spark, options, number).withColumn("loaded_at", day(-1))
         rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
     write_models(lab, options, names)
     lab.dbt("run")
@@ -106,7 +106,9 @@ def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> 
             f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes!r}) }}}}",
             materialized="healing_table",
             unique_key="customer_id",
-            tblproperties={"delta.enableDeletionVectors": str(options.deletion_vectors).lower()},
+            tblproperties={
+                "delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()
+            },
             meta={"healing_tables": {"mode": kind}},
         )
 

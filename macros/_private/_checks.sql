@@ -170,10 +170,12 @@ from checked
 {% macro _gap_exceptions(about, arguments) -%}
     {%- set conditions = [] -%}
     {%- if arguments.get('tolerance') -%}
+        {%- set mistakes = [] -%}
+        {%- set tolerance = healing_tables._fixed_seconds(mistakes, 'tolerance', arguments.tolerance) -%}
+        {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
         {%- do conditions.append(
-            '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval "
-            ~ healing_tables._interval(arguments.tolerance) ~ ' < (' ~ healing_tables._micros('valid_from', none)
-            ~ ") * interval '0.000001' second") -%}
+            '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
+            ~ tolerance ~ "' second < (" ~ healing_tables._micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
     {%- endif -%}
     {%- for gap in healing_tables._list(arguments.get('allowed_gaps')) -%}
         {%- set parts = [
@@ -187,17 +189,16 @@ from checked
     {{- return((' and ' if conditions else '') ~ conditions | join(' and ')) -}}
 {%- endmacro %}
 
-{#- '86400 seconds' and '1 day' as an interval of days and seconds, the only kind that has a fixed length. -#}
-{% macro _interval(text) -%}
+{#- '1 day' as '86400.000000': only units of a fixed length. -#}
+{% macro _fixed_seconds(mistakes, argument, text) -%}
     {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
     {%- if match is none -%}
-        {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'tolerance', "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
-        {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
+            mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
+        {{- return(none) -}}
     {%- endif -%}
-    {%- set seconds = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
-    {{- return("'" ~ '%.6f' | format((match.group(1) | float) * seconds) ~ "' second") -}}
+    {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
+    {{- return('%.6f' | format((match.group(1) | float) * unit)) -}}
 {%- endmacro %}
 
 {#- The columns that the checks read have to be there. -#}

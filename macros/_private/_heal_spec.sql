@@ -48,8 +48,10 @@
         'until': healing_tables._micros(healing_tables._id(source.until), healing_tables._column_type(source, source.until))
             if source.kind == 'periods' else none,
         'calendar': calendar,
-        'loaded_at': none if not source.loaded_at
-            else healing_tables._micros(healing_tables._id(source.loaded_at), healing_tables._column_type(source, source.loaded_at))}) -}}
+        'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none,
+        'loaded_type': healing_tables._column_type(source, source.loaded_at) if source.loaded_at else none,
+        'loaded_at': healing_tables._micros(healing_tables._id(source.loaded_at), healing_tables._column_type(source, source.loaded_at))
+            if source.loaded_at else none}) -}}
 {%- endmacro %}
 
 {#- Database, schema and name of a relation that others can read too. -#}

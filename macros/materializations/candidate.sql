@@ -31,6 +31,18 @@
         identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
 {%- endmacro %}
 
+{#- Names of the candidates (and of their tables of touched keys) that other runs have left next to a table, or still write. -#}
+{% macro _other_candidates(relation) -%}
+    {%- set prefix = relation.identifier | lower ~ '__candidate_' -%}
+    {%- set own = prefix ~ invocation_id | replace('-', '') -%}
+    {%- set names = [] -%}
+    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows
+        if row['tableName'].startswith(prefix) and not row['tableName'].startswith(own) -%}
+        {%- do names.append(row['tableName']) -%}
+    {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}
+
 {#- The checks, in one scan of the candidate; all that fail are reported together. -#}
 {% macro _check_candidate(target, candidate, about, seconds) -%}
     {%- if not about.checks -%}

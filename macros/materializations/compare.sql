@@ -150,10 +150,7 @@
 {#- What was compared must still be stored: a build that another one has overtaken would undo it. -#}
 {% macro _check_not_overtaken(target, candidate, about, existing, stored) -%}
     {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
-    {%- set others = [] -%}
-    {%- for commit in healing_tables._commits_since(existing, about.build.version_before) or [] if commit.operation not in healing_tables._upkeep() -%}
-        {%- do others.append('version ' ~ commit.version ~ ' (' ~ commit.operation ~ ')') -%}
-    {%- endfor -%}
+    {%- set others = healing_tables._writes_since(existing, about.build.version_before) -%}
     {%- if others -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -161,4 +158,28 @@
             others | join(', '), 'run it again') -%}
         {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
     {%- endif -%}
+{%- endmacro %}
+
+{#-
+    Between that look and the moment from which on Delta sees other commits lies a moment. A commit in it is seen
+    afterwards; without a row in the log the next build is a rebuild, whatever its mode.
+-#}
+{% macro _check_was_alone(target, build) -%}
+    {%- set writes = healing_tables._writes_since(target, build.version_before) -%}
+    {%- if writes | length > 1 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'concurrent writers', 'one commit, this build, after version ' ~ build.version_before ~ ' of ' ~ target,
+            writes | join(', ') ~ ': rows of both may be there', 'run it again: the next build rebuilds all keys') -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Commits after a version that may have changed rows, as texts; none are known where the history does not reach back. -#}
+{% macro _writes_since(relation, version) -%}
+    {%- set writes = [] -%}
+    {%- for commit in healing_tables._commits_since(relation, version) or [] if commit.operation not in healing_tables._upkeep() -%}
+        {%- do writes.append('version ' ~ commit.version ~ ' (' ~ commit.operation ~ ')') -%}
+    {%- endfor -%}
+    {{- return(writes) -}}
 {%- endmacro %}

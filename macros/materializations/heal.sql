@@ -119,17 +119,13 @@
 
 {#- Candidates of builds that did not end: the log knows those that were refused. -#}
 {% macro _tell_leftovers(target, log) -%}
-    {%- set left = [] -%}
-    {%- for row in run_query('show tables in ' ~ target.without_identifier() ~ ' like '
-        ~ healing_tables._text(target.identifier ~ '__candidate_*')).rows if not row['tableName'].endswith('_keys') -%}
-        {%- do left.append(row['tableName']) -%}
-    {%- endfor -%}
+    {%- set left = healing_tables._other_candidates(target) -%}
     {%- if not left -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}
     {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and relation = " ~ healing_tables._text(target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in left if name.split('__candidate_')[1] not in known -%}
+    {%- for name in left if not name.endswith('_keys') and name.split('__candidate_')[-1] not in known -%}
         {%- do healing_tables._progress(
             target, 'another build of it was killed or is running: its candidate ' ~ name ~ ' is there, and the log has no row of it') -%}
     {%- endfor -%}

@@ -62,6 +62,7 @@
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
     {%- do spec.update({'ratios': healing_tables._removal_ratios(mistakes)}) -%}
+    {%- do healing_tables._overlap(mistakes) -%}
     {%- for option, values in {'publish': ['auto', 'merge', 'overwrite'], 'mode': ['rebuild', 'heal']}.items() -%}
         {%- do spec.update({option: healing_tables._option(option, none, values[0])}) -%}
         {%- if spec[option] not in values -%}

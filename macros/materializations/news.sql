@@ -36,15 +36,24 @@
         ~ (reading.until ~ ' as until, ' if reading.until is not none else '') ~ removed ~ ' as is_removed from ' ~ relation ~ ' where ' ~ reading.where ~ ' and ' ~ condition) -}}
 {%- endmacro %}
 
-{#- Some time is read twice: a row may be committed after another one that was loaded later. Rows without a time are always news. -#}
+{#-
+    Some time is read twice: a row may be committed after another one that was loaded later. Rows without a time are
+    always news. The column stands alone where its type allows it, so that files can be skipped.
+-#}
 {% macro _loaded_since(reading, mark) -%}
     {%- set since = healing_tables._instant(mark[13:]) -%}
     {%- if since is none -%} {{ return(healing_tables._read_rows(reading, reading.relation, 'true')) }} {%- endif -%}
-    {%- set overlap = healing_tables._interval(healing_tables._option('overlap', none, '1 hour')) -%}
-    {%- set seconds = overlap.split("'")[1] | float -%}
-    {{- return(healing_tables._read_rows(
-        reading, reading.relation,
-        'coalesce(' ~ reading.loaded_at ~ ' >= ' ~ since ~ ' - ' ~ '%d' | format(seconds * 1000000) ~ ', true)')) -}}
+    {%- set overlap = healing_tables._overlap([]) -%}
+    {%- set since = since ~ ' - ' ~ '%d' | format((overlap | float) * 1000000) -%}
+    {%- set column = reading.loaded_column -%}
+    {%- set is_new = column ~ ' >= ' ~ healing_tables._moment(since, 'timestamp') if reading.loaded_type == 'timestamp'
+        else reading.loaded_at ~ ' >= ' ~ since -%}
+    {{- return(healing_tables._read_rows(reading, reading.relation, '(' ~ is_new ~ ' or ' ~ column ~ ' is null)')) -}}
+{%- endmacro %}
+
+{#- In seconds. -#}
+{% macro _overlap(mistakes) -%}
+    {{- return(healing_tables._fixed_seconds(mistakes, 'overlap', healing_tables._option('overlap', none, '1 hour'))) -}}
 {%- endmacro %}
 
 {% macro _changed_since(reading, mark) -%}

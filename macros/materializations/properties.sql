@@ -26,8 +26,14 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- The configured properties. A heal changes rows in many files: with deletion vectors it need not write them anew. -#}
+{% macro _wanted_properties() -%}
+    {%- set heals = healing_tables._file_format() == 'delta' and healing_tables._option('mode', none) == 'heal' -%}
+    {{- return(dict({'delta.enableDeletionVectors': 'true'} if heals else {}, **(config.get('tblproperties') or {}))) -}}
+{%- endmacro %}
+
 {% macro _set_properties(target) -%}
-    {%- set wanted = config.get('tblproperties') or {} -%}
+    {%- set wanted = healing_tables._wanted_properties() -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}
     {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}

@@ -44,7 +44,7 @@
 
 {#- The configured properties; column names that Delta cannot write as they are need column mapping. -#}
 {% macro _tblproperties(query, more) -%}
-    {%- set properties = dict(config.get('tblproperties') or {}, **more) -%}
+    {%- set properties = dict(healing_tables._wanted_properties(), **more) -%}
     {%- if healing_tables._file_format() == 'delta' and 'delta.columnMapping.mode' not in properties -%}
         {%- if healing_tables._needs_mapping(healing_tables._query_columns(query)) -%}
             {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
@@ -126,6 +126,7 @@
 {% macro _after_publish(target, candidate, folder, about, stored, change) -%}
     {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored) -%} {%- endif -%}
     {%- set build = about.build -%}
+    {%- if change.how == 'merge' -%} {%- do healing_tables._check_was_alone(target, build) -%} {%- endif -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}
     {%- set version = build.version_before if change.how == 'unchanged' else healing_tables._table_version(target, details) -%}
     {%- if change.how == 'unchanged' -%}

@@ -56,16 +56,13 @@
 {#- Candidates of other runs beside the table: {relation, hours (its age; 0 if it holds nothing)}. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
-    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows -%}
-        {%- set name = row['tableName'] -%}
-        {%- if name.startswith(relation.identifier | lower ~ '__candidate_') and not name.endswith(invocation_id | replace('-', '')) -%}
-            {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
-            {%- set age = run_query(
-                'select (unix_micros(current_timestamp()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
-                ~ candidate).rows[0]['hours'] -%}
-            {%- set hours = 0 if age is none else age | float -%}
-            {%- do found.append({'relation': candidate, 'hours': hours, 'is_young': hours < build_hours}) -%}
-        {%- endif -%}
+    {%- for name in healing_tables._other_candidates(relation) -%}
+        {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
+        {%- set age = run_query(
+            'select (unix_micros(current_timestamp()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
+            ~ candidate).rows[0]['hours'] -%}
+        {%- set hours = 0 if age is none else age | float -%}
+        {%- do found.append({'relation': candidate, 'hours': hours, 'is_young': hours < build_hours}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

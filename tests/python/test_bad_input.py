@@ -153,7 +153,14 @@ def refused(lab: Lab) -> Lab:
         f"{{{{ healing_tables.dimension(sources={{'crm': {{{CRM}}}}}) }}}}",
         materialized="healing_table",
         unique_key="id",
-        meta={"healing_tables": {"cheks": {}, "publish": "some", "max_removed_keys_ratio": 2}},
+        meta={
+            "healing_tables": {
+                "cheks": {},
+                "publish": "some",
+                "overlap": "a month",
+                "max_removed_keys_ratio": 2,
+            }
+        },
     )
     lab.dbt("run")
     return lab
@@ -171,5 +178,6 @@ def test_refused(refused: Lab, name: str) -> None:
 def test_unknown_option_of_the_materialization(refused: Lab) -> None:
     status, message = refused.results["bad_meta"]
     assert status == "error"
-    for part in ["3 mistakes", "meta.healing_tables.cheks", "publish", "max_removed_keys_ratio"]:
+    wrong = ["meta.healing_tables.cheks", "publish", "overlap", "max_removed_keys_ratio"]
+    for part in ["4 mistakes", *wrong]:
         assert part in message

@@ -86,7 +86,13 @@ def built(lab: Lab) -> Lab:
     dim(lab, "fed_dim", CRM % "fed")
     dim(lab, "unfed", CRM % "plain")
     dim(lab, "remade", CRM % "anew")
-    dim(lab, "elsewhere", CRM % "fed", options={"log_schema": f"{lab.schema}_logs"})
+    dim(
+        lab,
+        "elsewhere",
+        CRM % "fed",
+        options={"log_schema": f"{lab.schema}_logs"},
+        tblproperties={"delta.enableDeletionVectors": "false"},
+    )
     lab.model(
         "of_cte",
         "with known as (select * from {{ source('raw', 'fed') }})\n"
@@ -325,6 +331,30 @@ def test_a_build_that_another_one_overtakes_is_refused(
     )
 
 
+def test_a_commit_just_before_the_merge_is_seen_afterwards(
+    built: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = dbt_session.Cursor.execute
+    add(built, "fed", "(2, 'later', false, date '2024-03-02', null)")
+
+    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
+        if "merge into lab_test_healing_log.fed_dim" in sql:
+            built.spark.sql(f"update {built.schema}.fed_dim set name = 'other' where id = 3")
+        execute(self, sql, *parameters)
+
+    before = len(log(built, "fed_dim"))
+    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
+    status, message = run(built, "fed_dim")
+    monkeypatch.undo()
+    assert status == "error"
+    assert " (UPDATE)" in message and " (MERGE)" in message and "concurrent writers" in message
+    assert len(log(built, "fed_dim")) == before
+    assert run(built, "fed_dim")[0] == "success"
+    assert newest(built, "fed_dim")["mode"] == "rebuild"
+    assert ("later",) in built.rows("fed_dim", "name")
+    assert ("other",) not in built.rows("fed_dim", "name")
+
+
 def test_a_build_that_was_killed_is_seen_by_the_next(
     built: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,3 +381,17 @@ def test_a_build_that_was_killed_is_seen_by_the_next(
     assert said(built).count("was killed or is running") == 1
     assert run(built, "fed_dim")[0] == "success"
     assert newest(built, "fed_dim")["mode"] == "heal"
+
+
+@pytest.mark.parametrize("name, wanted", [("fed_dim", "true"), ("elsewhere", "false")])
+def test_a_healed_table_has_deletion_vectors_unless_told_otherwise(
+    built: Lab, name: str, wanted: str
+) -> None:
+    rows = built.spark.sql(f"show tblproperties {built.schema}.{name}").collect()
+    assert ("delta.enableDeletionVectors", wanted) in [tuple(row) for row in rows]
+    merges = built.spark.sql(f"describe history {built.schema}.{name}").where("operation = 'MERGE'")
+    added = [
+        int(row[0]["numTargetDeletionVectorsAdded"])
+        for row in merges.select("operationMetrics").collect()
+    ]
+    assert wanted == "false" or sum(added) > 0

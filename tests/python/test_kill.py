@@ -1,18 +1,21 @@
 """A build that dies at any moment leaves the old or the new table, never something between.
 
 Inside a statement: a process of its own is killed, JVM and all (killed.py); each process first tells what the one
-before left. One of the three by default, since each costs a JVM: HEALING_TABLES_JVM_KILLS=3 has them all. Between two statements: dbt runs here and is stopped there; it has no clean-up that a killed process
-would lack.
+before left. One of the three by default, since each costs a JVM: HEALING_TABLES_JVM_KILLS=3 has them all. Between two
+statements: dbt runs here and is stopped there; it has no clean-up that a killed process would lack. A heal is stopped
+anywhere, HEALING_TABLES_KILLS times: the next one gives the undisturbed result, and the log is true.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +132,75 @@ def generate(lab: Lab, generation: int) -> None:
         f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
         f"'generation {generation}' as name from range({KEYS + generation})"
     )
+
+
+HEALED = (
+    "{{ healing_tables.dimension(key_columns=['id'], sources={'crm': {'relation': api.Relation.create(schema=target.schema, "
+    "identifier='changes'), 'changed_at': 'at', 'loaded_at': 'loaded_at', 'deleted_when': 'gone'}}) }}"
+)
+
+
+def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.spark.sql(
+        f"create table {lab.schema}.changes (id int, name string, gone boolean, at timestamp, loaded_at timestamp) using delta"
+    )
+    healed: dict[str, Any] = {"unique_key": "id", "meta": {"healing_tables": {"mode": "heal"}}}
+    lab.model("dim_healed", HEALED, materialized="healing_table", **healed)
+    lab.model("anew", HEALED, materialized="table", file_format="delta")
+    kills = int(os.environ.get("HEALING_TABLES_KILLS", "2"))
+    luck, statements, stopped = random.Random(kills), 0, 0
+    modes: set[str] = set()
+    run = dbt_session.Cursor.execute
+    for step in range(kills + 1):
+        arrive(lab, step)
+        stop_at, when = luck.randrange(1, statements + 1) if step else 0, luck.random() < 0.5
+        counted = [0]
+
+        def execute(cursor: Any, sql: str, *parameters: Any) -> None:
+            counted[0] += 1  # noqa: B023
+            if counted[0] == stop_at and when:  # noqa: B023
+                raise Stopped
+            run(cursor, sql, *parameters)
+            if counted[0] == stop_at:  # noqa: B023
+                raise Stopped
+
+        with monkeypatch.context() as patch, suppress(Exception):  # dbt's own look-ups may stop
+            patch.setattr(dbt_session.Cursor, "execute", execute)
+            stopped += lab.dbt("run", "--select", "dim_healed")["dim_healed"][0] == "error"
+        results = lab.dbt("run")
+        assert {status for status, _ in results.values()} == {"success"}, (step, results)
+        assert lab.rows("dim_healed") == lab.rows("anew"), (step, stop_at, when)
+        statements = max(statements, counted[0])
+        modes |= check_log(lab)
+    assert stopped and "heal" in modes
+
+
+def arrive(lab: Lab, step: int) -> None:
+    """A key comes, one changes, one may go."""
+    day = f"timestamp '2024-01-01 00:00:00Z' + interval '{step}' day"
+    rows = [(step, f"new {step}", "false"), (step // 2, f"changed {step}", "false")]
+    rows += [(step // 3, "gone", "true")] if step % 3 == 2 else []
+    values = ", ".join(
+        f"({key}, '{name}', {gone}, {day} + interval '{second}' second, {day})"
+        for second, (key, name, gone) in enumerate(rows)
+    )
+    lab.spark.sql(f"insert into {lab.schema}.changes values {values}")
+
+
+def check_log(lab: Lab) -> set[str]:
+    """Each row of the log that says so stands for one commit; the newest is that of the newest rows. Their modes."""
+    table = f"{lab.schema}.dim_healed"
+    history = lab.spark.sql(f"describe history {table}").collect()
+    written = {
+        row["version"]
+        for row in history
+        if row["operation"]
+        in ("MERGE", "CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT")
+    }
+    rows = lab.spark.sql(
+        f"select mode, status, version_after from {lab.schema}.healing_log where dimension = 'dim_healed' order by finished_at"
+    ).collect()
+    versions = [row["version_after"] for row in rows if row["status"] == "published"]
+    assert len(set(versions)) == len(versions) and set(versions) <= written, (versions, history)
+    assert rows[-1]["version_after"] == max(written)
+    return {row["mode"] for row in rows}
