@@ -62,7 +62,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     lab = Lab(spark, home, schema="bench")
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
-        rows = make_source(spark, options, number).withColumn("loaded_at", day(-1))
+        rows = make_source(spark, options, number).withColumn("loaded_at", f.col("updated_at"))
         rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
     write_models(lab, options, names)
     lab.dbt("run")

@@ -83,9 +83,11 @@ select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_version
 
 {#-
     The difference as one MERGE. It reads the target inside of the statement: if another writer commits in between,
-    Delta refuses it. So the table is always one candidate as a whole.
+    Delta refuses it. So the table is always one candidate as a whole. Delta would compute the difference twice, once to
+    find the files and once to write them: kept for the statement, it is computed once.
 -#}
 {% macro _merge_difference(target, sides) -%}
+{%- do run_query('set spark.databricks.delta.merge.materializeSource = all') -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}

@@ -1,6 +1,6 @@
 """Real data, healed as it came: dim_runway is one rebuild, and what the monthly files say; what an outage does.
 
-HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in twenty, and six instalments.
+HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in twenty, and four instalments.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ SAMPLE = "true" if EVERYTHING else "pmod(runway_id, 20) = 7"
 START, END = "2022-01-01 00:00:00", "2026-09-01 00:00:00"
 OUTAGE, NIGHT, MENDED = "2025-01-31 12:40:18", "2025-01-31 20:00:00", "2025-02-01 01:18:01"
 MONTHS = [f"{2022 + month // 12}-{month % 12 + 1:02}-01 00:00:00" for month in range(57)]
-# up to but not including; mass updates lie before the second and the last but one, the outage around the middle
+# up to but not including; one ends in the outage, one right after it
 INSTALMENTS = sorted(
-    {*MONTHS, NIGHT, END}
-    if EVERYTHING
-    else {START, "2022-04-01 00:00:00", NIGHT, "2025-02-01 12:00:00", "2026-03-01 00:00:00", END}
+    {*MONTHS, NIGHT, END} if EVERYTHING else {START, NIGHT, "2025-02-01 12:00:00", END}
 )
 VERSIONED = {
     "airport_ref": "bigint",
@@ -122,10 +120,8 @@ def test_instalments_are_healed(healed: Healed) -> None:
     rows = healed.log
     assert [row["mode"] for row in rows] == ["rebuild"] + ["heal"] * (len(INSTALMENTS) - 1)
     night = rows[INSTALMENTS.index(NIGHT)]
-    assert (night["status"], night["keys_affected"]) == (
-        "published",
-        1,
-    )  # one update in the morning
+    assert night["status"] == "published"
+    assert 0 < night["keys_affected"] < 1000  # of all the others the deletions say nothing
     assert sum(row["rows_removed"] for row in rows[1:]) == 0
 
 
