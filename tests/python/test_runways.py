@@ -121,7 +121,7 @@ def test_instalments_are_healed(healed: Healed) -> None:
     assert [row["mode"] for row in rows] == ["rebuild"] + ["heal"] * (len(INSTALMENTS) - 1)
     night = rows[INSTALMENTS.index(NIGHT)]
     assert night["status"] == "published"
-    assert 0 < night["keys_affected"] < 1000  # of all the others the deletions say nothing
+    assert 0 < night["keys_affected"] < 1500  # of all the others the deletions say nothing
     assert sum(row["rows_removed"] for row in rows[1:]) == 0
 
 
