@@ -331,30 +331,6 @@ def test_a_build_that_another_one_overtakes_is_refused(
     )
 
 
-def test_a_commit_just_before_the_merge_is_seen_afterwards(
-    built: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    execute = dbt_session.Cursor.execute
-    add(built, "fed", "(2, 'later', false, date '2024-03-02', null)")
-
-    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
-        if "merge into lab_test_healing_log.fed_dim" in sql:
-            built.spark.sql(f"update {built.schema}.fed_dim set name = 'other' where id = 3")
-        execute(self, sql, *parameters)
-
-    before = len(log(built, "fed_dim"))
-    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
-    status, message = run(built, "fed_dim")
-    monkeypatch.undo()
-    assert status == "error"
-    assert " (UPDATE)" in message and " (MERGE)" in message and "concurrent writers" in message
-    assert len(log(built, "fed_dim")) == before
-    assert run(built, "fed_dim")[0] == "success"
-    assert newest(built, "fed_dim")["mode"] == "rebuild"
-    assert ("later",) in built.rows("fed_dim", "name")
-    assert ("other",) not in built.rows("fed_dim", "name")
-
-
 def test_a_build_that_was_killed_is_seen_by_the_next(
     built: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,6 +357,30 @@ def test_a_build_that_was_killed_is_seen_by_the_next(
     assert said(built).count("was killed or is running") == 1
     assert run(built, "fed_dim")[0] == "success"
     assert newest(built, "fed_dim")["mode"] == "heal"
+
+
+def test_a_commit_just_before_the_merge_is_seen_afterwards(
+    built: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = dbt_session.Cursor.execute
+    add(built, "fed", "(2, 'later', false, date '2024-03-02', null)")
+
+    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
+        if "merge into lab_test_healing_log.fed_dim" in sql:
+            built.spark.sql(f"update {built.schema}.fed_dim set name = 'other' where id = 3")
+        execute(self, sql, *parameters)
+
+    before = len(log(built, "fed_dim"))
+    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
+    status, message = run(built, "fed_dim")
+    monkeypatch.undo()
+    assert status == "error"
+    assert " (UPDATE)" in message and " (MERGE)" in message and "concurrent writers" in message
+    assert len(log(built, "fed_dim")) == before
+    assert run(built, "fed_dim")[0] == "success"
+    assert newest(built, "fed_dim")["mode"] == "rebuild"
+    assert ("later",) in built.rows("fed_dim", "name")
+    assert ("other",) not in built.rows("fed_dim", "name")
 
 
 @pytest.mark.parametrize("name, wanted", [("fed_dim", "true"), ("elsewhere", "false")])
