@@ -56,7 +56,7 @@ def model(lab: Lab, name: str, sources: list[str], types: dict[str, int]) -> Non
     )
     attributes = {ATTRIBUTES[s]: types.get(s, 2) for s in sources}
     sql = f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes}) }}}}"
-    for suffix, kind in (("", "healing_table"), ("_anew", "table")):
+    for suffix, kind in (("", "healing_table"), ("_anew", "view")):
         lab.model(
             name + suffix,
             sql,

@@ -1,7 +1,7 @@
 """A merge that is killed at any moment is made good by the next run: dimension, history and audit.
 
 The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them per kind of
-dimension, 3 by default). The server may still be running the statement of a process that is gone, beside the next run.
+dimension; without it one, of the kind with most tables). The server may still be running the statement of a process that is gone, beside the next run.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_killed_again_and_again(lab: Lab, connect_url: str, kind: str) -> None:
+    if kind != "type4" and "HEALING_TABLES_KILLS" not in os.environ:
+        pytest.skip("set HEALING_TABLES_KILLS")
     options, table = SPECS[kind], f"{lab.schema}.killed_{kind}"
     luck, left = random.Random(kind), Left(lab, table)
     seconds = run(connect_url, [job(table, options, n) for n in range(3)])[-1].seconds

@@ -1,6 +1,6 @@
 """Real data, healed as it came: dim_runway is one rebuild, and what the monthly files say; what an outage does.
 
-HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in twenty, and four instalments.
+HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in twenty, and three instalments.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ SAMPLE = "true" if EVERYTHING else "pmod(runway_id, 20) = 7"
 START, END = "2022-01-01 00:00:00", "2026-09-01 00:00:00"
 OUTAGE, NIGHT, MENDED = "2025-01-31 12:40:18", "2025-01-31 20:00:00", "2025-02-01 01:18:01"
 MONTHS = [f"{2022 + month // 12}-{month % 12 + 1:02}-01 00:00:00" for month in range(57)]
-# up to but not including; one ends in the outage, one right after it
-INSTALMENTS = sorted(
-    {*MONTHS, NIGHT, END} if EVERYTHING else {START, NIGHT, "2025-02-01 12:00:00", END}
-)
+# up to but not including; one ends in the outage
+INSTALMENTS = sorted({*MONTHS, NIGHT, END} if EVERYTHING else {START, NIGHT, END})
 VERSIONED = {
     "airport_ref": "bigint",
     "airport_ident": "string",
