@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--changed", type=float, default=0.01, help="share of the keys that change")
     parser.add_argument("--attributes", type=int, default=10)
     parser.add_argument("--files", type=int, default=16, help="files of the stored table")
-    parser.add_argument("--deletion-vectors", action="store_true")
+    parser.add_argument("--no-deletion-vectors", action="store_true")
     parser.add_argument("--change-log", action="store_true", help="merge with a change log too")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--memory", default="8g", help="heap of the one JVM")
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     attributes = [f"a{number}" for number in range(options.attributes)]
     keys = options.versions // 2
     spec = DimensionSpec(key_columns="customer_id", attributes=attributes)
-    properties = {"delta.enableDeletionVectors": str(options.deletion_vectors).lower()}
+    properties = {"delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()}
     for month, salt in (("01", 0), ("02", 1)):
         whole = states(spark, keys, attributes, salt).repartition(options.files)
         merge(whole, DeltaTarget("base", properties=properties), spec, at=f"2024-{month}-01")
@@ -195,7 +195,7 @@ def report(options: argparse.Namespace, median: dict[str, float], written: dict[
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
     print(
         f"{options.versions:,} versions in {options.files} files, {options.attributes} attributes, "
-        f"{options.changed:.1%} of the keys changed, deletion vectors {'on' if options.deletion_vectors else 'off'}"
+        f"{options.changed:.1%} of the keys changed, deletion vectors {'off' if options.no_deletion_vectors else 'on'}"
     )
     print(f"medians of {options.repeat} runs, seconds (ratio to two passes), MB written")
     for name, value in median.items():

@@ -38,7 +38,7 @@ looked_back as (
         at,
         last_value(version) ignore nulls over (
             partition by {{ about.key_columns | map(attribute='name') | join(', ') }}, spread
-            order by at, fact is not null, {{ about.order | join(', ') }}
+            order by at, {{ about.order | join(', ') }}
             rows between unbounded preceding and current row
         ) as version
     from moments

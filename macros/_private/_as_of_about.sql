@@ -91,15 +91,17 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The end first, then what is brought, so that even equal periods have an order. Maps have none; where types are not
-    known, the text of the row stands for all. -#}
+{#- Versions before the facts of their moment; of these the end first, then what is brought, so that even equal periods
+    have an order. The struct says just that, and a bare column is not carried through the shuffle twice. Maps have no
+    order; where types are not known, the text of the row stands for all. -#}
 {% macro _as_of_order(columns) -%}
-    {%- set order = ['version.until'] -%}
+    {%- set order = ['version is null', 'version.until'] -%}
     {%- if columns | selectattr('type', 'none') | list -%}
         {{- return(order + ["to_json(version.row, map('timeZone', 'UTC'))"]) -}}
     {%- endif -%}
+    {%- set ordered = [] -%}
     {%- for column in columns if not healing_tables._has_no_equality(column.type) -%}
-        {%- do order.append('version.row.' ~ healing_tables._id(column.name)) -%}
+        {%- do ordered.append('version.row.' ~ healing_tables._id(column.name)) -%}
     {%- endfor -%}
-    {{- return(order) -}}
+    {{- return(['version nulls last'] if ordered | length == columns | length else order + ordered) -}}
 {%- endmacro %}

@@ -24,8 +24,11 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- A name of this run's own next to the facts; what a failed run has left there goes. -#}
+{#- A name of this run's own next to the facts. What a failed run has left there is told: it may be a run at work. -#}
 {% macro _beside(facts, what) -%}
+    {%- for name in healing_tables._of_other_runs(facts, what) -%}
+        {%- do healing_tables._rekey_told(facts, 'another run writes ' ~ name ~ ', or has failed and left it; then drop it') -%}
+    {%- endfor -%}
     {%- set table = api.Relation.create(
         database=facts.database, schema=facts.schema, type='table',
         identifier=facts.identifier ~ '__' ~ what ~ '_' ~ invocation_id | replace('-', '')) -%}

@@ -31,9 +31,9 @@
         identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
 {%- endmacro %}
 
-{#- Names of the candidates (and of their tables of touched keys) that other runs have left next to a table, or still write. -#}
-{% macro _other_candidates(relation) -%}
-    {%- set prefix = relation.identifier | lower ~ '__candidate_' -%}
+{#- Names of the tables that other runs have left next to a table, or still write: candidates (and their touched keys), rekeys. -#}
+{% macro _of_other_runs(relation, what='candidate') -%}
+    {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
     {%- set own = prefix ~ invocation_id | replace('-', '') -%}
     {%- set names = [] -%}
     {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows

@@ -22,13 +22,13 @@
     {%- set sides = healing_tables._sides(about, existing, rows, was, will) -%}
     {%- set figures = {} -%}
     {%- for name, value in run_query(healing_tables._figures(sides, about, existing)).rows[0].dict().items() -%}
-        {%- do figures.update({name: value | int}) -%}
+        {%- do figures.update({name: value if name == 'buckets' else value | int}) -%}
     {%- endfor -%}
     {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
     {%- set unchanged = figures.stored_versions - figures.updated - figures.deleted -%}
     {%- do change.update({
-        'sides': sides, 'deleted': figures.deleted, 'obstacle': healing_tables._merge_obstacle(stored, was, will, sides, figures),
+        'sides': sides, 'buckets': figures.get('buckets'), 'deleted': figures.deleted, 'obstacle': healing_tables._merge_obstacle(stored, was, will, sides, figures),
         'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted ~ ' deleted, ' ~ unchanged ~ ' as they were',
         'row': {'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,
             'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -%}

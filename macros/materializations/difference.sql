@@ -68,6 +68,9 @@ changes as (
         count_if(ends) as ended_keys,
         coalesce(sum(lost_versions), 0) as lost_versions,
         count_if(is_repeated) as repeated,
+        {%- if sides.has_buckets %}
+        if(count(*) <= 2000, array_join(collect_set({{ healing_tables._bucket(sides.key_names.split(', ')) }}), ', '), '') as buckets,
+        {%- endif %}
         count(*) as differing_keys
     from differing_keys
 ),
@@ -81,16 +84,23 @@ stored as (
 select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_versions from changes cross join stored
 {%- endmacro %}
 
+{#- Keys by number, the same for equal keys: a short list of these stands for a few keys of any type. -#}
+{% macro _bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
+
 {#-
     The difference as one MERGE. It reads the target inside of the statement: if another writer commits in between,
     Delta refuses it. So the table is always one candidate as a whole. Delta would compute the difference twice, once to
     find the files and once to write them: kept for the statement, it is computed once.
+    Where few keys differ, rows of other buckets are left out on both sides: else all of the target would be shuffled.
 -#}
-{% macro _merge_difference(target, sides) -%}
+{% macro _merge_difference(target, change) -%}
+{%- set sides = change.sides -%}
 {%- do run_query('set spark.databricks.delta.merge.materializeSource = all') -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}
+{%- set target_keys = [] -%}
+{%- for key in sides.key_columns -%} {%- do target_keys.append('t.' ~ healing_tables._id(key)) -%} {%- endfor -%}
 {%- for column in sides.columns -%}
     {%- set name = healing_tables._id(column) -%}
     {%- do names.append(name) -%}
@@ -101,8 +111,13 @@ merge into {{ target }} as t
 using (
 {{ healing_tables._difference(sides) }}
 select * from difference
+{%- if change.buckets %}
+where {{ healing_tables._bucket(sides.key_names.split(', ')) }} in ({{ change.buckets }})
+{%- endif %}
 ) as d
-on {% for key in sides.key_columns %}t.{{ healing_tables._id(key) }} <=> d.key_{{ loop.index }} and {% endfor -%}
+on {% if change.buckets %}{{ healing_tables._bucket(target_keys) }} in ({{ change.buckets }})
+and {% endif -%}
+{% for key in target_keys %}{{ key }} <=> d.key_{{ loop.index }} and {% endfor -%}
 struct(t.{{ names | join(', t.') }}) <=> d.stored_row
 when matched and d.candidate_row is null then delete
 when matched then update set {{ assignments | join(', ') }}
@@ -141,11 +156,18 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- endfor -%}
     {%- set keys = [] -%}
     {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {#- equal keys have one hash: not so for floats and collated text #}
+    {%- set simple = [] -%}
+    {%- for key in about.key_columns
+        if modules.re.match('^(tinyint|smallint|int|bigint|string|date|timestamp|timestamp_ntz|boolean|decimal.*)$', was.get(key, '')) and key in shared -%}
+        {%- do simple.append(key) -%}
+    {%- endfor -%}
     {%- set touched = about.build.touched if about.build is defined else none -%}
     {%- set stored_keys = [] -%}
     {%- for key in about.key_columns -%} {%- do stored_keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {{- return(dict(
         read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared, touched=touched,
+        has_buckets=simple | length == about.key_columns | length,
         stored_rows=existing | string if touched is none
             else '(select * from ' ~ existing ~ ' where ' ~ healing_tables._is_touched(stored_keys, touched) ~ ')',
         candidate_rows='(\n' ~ rows ~ '\n)')) -}}

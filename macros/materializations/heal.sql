@@ -119,7 +119,7 @@
 
 {#- Candidates of builds that did not end: the log knows those that were refused. -#}
 {% macro _tell_leftovers(target, log) -%}
-    {%- set left = healing_tables._other_candidates(target) -%}
+    {%- set left = healing_tables._of_other_runs(target) -%}
     {%- if not left -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}
     {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and relation = " ~ healing_tables._text(target)).rows -%}

@@ -80,7 +80,7 @@
 {% macro _publish(target, candidate, folder, existing, stored, change, sequence) -%}
     {%- if change.how == 'merge' -%}
         {%- do healing_tables._remember_largest(target, sequence, change) -%}
-        {{ healing_tables._merge_difference(target, change.sides) }}
+        {{ healing_tables._merge_difference(target, change) }}
     {%- elif folder is none -%}
         {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}

@@ -56,7 +56,7 @@
 {#- Candidates of other runs beside the table: {relation, hours (its age; 0 if it holds nothing)}. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
-    {%- for name in healing_tables._other_candidates(relation) -%}
+    {%- for name in healing_tables._of_other_runs(relation) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
         {%- set age = run_query(
             'select (unix_micros(current_timestamp()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '

@@ -92,7 +92,7 @@ def looked_back(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFr
             "fact",
             "at",
             f"last_value(version) ignore nulls over (partition by {keys}, spread "
-            f"order by at, fact is not null, {order(about)} "
+            f"order by at, {order(about)} "
             "rows between unbounded preceding and current row) as version",
         )
         .where("fact is not null")
@@ -138,6 +138,10 @@ def version(about: LookUp) -> str:
 
 
 def order(about: LookUp) -> str:
-    """The end first, then what is brought, so that even equal periods have an order. Maps have none."""
+    """Versions before the facts of their moment; of these the end first, then what is brought: equal periods, too, have
+    an order. The struct says just that, and a bare column is not carried through the shuffle twice. Maps have no order."""
     fields = [one.name for one in about.columns if not has_no_equality(one.type)]
-    return ", ".join(["version.until", *[f"version.row.{quoted(name)}" for name in fields]])
+    if len(fields) == len(about.columns):
+        return "version nulls last"
+    brought = [f"version.row.{quoted(name)}" for name in fields]
+    return ", ".join(["version is null", "version.until", *brought])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,11 +16,16 @@ from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
 from healing_tables.errors import LateChangeError
 from healing_tables.followers import Followers
-from healing_tables.layout import quoted
+from healing_tables.layout import Layout, quoted, types_of
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.stored import stored_rows
 from healing_tables.targets.delta import STALE, as_view, is_conflict
+
+# Up to here the MERGE names the keys that it touches; the text of the statement grows with them
+FEW_ROWS = 10_000
+# Equal keys of these types have one hash; floats and collated text do not
+SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp(_ntz)?|boolean|decimal.*)")
 
 
 class StalePlan(Exception):
@@ -159,6 +165,8 @@ class Merge:
                 table.add_columns(spark, new)
         if not counts:
             return
+        if stored is not None and not layout.is_sequence and sum(counts.values()) <= FEW_ROWS:
+            keys = " and ".join(part for part in (keys, in_buckets(plan, stored, layout)) if part)
         largest_key = 0
         if layout.is_sequence and (self.log is not None or layout.has_history):
             largest_key = self.largest_key(plan)  # rows can leave the table; their keys stay taken
@@ -193,3 +201,22 @@ class Merge:
 def among(stored: DataFrame | None, keys: str) -> DataFrame | None:
     """The rows for which a condition on ``t`` holds."""
     return stored.alias("t").where(keys) if stored is not None and keys else stored
+
+
+def in_buckets(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
+    """A condition on ``t``, the target, that holds for all keys of a plan and for few others, or nothing.
+
+    Delta joins the rows of a MERGE with the table by a shuffle of both; with it, only these few of the table move.
+    """
+    types = types_of(stored.schema)
+    if any(
+        types.get(key.name) != key.type or not SIMPLE.fullmatch(key.type) for key in layout.keys
+    ):
+        return ""
+
+    def bucket(prefix: str) -> str:
+        named = ", ".join(f"{prefix}.{quoted(key.name)}" for key in layout.keys)
+        return f"pmod(xxhash64({named}), 65536)"
+
+    found = plan.selectExpr(f"{bucket('key')} as bucket").distinct().collect()
+    return f"{bucket('t')} in ({', '.join(str(row.bucket) for row in found)})"

@@ -99,6 +99,42 @@ def test_an_unchanged_batch_commits_nothing(lab: Lab, dim: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("wanted", ["true", "false"])
+def test_rows_that_change_are_marked_in_their_files(lab: Lab, dim: str, wanted: str) -> None:
+    """By deletion vectors, unless the properties say otherwise."""
+    name = f"{dim}_{wanted}"
+    properties = {} if wanted == "true" else {"delta.enableDeletionVectors": wanted}
+    target = delta.DeltaTarget(name, properties=properties)
+    many = batch(lab, [(number, "Ada", "a@x") for number in range(50)]).coalesce(1)
+    merge(many, target, SPEC, at="2024-01-01")
+    merge(batch(lab, [(7, "Eve", "a@x")]), target, SPEC, at="2024-02-01")
+    shown = lab.spark.sql(f"show tblproperties {name}").collect()
+    assert ("delta.enableDeletionVectors", wanted) in [tuple(row) for row in shown]
+    newest = lab.spark.sql(f"describe history {name} limit 1").collect()[0]["operationMetrics"]
+    assert int(newest["numTargetDeletionVectorsAdded"]) == (1 if wanted == "true" else 0)
+    assert int(newest["numTargetRowsCopied"]) == (0 if wanted == "true" else 49)
+
+
+@pytest.mark.parametrize(
+    "kind, narrowed", [("int", True), ("string", True), ("double", False), ("decimal(9,2)", True)]
+)
+def test_a_merge_of_few_rows_names_the_buckets_of_its_keys(
+    lab: Lab, dim: str, kind: str, narrowed: bool
+) -> None:
+    """So that Delta need not shuffle the rest of the table."""
+    name, cast = f"{dim}_{kind[:6]}", [f"cast(id as {kind}) as id", "name", "mail"]
+    many = batch(lab, [(number, "Ada", "a@x") for number in range(50)]).selectExpr(*cast)
+    merge(many, name, SPEC, at="2024-01-01")
+    news = batch(lab, [(7, "Eve", "a@x"), (77, "Ada", "a@x")]).selectExpr(*cast)
+    result = merge(news, name, SPEC, at="2024-02-01")
+    assert (result.inserted, result.closed) == (2, 1)
+    commits = lab.spark.sql(f"describe history {name}").where("operation = 'MERGE'").collect()
+    found = ["xxhash64" in commit["operationParameters"]["predicate"] for commit in commits]
+    assert found == [narrowed, False]  # the first merge makes the table
+    table = lab.spark.table(name)
+    assert (table.count(), table.where("is_current").count()) == (52, 51)
+
+
 def test_late_changes_are_refused_with_their_keys(lab: Lab, dim: str) -> None:
     merge(batch(lab, [(n, "A", None) for n in range(9)]), dim, SPEC, at="2024-01-05 00:00:00")
     before = lab.spark.table(dim).collect()

@@ -183,6 +183,9 @@ def test_rows_that_differ_are_merged_in_one_commit(built: Lab) -> None:
         (4, "x", "2024-01-15", False, 2),
     ]
     assert built.rows("dim_few") == built.rows("dim_over")
+    # only rows of the keys that differ are shuffled
+    merge = built.spark.sql(f"describe history {built.schema}.dim_few").where("operation = 'MERGE'")
+    assert "xxhash64" in merge.collect()[0]["operationParameters"]["predicate"]
 
 
 def test_a_merge_leaves_other_files_and_tells_readers_what_changed(built: Lab) -> None:

@@ -122,6 +122,8 @@ class DeltaTarget:
         properties = {str(name): str(value) for name, value in self.properties.items()}
         # also an INSERT of someone else must not slip between what a merge has read and its commit
         properties.setdefault("delta.isolationLevel", "Serializable")
+        # a batch changes a few rows in many files: they are marked, and the files not written anew
+        properties.setdefault("delta.enableDeletionVectors", "true")
         if any(character in name for name in columns for character in " ,;{}()\n\t="):
             properties.setdefault("delta.columnMapping.mode", "name")
         parts = [
