@@ -20,6 +20,11 @@
         {{- return(change) -}}
     {%- endif -%}
     {%- set sides = healing_tables._sides(about, existing, rows, was, will) -%}
+    {%- if sides.touched is not none -%}
+        {#- few rows, for which all of the stored table is read: once, not here and in the MERGE -#}
+        {%- set query = healing_tables._difference(sides) ~ 'select * from difference' -%}
+        {%- do sides.update({'kept': healing_tables._side_table(candidate, about.build, '_changes', query)}) -%}
+    {%- endif -%}
     {%- set figures = {} -%}
     {%- for name, value in run_query(healing_tables._figures(sides, about, existing)).rows[0].dict().items() -%}
         {%- do figures.update({name: value if name == 'buckets' else value | int}) -%}
@@ -129,7 +134,10 @@
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
         {%- do reasons.append(mistake.argument ~ ': ' ~ mistake.got) -%}
     {%- endfor -%}
-    {%- if about.build is defined -%} {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%} {%- endif -%}
+    {%- if about.build is defined -%}
+        {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%}
+        {%- do healing_tables._drop_side_tables(about.build) -%}
+    {%- endif -%}
     {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
 {%- endmacro %}

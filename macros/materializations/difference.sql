@@ -11,9 +11,14 @@
     1     | 2024-02-01 | Bea        | Eve
     2     | 2024-03-01 | NULL       | Dan
 
-    `sides` is what _sides() makes of both tables.
+    `sides` is what _sides() makes of both tables; its `kept` the table that holds these rows already, or none.
 -#}
 {% macro _difference(sides) -%}
+{%- if sides.kept is not none -%}
+with difference as (
+    select * from {{ sides.kept }}
+)
+{%- else -%}
 {{ healing_tables._unequal(sides) }},
 difference as (
     select {{ sides.key_names }}, start,
@@ -26,6 +31,7 @@ difference as (
     from unequal
     group by {{ sides.key_names }}, start
 )
+{%- endif -%}
 {%- endmacro %}
 
 {#- The rows of which one side has more than the other, each with how many both have. -#}
@@ -88,9 +94,9 @@ select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_version
 {% macro _bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
 
 {#-
-    The difference as one MERGE. It reads the target inside of the statement: if another writer commits in between,
-    Delta refuses it. So the table is always one candidate as a whole. Delta would compute the difference twice, once to
-    find the files and once to write them: kept for the statement, it is computed once.
+    The difference as one MERGE. A row that is not as it was compared stays: another writer was there, which Delta or
+    _check_was_alone tells. Delta would compute the difference twice, once to find the files and once to write them:
+    kept for the statement, it is computed once.
     Where few keys differ, rows of other buckets are left out on both sides: else all of the target would be shuffled.
 -#}
 {% macro _merge_difference(target, change) -%}
@@ -101,12 +107,16 @@ select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_version
 {%- set assignments = [] -%}
 {%- set target_keys = [] -%}
 {%- for key in sides.key_columns -%} {%- do target_keys.append('t.' ~ healing_tables._id(key)) -%} {%- endfor -%}
+{%- set same_start = [] -%}
+{%- for key in target_keys -%} {%- do same_start.append(key ~ ' <=> d.key_' ~ loop.index) -%} {%- endfor -%}
+{%- if sides.valid_from is not none -%} {%- do same_start.append('t.' ~ healing_tables._id(sides.valid_from) ~ ' <=> d.start') -%} {%- endif -%}
 {%- for column in sides.columns -%}
     {%- set name = healing_tables._id(column) -%}
     {%- do names.append(name) -%}
     {%- do values.append('d.candidate_row.' ~ name) -%}
     {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}
 {%- endfor -%}
+{%- set same_row = 'struct(t.' ~ (names | join(', t.')) ~ ') <=> d.stored_row' -%}
 merge into {{ target }} as t
 using (
 {{ healing_tables._difference(sides) }}
@@ -117,11 +127,12 @@ where {{ healing_tables._bucket(sides.key_names.split(', ')) }} in ({{ change.bu
 ) as d
 on {% if change.buckets %}{{ healing_tables._bucket(target_keys) }} in ({{ change.buckets }})
 and {% endif -%}
-{% for key in target_keys %}{{ key }} <=> d.key_{{ loop.index }} and {% endfor -%}
-struct(t.{{ names | join(', t.') }}) <=> d.stored_row
-when matched and d.candidate_row is null then delete
-when matched then update set {{ assignments | join(', ') }}
-when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{{ same_start | join(' and ') }} and d.stored_row is not null
+when matched and d.candidate_row is null and {{ same_row }} then delete
+when matched and {{ same_row }} then update set {{ assignments | join(', ') }}
+{#- Another row of this start stays. Without a clause for all, Delta would read all columns to find the files to change #}
+when matched then update set {{ target_keys[0] }} = {{ target_keys[0] }}
+when not matched and d.candidate_row is not null then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
 {%- endmacro %}
 
 {#-
@@ -166,7 +177,7 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- set stored_keys = [] -%}
     {%- for key in about.key_columns -%} {%- do stored_keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {{- return(dict(
-        read, key_names=keys | join(', '), key_columns=about.key_columns, columns=shared, touched=touched,
+        read, key_names=keys | join(', '), key_columns=about.key_columns, valid_from=about.valid_from, columns=shared, touched=touched, kept=none,
         has_buckets=simple | length == about.key_columns | length,
         stored_rows=existing | string if touched is none
             else '(select * from ' ~ existing ~ ' where ' ~ healing_tables._is_touched(stored_keys, touched) ~ ')',

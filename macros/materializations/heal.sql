@@ -9,7 +9,7 @@
         'dimension': target.identifier, 'relation': target | string, 'mode': 'rebuild', 'reason': none,
         'spec': healing_tables._definition(sql), 'table_id': healing_tables._table_id(existing, stored),
         'version_before': healing_tables._table_version(existing, stored), 'high_water_marks': {}, 'checks': {},
-        'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'log': log} -%}
+        'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log} -%}
     {%- set last = healing_tables._last_build(target, log) -%}
     {%- do healing_tables._tell_leftovers(target, log) -%}
     {%- if flags.EMPTY or flags.SAMPLE -%}
@@ -33,7 +33,7 @@
 {%- endmacro %}
 
 {% macro _rebuild_instead(target, build, reason) -%}
-    {%- if build.touched is not none -%} {%- do run_query('drop table if exists ' ~ build.touched) -%} {%- endif -%}
+    {%- do healing_tables._drop_side_tables(build) -%}
     {%- do build.update({'mode': 'rebuild', 'reason': reason, 'touched': none}) -%}
     {%- do healing_tables._progress(target, 'a rebuild, not a heal: ' ~ reason) -%}
 {%- endmacro %}
@@ -80,14 +80,25 @@
     {{- return({'selects': selects, 'obstacle': obstacles | join('; ') if obstacles else none}) -}}
 {%- endmacro %}
 
-{#- The keys as a table: several statements read it, and all have to see the same keys. -#}
+{#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}
+{% macro _side_table(candidate, build, suffix, query) -%}
+    {%- set table = candidate.incorporate(path={'identifier': candidate.identifier ~ suffix}) -%}
+    {%- do build.side_tables.append(table) -%}
+    {%- do run_query('create or replace table ' ~ table ~ " using delta tblproperties ('delta.columnMapping.mode' = 'name') as " ~ query) -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{% macro _drop_side_tables(build) -%}
+    {%- for table in build.side_tables -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
+    {%- do build.side_tables.clear() -%}
+{%- endmacro %}
+
 {% macro _keep_touched(target, candidate, build, selects) -%}
     {%- do build.update({'touched_keys': 0, 'keys_affected': 0}) -%}
     {%- if selects -%}
-        {%- set touched = candidate.incorporate(path={'identifier': candidate.identifier ~ '_keys'}) -%}
         {%- set parts = [] -%}
         {%- for select in selects -%} {%- do parts.append('select * from (' ~ select ~ ')') -%} {%- endfor -%}
-        {%- do run_query('create or replace table ' ~ touched ~ ' using delta as select distinct * from (' ~ (parts | join(' union all ')) ~ ')') -%}
+        {%- set touched = healing_tables._side_table(candidate, build, '_keys', 'select distinct * from (' ~ (parts | join(' union all ')) ~ ')') -%}
         {%- do build.update({'touched': touched, 'touched_keys': run_query('select count(*) as n from ' ~ touched).rows[0]['n'] | int}) -%}
     {%- endif -%}
     {%- do healing_tables._progress(target, 'heals ' ~ build.touched_keys ~ ' keys with news') -%}
@@ -125,7 +136,7 @@
     {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and relation = " ~ healing_tables._text(target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in left if not name.endswith('_keys') and name.split('__candidate_')[-1] not in known -%}
+    {%- for name in left if name.split('__candidate_')[-1] | length == 32 and name.split('__candidate_')[-1] not in known -%}
         {%- do healing_tables._progress(
             target, 'another build of it was killed or is running: its candidate ' ~ name ~ ' is there, and the log has no row of it') -%}
     {%- endfor -%}

@@ -141,7 +141,7 @@
         change.row, publish=change.how if change.how != 'unchanged' else none, version_after=version,
         table_id=build.table_id if build.table_id is not none and change.how != 'overwrite' else healing_tables._table_id(target, details))) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
-    {%- if build.touched is not none -%} {%- do run_query('drop table if exists ' ~ build.touched) -%} {%- endif -%}
+    {%- do healing_tables._drop_side_tables(build) -%}
 {%- endmacro %}
 
 {#- The build's row in the log. -#}

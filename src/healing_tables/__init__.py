@@ -1,6 +1,7 @@
 """Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit. Join facts to them."""
 
 from healing_tables.as_of import as_of
+from healing_tables.attributes import Attribute
 from healing_tables.errors import (
     ArgumentError,
     BatchError,
@@ -14,7 +15,7 @@ from healing_tables.errors import (
 )
 from healing_tables.merging import MergeResult, merge
 from healing_tables.plan import plan
-from healing_tables.spec import Attribute, DimensionSpec
+from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget
 
 __all__ = [

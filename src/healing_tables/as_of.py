@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from healing_tables.layout import has_no_equality, quoted, types_of
+from healing_tables.layout import has_no_equality, types_of
 from healing_tables.look_up import LookUp, look_up
+from healing_tables.naming import quoted
 from healing_tables.spec import OPEN_END
 
 

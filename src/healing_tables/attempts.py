@@ -16,7 +16,8 @@ from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
 from healing_tables.errors import LateChangeError
 from healing_tables.followers import Followers
-from healing_tables.layout import Layout, quoted, types_of
+from healing_tables.layout import Layout, types_of
+from healing_tables.naming import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.stored import stored_rows

@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.hashing import normal
-from healing_tables.layout import Column, Layout, quoted
+from healing_tables.layout import Column, Layout
 from healing_tables.moments import DAY, as_micros
-from healing_tables.naming import by_name
+from healing_tables.naming import by_name, quoted
 from healing_tables.spec import DimensionSpec
 
 # Why a row is refused, as the plan says it

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from healing_tables.batch import key_names, named_keys, one_per_moment
-from healing_tables.errors import Mistake, TargetError
-from healing_tables.layout import Layout, find, quoted, types_of
-from healing_tables.naming import by_name, literal, numbered
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.layout import Layout, find, types_of
+from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.seeds import seeds
-from healing_tables.spec import DimensionSpec, counted
+from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget, as_view, stale
 
 # What stands beside the keys, the attributes and the tie breakers

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from healing_tables import moments
+from healing_tables.attributes import VERSIONED
 from healing_tables.batch import key_names
 from healing_tables.hashing import sha256
-from healing_tables.layout import Layout, quoted
+from healing_tables.layout import Layout
 from healing_tables.moments import as_moment, as_text
-from healing_tables.naming import by_name, literal, numbered
-from healing_tables.spec import VERSIONED, DimensionSpec
+from healing_tables.naming import by_name, literal, numbered, quoted
+from healing_tables.spec import DimensionSpec
 
 # The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
 UNTIL = "coalesce(ended_at, next_from)"

@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame
 from healing_tables import moments
 from healing_tables.batch import key_names
 from healing_tables.columns import as_plan
-from healing_tables.layout import Layout, quoted
+from healing_tables.layout import Layout
+from healing_tables.naming import quoted
 from healing_tables.plan import DAMAGED
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import shown_by

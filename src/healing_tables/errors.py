@@ -62,3 +62,8 @@ class GuardError(HealingTablesError):
 
 class ConflictError(HealingTablesError):
     """Other writers kept changing the same rows until the limit of attempts was reached."""
+
+
+def counted(what: str, mistakes: Sequence[Mistake]) -> str:
+    number = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
+    return f"{what} has {number}; nothing was written."

@@ -14,9 +14,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.batch import named_keys
-from healing_tables.layout import Layout, quoted
+from healing_tables.layout import Layout
 from healing_tables.moments import as_micros
-from healing_tables.naming import by_name, literal
+from healing_tables.naming import by_name, literal, quoted
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget, as_view

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from healing_tables import moments
-from healing_tables.errors import ArgumentError, Mistake
+from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.key_types import common_type, in_type
-from healing_tables.layout import quoted
+from healing_tables.naming import quoted
 from healing_tables.sides import Brought, Side, brought_columns
-from healing_tables.spec import counted
 
 FOREVER = 2**63 - 1  # the end of an open row: after every moment
 

@@ -15,8 +15,9 @@ from healing_tables.attempts import Merge
 from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
 from healing_tables.followers import Followers
-from healing_tables.layout import find, resolve, types_of
+from healing_tables.layout import find, types_of
 from healing_tables.refusals import check_events
+from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget

@@ -5,6 +5,10 @@ from __future__ import annotations
 from healing_tables.layout import Column, Layout
 
 
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
 def numbered(layout: Layout, *types: int) -> list[tuple[int, Column]]:
     """Attributes of some SCD types with their numbers: ``a1..n`` in the order of the layout."""
     return [

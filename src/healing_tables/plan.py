@@ -11,10 +11,11 @@ from healing_tables import moments
 from healing_tables.batch import events as events_of
 from healing_tables.batch import key_names
 from healing_tables.columns import new_values
-from healing_tables.errors import Mistake, TargetError
-from healing_tables.layout import Layout, resolve
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.layout import Layout
 from healing_tables.naming import numbered
-from healing_tables.spec import DimensionSpec, counted
+from healing_tables.resolving import resolve
+from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
 LATE = "a change before what is stored for its key, which disagrees with it"

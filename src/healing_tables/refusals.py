@@ -17,11 +17,12 @@ from healing_tables.errors import (
     LateChangeError,
     Mistake,
     TargetError,
+    counted,
 )
-from healing_tables.layout import Layout, quoted
-from healing_tables.naming import literal
+from healing_tables.layout import Layout
+from healing_tables.naming import literal, quoted
 from healing_tables.plan import DAMAGED, LATE
-from healing_tables.spec import DimensionSpec, counted
+from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
 GUARDED_FROM = 20  # current keys

@@ -8,8 +8,9 @@ from typing import Any
 
 from healing_tables.constants import constant
 from healing_tables.errors import Mistake
-from healing_tables.layout import MOMENTS, find, quoted
+from healing_tables.layout import MOMENTS, find
 from healing_tables.moments import as_micros
+from healing_tables.naming import quoted
 
 
 @dataclass(frozen=True)

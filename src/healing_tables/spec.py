@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from healing_tables.errors import Mistake, SpecError
+from healing_tables.attributes import Attribute, as_attributes, check_attributes
+from healing_tables.errors import Mistake, SpecError, counted
+from healing_tables.generated import check_columns, check_surrogate_key
 from healing_tables.moments import micros
+from healing_tables.options import as_names, unknown_options
 
 OPEN_END = "9999-12-31 23:59:59"
-TYPES = (0, 1, 2, 3, 4, 6)
-VERSIONED = (2, 6)
-# Generated columns in the order of the table; the value says whether one is there without being asked for.
-GENERATED = {
-    "valid_from": True,
-    "valid_to": True,
-    "is_current": True,
-    "version": True,
-    "compressed_row_count": True,
-    "ended_by_delete": False,
-    "last_updated": False,
-    "change_reason": False,
-    "change_source": False,
-    "key_hash": True,
-    "row_hash": True,
-}
 AUDIT = ("table", "actor", "reason", "source")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """How one attribute changes: its SCD type, and whether ``<name>_changed_at`` is kept (types 1 and 3)."""
-
-    scd_type: int = 2
-    changed_at: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,14 +106,7 @@ class DimensionSpec:
         return found
 
 
-def counted(what: str, mistakes: Sequence[Mistake]) -> str:
-    number = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    return f"{what} has {number}; nothing was written."
-
-
 def value_of_default(item: Any) -> Any:
-    from dataclasses import MISSING
-
     if item.default is not MISSING:
         return item.default
     return item.default_factory() if item.default_factory is not MISSING else None
@@ -153,16 +125,6 @@ def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, 
     return values
 
 
-def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
-    """A mistake for each name that is not known; ``where`` stands before it."""
-    wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
-    return [
-        Mistake(f"{where}{name}", wanted, "an unknown option", "correct or remove it")
-        for name in given
-        if name not in known
-    ]
-
-
 def check(values: dict[str, Any]) -> list[Mistake]:
     """Brings the options into one shape, in place; returns what is wrong with them."""
     mistakes: list[Mistake] = []
@@ -175,6 +137,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     values["attributes"] = as_attributes(values["attributes"], mistakes)
     check_attributes(values, mistakes)
     check_columns(values, mistakes)
+    check_surrogate_key(values, mistakes)
     for name, wanted in (
         ("on_tie", ("error", "greatest")),
         ("on_schema_change", ("fail", "append_new_columns")),
@@ -217,147 +180,3 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     elif audit is not None:
         mistakes += unknown_options("audit.", audit, AUDIT)
     return mistakes
-
-
-def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given or ())
-    if not all(isinstance(name, str) and name for name in names):
-        mistakes.append(Mistake(where, "names of columns", repr(given), "write a list of texts"))
-        return ()
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        mistakes.append(Mistake(where, "each column once", ", ".join(twice), "remove the double"))
-    return names
-
-
-def as_attributes(given: Any, mistakes: list[Mistake]) -> dict[str, Attribute]:
-    if given is None:
-        return {"*": Attribute()}
-    if not isinstance(given, Mapping):
-        return {name: Attribute() for name in as_names("attributes", given, mistakes)}
-    found: dict[str, Attribute] = {}
-    for name, value in given.items():
-        where = f"attributes.{name}"
-        options = value if isinstance(value, Mapping) else {"scd_type": value}
-        if isinstance(value, Attribute):
-            options = {"scd_type": value.scd_type, "changed_at": value.changed_at}
-        mistakes += unknown_options(f"{where}.", options, ("scd_type", "changed_at"))
-        scd_type, changed_at = options.get("scd_type", 2), options.get("changed_at", False)
-        if isinstance(scd_type, bool) or scd_type not in TYPES:
-            wanted = f"one of {', '.join(map(str, TYPES))}"
-            mistakes.append(
-                Mistake(f"{where}.scd_type", wanted, repr(scd_type), "choose one of them")
-            )
-            continue
-        if changed_at and scd_type not in (1, 3):
-            mistakes.append(
-                Mistake(
-                    f"{where}.changed_at",
-                    "an attribute of type 1 or 3",
-                    f"type {scd_type}",
-                    "remove it: a column of the row says when the value began",
-                )
-            )
-        found[str(name)] = Attribute(int(scd_type), bool(changed_at))
-    return found
-
-
-def check_attributes(values: dict[str, Any], mistakes: list[Mistake]) -> None:
-    attributes: dict[str, Attribute] = values["attributes"]
-    types = {attribute.scd_type for attribute in attributes.values()}
-    if 4 in types and types & {2, 3, 6}:
-        others = ", ".join(str(kind) for kind in sorted(types & {2, 3, 6}))
-        mistakes.append(
-            Mistake(
-                "attributes",
-                "type 4 alone, or with types 0 and 1",
-                f"type 4 with type {others}",
-                "the history of type 4 is a table of its own: choose 4 or the others"
-                + (", and say {'*': 4} for the columns not named" if "*" in attributes else ""),
-            )
-        )
-    if 4 in types and values["change_log"] is not None:
-        mistakes.append(
-            Mistake(
-                "change_log",
-                "None: type 4 keeps what is replaced in a history of its own",
-                repr(values["change_log"]),
-                "remove it; or use type 2, whose versions are made anew from the log",
-            )
-        )
-    taken = {name.lower() for name in values["key_columns"]}
-    for name in attributes:
-        if name.lower() in taken:
-            mistakes.append(
-                Mistake(
-                    f"attributes.{name}",
-                    "a column that is no key",
-                    "a key column",
-                    "remove it from one of the two",
-                )
-            )
-
-
-def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
-    """Names of generated columns, the flag's values, and the surrogate key."""
-    given = values["column_names"] or {}
-    if not isinstance(given, Mapping):
-        mistakes.append(
-            Mistake("column_names", "a map", repr(given), "write {'valid_from': 'effective_from'}")
-        )
-        given = {}
-    for name, wanted in given.items():
-        if name not in GENERATED:
-            known = ", ".join(GENERATED)
-            mistakes.append(
-                Mistake(
-                    f"column_names.{name}",
-                    f"one of {known}",
-                    "an unknown column",
-                    "correct the name",
-                )
-            )
-        elif wanted is not None and not (isinstance(wanted, str) and wanted):
-            mistakes.append(
-                Mistake(f"column_names.{name}", "a name or None", repr(wanted), "correct it")
-            )
-    values["column_names"] = dict(given)
-    flags = values["current_values"]
-    if (
-        isinstance(flags, str)
-        or not isinstance(flags, Sequence)
-        or len(flags) != 2
-        or flags[0] == flags[1]
-    ):
-        mistakes.append(
-            Mistake(
-                "current_values",
-                "two values that differ, such as ['Y', 'N']",
-                repr(flags),
-                "correct it",
-            )
-        )
-    else:
-        values["current_values"] = tuple(flags)
-    key = values["surrogate_key"]
-    if key is None:
-        return
-    if not isinstance(key, Mapping) or not isinstance(key.get("name"), str) or not key.get("name"):
-        mistakes.append(
-            Mistake(
-                "surrogate_key",
-                "a map with a name",
-                repr(key),
-                "write {'name': 'customer_key', 'strategy': 'hash'}",
-            )
-        )
-        return
-    mistakes += unknown_options("surrogate_key.", key, ("name", "strategy"))
-    strategy = key.get("strategy", "hash")
-    if strategy not in ("hash", "sequence"):
-        mistakes.append(
-            Mistake(
-                "surrogate_key.strategy", "hash or sequence", repr(strategy), "choose one of them"
-            )
-        )
-    values["surrogate_key"] = {"name": key["name"], "strategy": strategy}

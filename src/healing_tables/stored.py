@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 
 from healing_tables import moments
 from healing_tables.batch import named_keys
-from healing_tables.layout import Column, Layout, quoted
+from healing_tables.layout import Column, Layout
 from healing_tables.moments import as_micros
-from healing_tables.naming import by_name, literal, numbered
+from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.spec import DimensionSpec
 
 NEVER = moments.micros("0001-01-01")  # the start of a row that does not show one

@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 KEYS = 300
 MODEL = (
-    "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema='killed', identifier='crm'), "
+    "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema=target.schema, identifier='crm'), "
     "'changed_at': 'changed_at'}}) }}"
 )
 
@@ -46,10 +46,7 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     project = home / "project"
     project.mkdir(exist_ok=True)
     lab = Lab(spark, project, schema="killed")
-    lab.model("dim_delta", MODEL, materialized="healing_table", unique_key="id")
-    lab.model(
-        "dim_parquet", MODEL, materialized="healing_table", unique_key="id", file_format="parquet"
-    )
+    two_dimensions(lab)
     if generation == 1:  # what is replaced; in this process, since each one costs half a minute
         build(lab, 0, ["dim_delta", "dim_parquet"])
     arm(*kill[1:])
@@ -57,12 +54,29 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
 
 
 def build(lab: Lab, generation: int, models: list[str]) -> None:
-    lab.spark.sql(
-        f"create or replace view killed.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
-        f"'generation {generation}' as name from range({KEYS + generation})"
-    )
+    generate(lab, generation)
     found = lab.dbt("run", "--threads", "1", "--select", *models)
     assert {status for status, _ in found.values()} == {"success"}, found
+
+
+def two_dimensions(lab: Lab) -> None:
+    """dim_delta and dim_parquet, of the source that ``generate`` makes."""
+    for file_format in ("delta", "parquet"):
+        lab.model(
+            f"dim_{file_format}",
+            MODEL,
+            materialized="healing_table",
+            unique_key="id",
+            file_format=file_format,
+        )
+
+
+def generate(lab: Lab, generation: int) -> None:
+    """KEYS rows and one more with each generation, all with its name."""
+    lab.spark.sql(
+        f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
+        f"'generation {generation}' as name from range({KEYS + generation})"
+    )
 
 
 def held(spark: SparkSession, name: str) -> list[list[Any]]:

@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 from dbt.adapters.spark import session as dbt_session
-from killed import KEYS, MODEL
+from healed import arrive, check_log, healed_dimension
+from killed import KEYS, generate, two_dimensions
 from lab import Lab
 
 JVM_KILLS = int(os.environ.get("HEALING_TABLES_JVM_KILLS", "0"))
@@ -95,11 +96,7 @@ class Stopped(Exception):
 
 
 def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = MODEL.replace("schema='killed'", "schema=target.schema")
-    lab.model("dim_delta", model, materialized="healing_table", unique_key="id")
-    lab.model(
-        "dim_parquet", model, materialized="healing_table", unique_key="id", file_format="parquet"
-    )
+    two_dimensions(lab)
     generate(lab, 0)
     lab.dbt("run")
     assert {status for status, _ in lab.results.values()} == {"success"}, lab.results
@@ -129,26 +126,8 @@ def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
             ]
 
 
-def generate(lab: Lab, generation: int) -> None:
-    lab.spark.sql(
-        f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
-        f"'generation {generation}' as name from range({KEYS + generation})"
-    )
-
-
-HEALED = (
-    "{{ healing_tables.dimension(key_columns=['id'], sources={'crm': {'relation': api.Relation.create(schema=target.schema, "
-    "identifier='changes'), 'changed_at': 'at', 'loaded_at': 'loaded_at', 'deleted_when': 'gone'}}) }}"
-)
-
-
 def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.spark.sql(
-        f"create table {lab.schema}.changes (id int, name string, gone boolean, at timestamp, loaded_at timestamp) using delta"
-    )
-    healed: dict[str, Any] = {"unique_key": "id", "meta": {"healing_tables": {"mode": "heal"}}}
-    lab.model("dim_healed", HEALED, materialized="healing_table", **healed)
-    lab.model("anew", HEALED, materialized="table", file_format="delta")
+    healed_dimension(lab)
     kills = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
     luck, statements, stopped = random.Random(kills), 0, 0
     modes: set[str] = set()
@@ -175,34 +154,3 @@ def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> N
         statements = max(statements, counted[0])
         modes |= check_log(lab)
     assert stopped and "heal" in modes
-
-
-def arrive(lab: Lab, step: int) -> None:
-    """A key comes, one changes, one may go."""
-    day = f"timestamp '2024-01-01 00:00:00Z' + interval '{step}' day"
-    rows = [(step, f"new {step}", "false"), (step // 2, f"changed {step}", "false")]
-    rows += [(step // 3, "gone", "true")] if step % 3 == 2 else []
-    values = ", ".join(
-        f"({key}, '{name}', {gone}, {day} + interval '{second}' second, {day})"
-        for second, (key, name, gone) in enumerate(rows)
-    )
-    lab.spark.sql(f"insert into {lab.schema}.changes values {values}")
-
-
-def check_log(lab: Lab) -> set[str]:
-    """Each row of the log that says so stands for one commit; the newest is that of the newest rows. Their modes."""
-    table = f"{lab.schema}.dim_healed"
-    history = lab.spark.sql(f"describe history {table}").collect()
-    written = {
-        row["version"]
-        for row in history
-        if row["operation"]
-        in ("MERGE", "CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT")
-    }
-    rows = lab.spark.sql(
-        f"select mode, status, version_after from {lab.schema}.healing_log where dimension = 'dim_healed' order by finished_at"
-    ).collect()
-    versions = [row["version_after"] for row in rows if row["status"] == "published"]
-    assert len(set(versions)) == len(versions) and set(versions) <= written, (versions, history)
-    assert rows[-1]["version_after"] == max(written)
-    return {row["mode"] for row in rows}

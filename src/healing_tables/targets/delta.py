@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.errors import Mistake, TargetError
-from healing_tables.layout import Column, Layout, quoted
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.layout import Column, Layout
 from healing_tables.moments import as_micros
-from healing_tables.naming import literal
-from healing_tables.spec import DimensionSpec, counted
+from healing_tables.naming import literal, quoted
+from healing_tables.spec import DimensionSpec
 
 STALE = "healing_tables: stale plan"
 MISSING = (

@@ -1,0 +1,141 @@
+"""The layout of a dimension, from its definition, the batch, and the table if there is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import types as t
+
+from healing_tables.errors import BatchError, Mistake, counted
+from healing_tables.generated import GENERATED
+from healing_tables.layout import (
+    MOMENTS,
+    Column,
+    Layout,
+    check_names,
+    find,
+    has_no_equality,
+    types_of,
+)
+from healing_tables.naming import quoted
+from healing_tables.spec import DimensionSpec
+from healing_tables.stored_layout import stored_layout
+
+
+def resolve(
+    spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str
+) -> Layout:
+    """The layout, checked.
+
+    Args:
+        stored: schema of the table; None if there is none yet.
+        moment_type: of a table to be made.
+    Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
+    """
+    given, mistakes = types_of(batch), list[Mistake]()
+    keys = tuple(
+        Column(name, column, given[column])
+        for name in spec.keys
+        if (column := wanted_column(name, "key_columns", given, mistakes)) is not None
+    )
+    if spec.changed_at is not None:
+        column = wanted_column(spec.changed_at, "changed_at", given, mistakes)
+        if column is not None and given[column] not in MOMENTS:
+            mistakes.append(
+                Mistake(
+                    f"changed_at ({column})",
+                    "a date or a timestamp",
+                    given[column],
+                    "cast it in the batch",
+                )
+            )
+        elif column is not None:
+            moment_type = "date" if given[column] == "date" else "timestamp"
+    for name in spec.tie_break_by:
+        wanted_column(name, "tie_break_by", given, mistakes)
+    attributes = tuple(
+        Column(name, column, given[column], attribute.scd_type, attribute.changed_at)
+        for name, column in attribute_columns(spec, given, mistakes).items()
+        if (attribute := spec.attribute(name)) is not None
+    )
+    for column_ in (*keys, *attributes):
+        if has_no_equality(column_.type):
+            mistakes.append(
+                Mistake(
+                    column_.name,
+                    "a type with equality",
+                    column_.type,
+                    "turn it into text, an array or a struct without maps",
+                )
+            )
+    if mistakes:
+        raise BatchError(counted("the batch", mistakes), mistakes)
+    key = spec.surrogate_key or {}
+    names = generated_names(spec, attributes)
+    layout = Layout(
+        keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence"
+    )
+    if stored is not None:
+        return stored_layout(spec, layout, types_of(stored))
+    check_names(layout, spec)
+    return layout
+
+
+def wanted_column(
+    name: str, where: str, given: Mapping[str, str], mistakes: list[Mistake]
+) -> str | None:
+    column = find(name, given)
+    if column is None:
+        mistakes.append(
+            Mistake(
+                f"{where}: {name}",
+                f"a column of the batch, which has {', '.join(given)}",
+                "no such column",
+                "add it to the batch, or correct the name",
+            )
+        )
+    return column
+
+
+def attribute_columns(
+    spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]
+) -> dict[str, str]:
+    """Attribute to column of the batch; ``"*"``: all that are not keys, moments, tie breakers or named by deleted_when."""
+    assert isinstance(spec.attributes, Mapping)
+    found: dict[str, str] = {}
+    used = {name.lower() for name in (*spec.keys, *spec.tie_break_by, spec.changed_at or "")}
+    named = {name.lower() for name in spec.attributes}
+    for name in spec.attributes:
+        if name != "*":
+            column = wanted_column(name, "attributes", given, mistakes)
+            if column is not None:
+                found[name] = column
+            continue
+        for column in given:
+            is_free = column.lower() not in used and column.lower() not in named
+            if is_free and not is_named(column, spec.deleted_when):
+                found[column] = column
+    return found
+
+
+def is_named(column: str, expression: str | None) -> bool:
+    """Whether a SQL expression names a column, outside of its text literals."""
+    if expression is None:
+        return False
+    bare = re.sub(r"'(?:[^'\\]|\\.)*'", "''", expression).lower()
+    if quoted(column).lower() in bare:
+        return True
+    return re.search(rf"(?<![\w`]){re.escape(column.lower())}(?![\w`])", bare) is not None
+
+
+def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[str, str]:
+    is_type_4 = any(attribute.scd_type == 4 for attribute in attributes)
+    found: dict[str, str] = {}
+    for name, by_default in GENERATED.items():
+        if is_type_4:
+            by_default = name == "last_updated"
+        wanted = spec.column_names.get(name, name if by_default else None)
+        if wanted is not None:
+            found[name] = wanted
+    return found

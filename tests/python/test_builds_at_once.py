@@ -1,0 +1,91 @@
+"""Two builds of one dimension at the same time, each in a process of its own, on one Spark Connect server.
+
+One of them may find that it was overtaken and refuse; what is stored is never a mixture, and the log is true.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clients import processes
+from healed import arrive, check_log, healed_dimension
+from lab import Lab
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+ROUNDS = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))
+# said by this package before it publishes, or by Delta when it commits
+OVERTAKEN = (
+    r"concurrent writers|DELTA_CONCURRENT_\S+ Transaction conflict detected.*\.dim_healed committed"
+)
+HEAL, REBUILD = ["run"], ["run", "--full-refresh"]
+
+
+def build(url: str, home: Path, number: int, command: list[str], told: Connection) -> None:
+    """A dbt process: ready, then on a word, one run; tells status, message, start and end."""
+    os.environ["SPARK_REMOTE"] = url
+    from dbt.cli.main import dbtRunner
+
+    where = ["--project-dir", str(home), "--profiles-dir", str(home)]
+    own = [
+        "--target-path",
+        str(home / f"target_{number}"),
+        "--log-path",
+        str(home / f"logs_{number}"),
+    ]
+    parsed = dbtRunner().invoke(["parse", "--quiet", *where, *own])
+    told.send(parsed.success)
+    told.recv()
+    started = time.monotonic()
+    outcome = dbtRunner().invoke([*command, "--quiet", "--select", "dim_healed", *where, *own])
+    ((result),) = outcome.result.results  # type: ignore[union-attr]
+    told.send((str(result.status), result.message or "", started, time.monotonic()))
+
+
+def at_once(lab: Lab, url: str, *commands: list[str]) -> list[tuple[str, str, float, float]]:
+    pipes, running = [], []
+    for number, command in enumerate(commands):
+        here, there = processes.Pipe()
+        process = processes.Process(
+            target=build, args=(url, lab.home, number, command, there), daemon=True
+        )
+        process.start()
+        there.close()
+        pipes.append(here)
+        running.append(process)
+    for pipe in pipes:
+        assert pipe.recv() is True
+    for pipe in pipes:
+        pipe.send("start")
+    results: list[Any] = [pipe.recv() for pipe in pipes]
+    for process in running:
+        process.join()
+    return results
+
+
+@pytest.mark.parametrize("publish", ["merge", "overwrite"])
+def test_two_builds_at_once(lab: Lab, connect_url: str, publish: str) -> None:
+    for table in ("changes", "dim_healed", "healing_log"):
+        lab.spark.sql(f"drop table if exists {lab.schema}.{table}")
+    healed_dimension(lab, publish=publish)
+    arrive(lab, 0)
+    lab.dbt("run")
+    assert lab.succeeded, lab.results
+    for step, second in enumerate([HEAL, REBUILD] * ROUNDS, start=1):
+        arrive(lab, step)
+        results = at_once(lab, connect_url, HEAL, second)
+        print(f"\n{publish}: {results}")
+        (_, _, start, end), (_, _, other_start, other_end) = results
+        assert max(start, other_start) < min(end, other_end), "one after the other: shows nothing"
+        refused = [message for status, message, *_ in results if status != "success"]
+        assert len(refused) < 2, refused
+        assert all(re.search(OVERTAKEN, message) for message in refused), refused
+        lab.spark.catalog.refreshTable(f"{lab.schema}.dim_healed")
+        lab.dbt("run", "--select", "anew")
+        assert lab.rows("dim_healed") == lab.rows("anew")
+        check_log(lab)
