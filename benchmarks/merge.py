@@ -142,7 +142,7 @@ def new_rows(spark: SparkSession, batch: DataFrame, table: str, attributes: list
     row_hash = f"sha2(concat_ws('|', {', '.join(f'b.{name}' for name in sorted(attributes))}), 256)"
     return spark.sql(
         f"select b.*, timestamp '{NEW_AT}' as valid_from, {OPEN} as valid_to, true as is_current, "
-        f"cast(coalesce(t.version, 0) + 1 as int) as version, 1L as compressed_row_count, "
+        f"cast(coalesce(t.version, 0) + 1 as int) as version, "
         f"sha2(cast(b.customer_id as string), 256) as key_hash, {row_hash} as row_hash "
         f"from batch b left join {table} t on t.customer_id = b.customer_id and t.is_current "
         f"where t.customer_id is null or {differing(attributes)}"

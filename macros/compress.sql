@@ -35,7 +35,7 @@ with rows as (
         valid_from,
         valid_to,
         is_current,
-        cast({{ healing_tables._id(count_column) if count_column is not none else 1 }} as bigint) as row_count
+        cast({{ 'coalesce(' ~ healing_tables._id(count_column) ~ ', 1)' if count_column is not none else 1 }} as bigint) as row_count
     from {{ relation }}
 ),
 neighbours as (

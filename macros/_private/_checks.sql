@@ -154,6 +154,11 @@ from checked
 {#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
 {% macro _wanted_checks(macro_name, given, defaults) -%}
     {%- set mistakes = [] -%}
+    {%- if given is not none and given is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'checks', 'a map from check to its arguments or false', given | string, 'write {no_overlaps: false}') -%}
+        {%- set given = {} -%}
+    {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
         'single_current', 'no_overlaps', 'no_gaps', 'valid_order', 'no_consecutive_duplicates']) -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
@@ -172,21 +177,51 @@ from checked
     {%- if arguments.get('tolerance') -%}
         {%- set mistakes = [] -%}
         {%- set tolerance = healing_tables._fixed_seconds(mistakes, 'tolerance', arguments.tolerance) -%}
-        {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
+        {#- not while dbt parses: it would stop every command of the project -#}
+        {%- do healing_tables._raise_mistakes('no_gaps', mistakes) if execute -%}
         {%- do conditions.append(
             '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
             ~ tolerance ~ "' second < (" ~ healing_tables._micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
     {%- endif -%}
-    {%- for gap in healing_tables._list(arguments.get('allowed_gaps')) -%}
+    {%- set allowed = healing_tables._allowed_gaps(about, arguments) -%}
+    {%- for gap in allowed -%}
         {%- set parts = [
             healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
             healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)] -%}
-        {%- for key in about.key_columns if key in gap -%}
-            {%- do parts.append('cast(key_' ~ loop.index ~ ' as string) <=> ' ~ healing_tables._text(gap[key])) -%}
+        {%- for key in about.key_columns -%}
+            {%- if key in gap -%} {%- do parts.append(healing_tables._is_said('key_' ~ loop.index, gap[key])) -%} {%- endif -%}
         {%- endfor -%}
         {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
     {%- endfor -%}
     {{- return((' and ' if conditions else '') ~ conditions | join(' and ')) -}}
+{%- endmacro %}
+
+{#- The listed gaps, each a map of key columns, gap_start and gap_end; nothing while dbt parses. -#}
+{% macro _allowed_gaps(about, arguments) -%}
+    {%- if not execute -%} {{ return([]) }} {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- set gaps = healing_tables._list(arguments.get('allowed_gaps')) -%}
+    {%- for gap in gaps -%}
+        {%- if gap is not mapping or gap.get('gap_start') is none or gap.get('gap_end') is none -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', gap | string,
+                "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
+        {%- else -%}
+            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', gap, about.key_columns + ['gap_start', 'gap_end']) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
+    {{- return(gaps) -}}
+{%- endmacro %}
+
+{#- Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type shows. -#}
+{% macro _is_said(column, value) -%}
+    {%- set text = 'cast(' ~ column ~ ' as string)' -%}
+    {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
+    {%- if value is boolean or value is not number -%} {{ return(is_same) }} {%- endif -%}
+    {{- return(
+        '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
+        ~ healing_tables._text(value) ~ '))') -}}
 {%- endmacro %}
 
 {#- '1 day' as '86400.000000': only units of a fixed length. -#}

@@ -19,7 +19,7 @@ owned as (
         at,
         array(
             {%- for source in spec.sources %}
-            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._id(source.name) }} is not null as present, {{ healing_tables._changed(spec, source) }} as changed){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._said_by(source.name) }} is not null as present, {{ healing_tables._changed(spec, source) }} as changed){{ ',' if not loop.last }}
             {%- endfor %}
         ) as sources,
         array(
@@ -86,7 +86,7 @@ from (
     from {{ healing_tables._about(source, 'told') }}
 ) as row
 left join (
-    select at, {{ healing_tables._id(source.name) }} as state, {{ healing_tables._changed(spec, source) }} as changed, lead(at) over (order by at) as next_at
+    select at, {{ healing_tables._said_by(source.name) }} as state, {{ healing_tables._changed(spec, source) }} as changed, lead(at) over (order by at) as next_at
     from points
 ) as point
 on point.at <= row.at and (point.next_at is null or row.at < point.next_at)

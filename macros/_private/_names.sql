@@ -13,6 +13,7 @@
 {% macro _literal(value) -%}
     {%- if value is sameas true -%} {{ return('true') }}
     {%- elif value is sameas false -%} {{ return('false') }}
+    {%- elif value is none -%} {{ return('null') }}
     {%- elif value is number -%} {{ return(value | string) }}
     {%- else -%} {{ return(healing_tables._text(value)) }}
     {%- endif -%}

@@ -69,7 +69,8 @@
 {%- endmacro %}
 
 {% macro _is_current(spec, condition) -%}
-    {%- if spec.current_values | list == [true, false] -%} {{ return(condition) }} {%- endif -%}
+    {#- 1 equals true in Jinja -#}
+    {%- if spec.current_values[0] is sameas true and spec.current_values[1] is sameas false -%} {{ return(condition) }} {%- endif -%}
     {{- return(
         'if(' ~ condition ~ ', ' ~ healing_tables._literal(spec.current_values[0]) ~ ', '
         ~ healing_tables._literal(spec.current_values[1]) ~ ')') -}}

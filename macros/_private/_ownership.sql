@@ -12,7 +12,7 @@
     {%- set owners = [] -%}
     {%- for entry in attribute.from -%}
         {#- where a source alone decides, its NULL is a statement #}
-        {%- set speaks = healing_tables._id(entry.source) if values | length == 1 or attribute.rule == 'first_present' else values[loop.index0] -%}
+        {%- set speaks = healing_tables._said_by(entry.source) if values | length == 1 or attribute.rule == 'first_present' else values[loop.index0] -%}
         {%- do owners.append('if(' ~ speaks ~ ' is not null, ' ~ healing_tables._text(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
     {%- endfor -%}
     {{- return(healing_tables._chosen(spec, attribute, values, owners)) -}}
@@ -28,7 +28,7 @@
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
         {%- do values.append(healing_tables._cast(
-            healing_tables._id(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
+            healing_tables._said_by(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
     {%- endfor -%}
     {{- return(values) -}}
 {%- endmacro %}

@@ -28,7 +28,7 @@
 {% macro _change(source, column) -%}
     {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
     {{- return(
-        'not (' ~ healing_tables._id(source.name) ~ field ~ ' <=> ' ~ healing_tables._about(source, 'before') ~ field ~ ')') -}}
+        'not (' ~ healing_tables._said_by(source.name) ~ field ~ ' <=> ' ~ healing_tables._about(source, 'before') ~ field ~ ')') -}}
 {%- endmacro %}
 
 {#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}
@@ -74,7 +74,7 @@ slices as (
 
 {% macro _exists(source_names) -%}
     {%- set conditions = [] -%}
-    {%- for name in source_names -%} {%- do conditions.append(healing_tables._id(name) ~ ' is not null') -%} {%- endfor -%}
+    {%- for name in source_names -%} {%- do conditions.append(healing_tables._said_by(name) ~ ' is not null') -%} {%- endfor -%}
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 

@@ -14,6 +14,11 @@
             mistakes, 'key_columns', 'at least one column', 'none', 'set unique_key in config() or pass key_columns') -%}
     {%- endif -%}
     {%- set column_types = options.get('column_types') or {} -%}
+    {%- if column_types is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'column_types', 'a map from column to type', column_types | string, "write {'name': 'string'}") -%}
+        {%- set column_types = {} -%}
+    {%- endif -%}
     {%- set known = [] -%}
     {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
@@ -21,6 +26,10 @@
             "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
     {%- else -%}
         {%- for name, given in sources.items() -%}
+            {%- if name | string | lower in (known | select | map(attribute='name') | map('lower') | list) -%}
+                {%- do healing_tables._mistake(
+                    mistakes, 'sources.' ~ name, 'names that differ by more than their case', name, 'rename one of the two') -%}
+            {%- endif -%}
             {%- do known.append(healing_tables._source(mistakes, name | string, given, key_columns, column_types)) -%}
         {%- endfor -%}
     {%- endif -%}
@@ -37,6 +46,9 @@
         'valid_from_first': options.get('valid_from_first'),
         'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
     } -%}
+    {%- set exists_in = [] -%}
+    {%- for name in spec.exists_in -%} {%- do exists_in.append(healing_tables._find(name, known | map(attribute='name') | list) or name) -%} {%- endfor -%}
+    {%- do spec.update({'exists_in': exists_in}) -%}
     {%- for name in healing_tables._missing(spec.exists_in, known | map(attribute='name')) -%}
         {%- do healing_tables._mistake(
             mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name, 'correct the name') -%}
@@ -111,15 +123,30 @@
         'compressed_row_count': 'compressed_row_count', 'ended_by_delete': none, 'last_updated': none,
         'change_reason': none, 'change_source': none, 'key_hash': 'key_hash', 'row_hash': 'row_hash'
     } -%}
+    {%- if column_names is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'column_names', 'a map', column_names | string, "write {'valid_from': 'effective_from'}") -%}
+        {{- return(names) -}}
+    {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names) -%}
     {%- for column, name in column_names.items() if column in names -%}
-        {%- do names.update({column: name}) -%}
+        {%- if name is not none and (name is not string or not name) -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string, 'correct it') -%}
+        {%- else -%}
+            {%- do names.update({column: name}) -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(names) -}}
 {%- endmacro %}
 
 {% macro _surrogate_key(mistakes, given) -%}
     {%- if given is none -%} {{ return(none) }} {%- endif -%}
+    {%- if given is not string and given is not mapping -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'surrogate_key', 'a name, or a map of name and strategy', given | string, "write {'name': 'customer_key'}") -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- set key = {'name': given, 'strategy': 'hash'} if given is string else dict({'strategy': 'hash'}, **given) -%}
     {%- do healing_tables._check_options(mistakes, 'surrogate_key', key, ['name', 'strategy']) -%}
     {%- if not key.get('name') -%}

@@ -63,10 +63,9 @@
             {%- do from.append(healing_tables._from(mistakes, at, entry, name, spec.sources)) -%}
         {%- endfor -%}
     {%- else -%}
-        {%- for source in spec.sources -%}
-            {%- set usable = healing_tables._usable_columns(source, []) -%}
-            {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find(name, usable or []) -%}
-            {%- if column is not none -%} {%- do from.append({'source': source.name, 'column': column}) -%} {%- endif -%}
+        {#- a column that '*' leaves out can still be named -#}
+        {%- for is_named in [false, true] -%}
+            {%- if not from -%} {%- do from.extend(healing_tables._sources_of(name, spec, is_named)) -%} {%- endif -%}
         {%- endfor -%}
         {%- if not from -%}
             {%- do healing_tables._mistake(
@@ -95,6 +94,17 @@
     {{- return({
         'name': name, 'rule': options.rule or 'first_non_null', 'scd_type': options.scd_type, 'type': common,
         'changed_at': options.changed_at, 'from': from}) -}}
+{%- endmacro %}
+
+{#- The sources that have a column of this name: entries of `from`. -#}
+{% macro _sources_of(name, spec, is_named) -%}
+    {%- set found = [] -%}
+    {%- for source in spec.sources -%}
+        {%- set usable = healing_tables._usable_columns(source, [], is_named) -%}
+        {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find(name, usable or []) -%}
+        {%- if column is not none -%} {%- do found.append({'source': source.name, 'column': column}) -%} {%- endif -%}
+    {%- endfor -%}
+    {{- return(found) -}}
 {%- endmacro %}
 
 {% macro _check_attribute_type(mistakes, at, from_type, type) -%}
@@ -172,31 +182,30 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- What a source can contribute: all but its keys, moments, tie breakers, loaded_at and what deleted_when names. -#}
-{% macro _usable_columns(source, also_excluded) -%}
-    {%- if source.only is not none -%}
-        {%- set columns = healing_tables._list(source.only) -%}
-    {%- elif source.columns is none -%}
-        {{- return(none) -}}
-    {%- else -%}
-        {%- set excluded = (source.key_columns | map(attribute='column') | list)
-            + ([source.moment, source.until, source.loaded_at] | select | list) + source.tie_break_by -%}
-        {%- set lowered = excluded | map('lower') | list -%}
-        {%- set columns = [] -%}
-        {%- for column in source.columns if column | lower not in lowered -%}
-            {%- if not healing_tables._names_column(source.deleted_when, column) -%} {%- do columns.append(column) -%} {%- endif -%}
-        {%- endfor -%}
+{#-
+    What a source can contribute: all but its keys, moments, tie breakers, loaded_at and what deleted_when names. Its
+    `columns` may list the latter, and an attribute that is named may be any of them.
+-#}
+{% macro _usable_columns(source, also_excluded, is_named=false) -%}
+    {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}
+    {%- set excluded = source.exclude + also_excluded -%}
+    {%- if not is_named -%}
+        {%- set excluded = excluded + (source.key_columns | map(attribute='column') | list) + ([source.moment, source.until] | select | list) -%}
     {%- endif -%}
-    {%- set excluded = (source.exclude + also_excluded) | map('lower') | list -%}
+    {%- set is_all = source.only is none and not is_named -%}
+    {%- if is_all -%} {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%} {%- endif -%}
+    {%- set lowered = excluded | map('lower') | list -%}
     {%- set usable = [] -%}
-    {%- for column in columns if column | lower not in excluded -%} {%- do usable.append(column) -%} {%- endfor -%}
+    {%- for column in (source.columns if source.only is none else healing_tables._list(source.only)) if column | lower not in lowered -%}
+        {%- if not (is_all and healing_tables._names_column(source.deleted_when, column)) -%} {%- do usable.append(column) -%} {%- endif -%}
+    {%- endfor -%}
     {{- return(usable) -}}
 {%- endmacro %}
 
-{#- Whether a SQL expression names a column, outside of its text literals. -#}
+{#- Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not. -#}
 {% macro _names_column(expression, column) -%}
     {%- if not expression -%} {{ return(false) }} {%- endif -%}
-    {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'", "''", expression) -%}
+    {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'" ~ '|"(?:[^"\\\\]|\\\\.)*"', "''", expression) -%}
     {%- if healing_tables._id(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
-    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ '(?![\\w`])', bare | lower) is not none) -}}
+    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')", bare | lower) is not none) -}}
 {%- endmacro %}

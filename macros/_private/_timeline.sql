@@ -59,6 +59,12 @@ points as (
     {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
+{#- The column with what a source says, NULL if it does not have the key: its name, where the timeline has no such column. -#}
+{% macro _said_by(name) -%}
+    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$', name | lower) is not none -%}
+    {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
+{%- endmacro %}
+
 {#- Whether rows of the source end where a snapshot lacks them. -#}
 {% macro _ends_by_absence(source) -%}
     {{- return(source.kind == 'snapshots' and source.on_absence == 'delete') -}}
@@ -163,7 +169,7 @@ points as (
         {%- endif %}
         {%- for source in spec.sources %},
         {%- set now = healing_tables._about(source, 'now') %}
-        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._id(source.name) }}
+        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._said_by(source.name) }}
         {%- endfor %}
     from moments
     where {{ healing_tables._no_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
@@ -178,7 +184,7 @@ points as (
         moment_type
         {%- endif %}
         {%- for source in spec.sources %},
-        {{ healing_tables._id(source.name) }}
+        {{ healing_tables._said_by(source.name) }}
         {%- endfor %}
         {%- for change in healing_tables._watched_changes(spec) %},
         {{ healing_tables._change(change.source, change.column) }} as {{ change.name }}
@@ -186,7 +192,7 @@ points as (
     from (
         select *
             {%- for source in spec.sources %},
-            lag({{ healing_tables._id(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._about(source, 'before') }}
+            lag({{ healing_tables._said_by(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._about(source, 'before') }}
             {%- endfor %}
         from states
     )

@@ -16,10 +16,10 @@
     {%- do about.update({'build': build}) -%}
     {%- set sequence = healing_tables._sequence(about, existing, stored) -%}
     {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
+    {%- do healing_tables._check_not_overtaken(target, candidate, about, existing, stored) -%}
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- do healing_tables._check_not_overtaken(target, candidate, about, existing, stored) -%}
         {%- call statement('main') -%}
             {{ healing_tables._publish(target, candidate, folder, existing, stored, change, sequence) }}
         {%- endcall -%}

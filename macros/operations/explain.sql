@@ -109,8 +109,10 @@
     {%- set here = found.slice | selectattr('slice', 'equalto', version.first_slice) | first -%}
     {%- if before.valid_to != here.valid_from -%} {{ return('return after a gap') }} {%- endif -%}
     {%- set changed = [] -%}
-    {%- for attribute in spec.attributes if attribute.scd_type in [2, 6] -%}
-        {%- if before.owned[loop.index0].value != here.owned[loop.index0].value -%} {%- do changed.append(attribute.name) -%} {%- endif -%}
+    {%- for attribute in spec.attributes -%}
+        {%- if attribute.scd_type in [2, 6] and before.owned[loop.index0].value != here.owned[loop.index0].value -%}
+            {%- do changed.append(attribute.name) -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(changed | join(', ')) -}}
 {%- endmacro %}

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt_healing_tables.session import MergeResponse
 from healing_tables import DeltaTarget, DimensionSpec, merge
 from healing_tables.errors import BatchError, Mistake
+from healing_tables.merging import check_alone
 
 
 def merge_model(
@@ -30,6 +31,8 @@ def merge_model(
     batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
     if given["is_empty"]:
         batch = batch.limit(0)
+    if given["drop"]:
+        check_alone(batch, spec)  # before the table goes
     for statement in given["drop"]:
         spark.sql(statement)
     if given["drop"] and has_history_table(spec):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from healing_tables import moments
 from healing_tables.hashing import normal
 from healing_tables.layout import Column, Layout
 from healing_tables.moments import DAY, as_micros
@@ -13,6 +14,7 @@ from healing_tables.spec import DimensionSpec
 
 # Why a row is refused, as the plan says it
 NULL_KEY = "NULL in a key column or in the moment"
+AT_THE_END = "a moment at or after the end of time"
 TWO_ROWS = "two different rows for one key and moment"
 
 
@@ -62,6 +64,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     keys = key_names(layout)
     partition = f"over (partition by {', '.join(keys)}, at"
     is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
+    end = moments.open_from(spec.valid_to_current, layout.moment_type)
     differ = (
         "not (lowest <=> struct(highest.gone, highest.state))"
         if spec.on_tie == "error"
@@ -86,7 +89,8 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "highest.state",
             "tie",
             "highest.is_logged",
-            f"case when not ({is_whole}) then '{NULL_KEY}' when {differ} then '{TWO_ROWS}' end as problem",
+            f"case when not ({is_whole}) then '{NULL_KEY}' when at >= {end}L then '{AT_THE_END}' "
+            f"when {differ} then '{TWO_ROWS}' end as problem",
             "rows",
         )
     )

@@ -192,7 +192,8 @@ def generated_expressions(
         "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
         "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
         "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
-        "compressed_row_count": f"cast(counted + if({IS_NEW}, 0, row.{quoted(names['compressed_row_count'])}) as bigint)",
+        # a batch leaves no trace of repeats
+        "compressed_row_count": kept(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),
         "change_reason": kept(names["change_reason"], change_reason()),

@@ -14,7 +14,7 @@ GENERATED = {
     "valid_to": True,
     "is_current": True,
     "version": True,
-    "compressed_row_count": True,
+    "compressed_row_count": False,
     "ended_by_delete": False,
     "last_updated": False,
     "change_reason": False,
@@ -71,6 +71,8 @@ def check_surrogate_key(values: dict[str, Any], mistakes: list[Mistake]) -> None
     key = values["surrogate_key"]
     if key is None:
         return
+    if isinstance(key, str):
+        key = {"name": key}
     if not isinstance(key, Mapping) or not isinstance(key.get("name"), str) or not key.get("name"):
         mistakes.append(
             Mistake(

@@ -80,6 +80,10 @@ class Layout:
                 found.append((f"previous_{attribute.name}", attribute.type))
             if attribute.changed_at:
                 found.append((f"{attribute.name}_changed_at", self.moment_type))
+        return [*found, *self.generated(spec)]
+
+    def generated(self, spec: DimensionSpec) -> list[tuple[str, str]]:
+        """Names of the generated columns with their types."""
         types = {
             "valid_from": self.moment_type,
             "valid_to": self.moment_type,
@@ -89,10 +93,11 @@ class Layout:
             "ended_by_delete": "boolean",
             "last_updated": self.moment_type,
         }
-        for name in GENERATED:
-            if name in self.names:
-                found.append((self.names[name], types.get(name, "string")))
-        return found
+        return [
+            (self.names[name], types.get(name, "string"))
+            for name in GENERATED
+            if name in self.names
+        ]
 
 
 def types_of(schema: t.StructType) -> dict[str, str]:

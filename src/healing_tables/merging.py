@@ -14,9 +14,11 @@ from healing_tables import moments
 from healing_tables.attempts import Merge
 from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
+from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.followers import Followers
 from healing_tables.layout import find, types_of
-from healing_tables.refusals import check_events
+from healing_tables.plan import changes
+from healing_tables.refusals import check_events, check_plan
 from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
@@ -89,7 +91,7 @@ def merge(
         moment_type="date" if moments.is_date(at) else "timestamp",
     )
     batch_id = batch_id or str(uuid.uuid4())
-    fixed = None if at is None else moments.of(at, layout.moment_type)
+    fixed = None if at is None else moment_of(at, layout.moment_type)
     followers = Followers(table, layout, spec)
     if followers or spec.change_log is not None:
         followers.prepare(spark)
@@ -117,3 +119,20 @@ def merge(
     )
     log.info("%s: %s", table.name, result)
     return result
+
+
+def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
+    """Raises: what `merge` into a table that is yet to be made would raise; nothing is written."""
+    layout = resolve(spec, batch.schema, None, moment_type="timestamp")
+    events = events_of(batch, layout, spec, 0)
+    check_events(events, layout, spec.full_batch)
+    check_plan(changes(events, None, layout, spec, 0, False), None, layout, spec)
+
+
+def moment_of(at: dt.datetime | dt.date | str, kind: str) -> int:
+    try:
+        return moments.of(at, kind)
+    except (ValueError, AttributeError) as error:
+        wanted = "a moment such as '2024-01-31 10:00:00', or None for now"
+        mistake = Mistake("at", wanted, repr(at), "correct it")
+        raise ArgumentError(counted("merge", [mistake]), [mistake]) from error

@@ -70,7 +70,11 @@ def as_micros(expression: str, kind: str) -> str:
 
 
 def as_moment(expression: str, kind: str) -> str:
-    """The way back, to a date or a timestamp."""
+    """The way back, to a date, a timestamp, or a timestamp_ntz in UTC."""
+    if kind == "timestamp_ntz":
+        return (
+            f"(timestamp_ntz '1970-01-01 00:00:00' + ({expression}) * interval '0.000001' second)"
+        )
     if kind == "date":
         return f"date_from_unix_date(cast(({expression} - pmod({expression}, {DAY})) div {DAY} as int))"
     return f"timestamp_micros({expression})"

@@ -25,6 +25,8 @@ def by_name(layout: Layout) -> list[tuple[int, Column]]:
 
 def literal(value: object) -> str:
     """A constant as SQL."""
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

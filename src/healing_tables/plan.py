@@ -140,7 +140,10 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         else:
             hidden += f" or (at <= in_force.at and state.a{n} <=> in_force.previous.a{n})"
         agrees.append(f"(state.a{n} <=> in_force.state.a{n} or {hidden})")
-    is_known = f"if(gone, not ({in_force}), {in_force} and {' and '.join(agrees) or 'true'})"
+    is_gone = f"not ({in_force})"
+    if not (layout.is_versioned or layout.has_history):
+        is_gone += " or at < known_until"  # the one row of a key does not show gaps
+    is_known = f"if(gone, {is_gone}, {in_force} and {' and '.join(agrees) or 'true'})"
     too_many = "false" if layout.is_versioned else "stored_count > 1"
     return seen.where("kind >= 0").selectExpr(
         "*",
@@ -160,17 +163,16 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
     keys = ", ".join(key_names(layout))
     order = f"partition by {keys} order by at, kind"
     why = f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' when 'refused' then problem end"
-    before = items.selectExpr(
+    # what is known already comes to nothing, and must not hide what happened after it
+    told = items.selectExpr("*", f"max({why}) over (partition by {keys}) as refusal")
+    before = told.where("outcome <> 'known'").selectExpr(
         "*",
-        f"max({why}) over (partition by {keys}) as refusal",
         "if(kind = 0, alive, not gone) as here",
         f"lag(if(kind = 0, alive, not gone)) over ({order}) as here_before",
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
     )
     # to end what is not there is no event
-    before = before.where(
-        "outcome <> 'known' and (kind = 0 or here or here_before or refusal is not null)"
-    )
+    before = before.where("kind = 0 or here or here_before or refusal is not null")
 
     def differs(*types: int) -> str:
         parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
@@ -184,7 +186,6 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
         "*",
         f"kind = 1 and here and known is not null and ({differs(1)}) as overwrites",
         f"kind = 1 and here and known is not null and ({differs(6)}) as moves_current",
-        f"kind = 1 and here and (starts or known is null or {differs(1, 2, 3, 4, 6)}) as counts",
         f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) as part",
     )
     running = f"over ({order} rows between unbounded preceding and current row)"
@@ -217,7 +218,10 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
 def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     """One row per version: stored ones, with what the batch did to them, and new ones."""
     keys = key_names(layout)
-    moves = " or ".join(["starts", "gone", *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
+    returns = "here and not coalesce(here_before, false)"
+    moves = " or ".join(
+        ["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]]
+    )
     carried = [
         "refusal",
         "newest",
@@ -244,7 +248,6 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
         f.expr("max_by(here, struct(at, kind)) as here"),
         f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
-        f.expr("count(if(counts, 1, null)) as counted"),
         f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
         *[
             f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}")

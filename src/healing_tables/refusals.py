@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from healing_tables.batch import NULL_KEY, TWO_ROWS, key_names
+from healing_tables.batch import AT_THE_END, NULL_KEY, TWO_ROWS, key_names
 from healing_tables.columns import key_struct
 from healing_tables.difference import UNKNOWN
 from healing_tables.errors import (
@@ -29,6 +29,10 @@ GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message
 REMEDIES = {
     NULL_KEY: ("a key and a moment in every row", "filter these rows out, or give them a key"),
+    AT_THE_END: (
+        "moments before the open end (valid_to_current)",
+        "filter these rows out, or set a later valid_to_current",
+    ),
     TWO_ROWS: (
         "one row per key and moment",
         "reduce the batch, set tie_break_by, or on_tie: greatest",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import types as t
 
-from healing_tables.errors import BatchError, Mistake, counted
+from healing_tables.errors import BatchError, Mistake, TargetError, counted
 from healing_tables.generated import GENERATED
 from healing_tables.layout import (
     MOMENTS,
@@ -20,7 +20,7 @@ from healing_tables.layout import (
 )
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
-from healing_tables.stored_layout import stored_layout
+from healing_tables.stored_layout import missing_moments, stored_layout
 
 
 def resolve(
@@ -76,9 +76,12 @@ def resolve(
     layout = Layout(
         keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence"
     )
+    check_names(layout, spec)
     if stored is not None:
         return stored_layout(spec, layout, types_of(stored))
-    check_names(layout, spec)
+    missing = missing_moments(layout)
+    if missing:
+        raise TargetError(counted("the dimension", missing), missing)
     return layout
 
 
@@ -120,13 +123,14 @@ def attribute_columns(
 
 
 def is_named(column: str, expression: str | None) -> bool:
-    """Whether a SQL expression names a column, outside of its text literals."""
+    """Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not."""
     if expression is None:
         return False
-    bare = re.sub(r"'(?:[^'\\]|\\.)*'", "''", expression).lower()
+    bare = re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", "''", expression).lower()
     if quoted(column).lower() in bare:
         return True
-    return re.search(rf"(?<![\w`]){re.escape(column.lower())}(?![\w`])", bare) is not None
+    name = re.escape(column.lower())
+    return re.search(rf"(?<![\w`]){name}(?![\w`])(?!\s*\()(?!\s*'')", bare) is not None
 
 
 def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[str, str]:

@@ -75,6 +75,13 @@ class DimensionSpec:
     def from_dict(cls, given: Mapping[str, Any]) -> DimensionSpec:
         """The same keys as the arguments; ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
         mistakes: list[Mistake] = []
+        if not isinstance(given, Mapping):
+            mistakes.append(
+                Mistake(
+                    "DimensionSpec", "a map of options", repr(given), "write {'key_columns': [...]}"
+                )
+            )
+            raise SpecError(counted("DimensionSpec", mistakes), mistakes)
         values = known_names(given, mistakes)
         defaults = {item.name: value_of_default(item) for item in fields(cls)}
         mistakes += check({**defaults, **values})

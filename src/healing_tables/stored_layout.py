@@ -46,6 +46,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     new_columns = columns_to_add(layout.columns(spec), stored, appended, mistakes)
     mistakes += superfluous(layout.columns(spec), stored)
     mistakes += missing_moments(layout)
+    mistakes += other_types(layout.generated(spec), stored)
     if mistakes:
         raise TargetError(counted("the stored dimension", mistakes), mistakes)
     return replace(layout, new_columns=new_columns)
@@ -63,7 +64,10 @@ def stored_attributes(
             found.append(attribute)
             continue
         column = stored_column(attribute, stored, mistakes)
-        has_moment = attribute.scd_type in (1, 3) and f"{attribute.name}_changed_at" in stored
+        moment = f"{attribute.name}_changed_at"
+        # it may be an attribute of its own
+        is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
+        has_moment = attribute.scd_type in (1, 3) and moment in stored and not is_own
         found.append(replace(column, changed_at=attribute.changed_at or has_moment))
     return tuple(found), appended
 
@@ -122,6 +126,22 @@ def superfluous(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[Mi
         )
         for name, kind in stored.items()
         if name not in wanted
+    ]
+
+
+def other_types(wanted: Sequence[tuple[str, str]], stored: Mapping[str, str]) -> list[Mistake]:
+    """Generated columns of a type that cannot hold what a merge writes."""
+    return [
+        Mistake(
+            name,
+            f"the type {kind}",
+            stored[name],
+            "change valid_to_current, current_values or the batch to fit the table, or cast the column",
+        )
+        for name, kind in wanted
+        if name in stored
+        and not fits(kind, stored[name])
+        and not (kind in WHOLE and stored[name] in WHOLE)
     ]
 
 

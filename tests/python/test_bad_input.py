@@ -102,6 +102,18 @@ CALLS = {
         f"sources={{'crm': {{{CRM}, 'calendar': source('raw', 'erp')}}}}",
         ["sources.crm.calendar", "snapshots"],
     ),
+    "wrong_kinds_of_maps": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names=['version'], surrogate_key=true, column_types=['id']",
+        ["3 mistakes", "column_names", "surrogate_key", "column_types"],
+    ),
+    "yaml_booleans": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'version': false, 'ended_by_delete': true}}",
+        ["2 mistakes", "column_names.version", "none to leave the column out", "got:    True"],
+    ),
+    "names_that_differ_by_case": (
+        f"sources={{'crm': {{{CRM}}}, 'CRM': {{{CRM}}}}}, attributes={{'name': {{'from': ['crm']}}}}",
+        ["sources.CRM", "differ by more than their case"],
+    ),
     "bad_end": (
         f"sources={{'crm': {{{CRM}}}}}, valid_to_current='forever'",
         ["valid_to_current", "forever"],

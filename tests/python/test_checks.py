@@ -186,3 +186,51 @@ def test_planted_faults(lab: Lab) -> None:
     kept = {check: expected[check] for check in ("no_overlaps", "no_consecutive_duplicates")}
     kept["single_current"] = sum(count > 1 for count in opened.values())
     assert Counter(row.failed_check for row in failing("faulty_some")) == kept
+
+
+GAPS = [(1, 5, True, "1.50"), (5, 2, False, "1.50"), (5, 5, True, "2.00")]
+# name: (arguments, keys whose gap is not allowed)
+ALLOWED: dict[str, tuple[dict[str, Any], list[tuple[int, int]]]] = {
+    "by_one_column_of_the_key": ({"id": 5}, [(5, 2)]),
+    "by_both": ({"shop": 5, "id": 5}, [(1, 5), (5, 2)]),
+    "by_a_boolean": ({"open": True}, [(5, 2)]),
+    "by_a_number": ({"size": 1.5}, [(5, 5)]),
+}
+
+
+def test_allowed_gaps_of_a_part_of_the_key(lab: Lab) -> None:
+    periods = [("2024-01-01", "2024-01-02"), ("2024-01-05", "2024-01-06")]
+    values = ", ".join(
+        f"({shop}, {key}, {is_open}, cast({size} as decimal(6,2)), date '{since}', date '{until}')"
+        for shop, key, is_open, size in GAPS
+        for since, until in periods
+    )
+    lab.model(
+        "dim_gaps",
+        f"select * from values {values} as t (shop, id, open, size, valid_from, valid_to)",
+    )
+    keys = ["shop", "id", "open", "size"]
+    gap = {"gap_start": "2024-01-02", "gap_end": "2024-01-05"}
+    wrong = {
+        "misspelt": [gap | {"idd": 5}],
+        "no_map": ["2024-01-02"],
+        "no_end": [{"gap_start": "2024-01-02"}],
+    }
+    tests = [
+        block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": [gap | given]})
+        for name, (given, _) in ALLOWED.items()
+    ] + [
+        block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": gaps})
+        for name, gaps in wrong.items()
+    ]
+    lab.write(
+        "models/gaps.yml",
+        json.dumps({"version": 2, "models": [{"name": "dim_gaps", "data_tests": tests}]}),
+    )
+    lab.dbt("build", "--select", "dim_gaps")  # parses, whatever is wrong with a test
+    for name, (_, failing) in ALLOWED.items():
+        rows = lab.spark.table(f"{lab.schema}_dbt_test__audit.{name}_rows").collect()
+        assert sorted((row["shop"], row["id"]) for row in rows) == failing, name
+    for name in wrong:
+        status, message = next(found for node, found in lab.results.items() if name in node)
+        assert status == "error" and "allowed_gaps" in message, (name, status, message)

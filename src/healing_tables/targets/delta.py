@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
@@ -124,7 +125,8 @@ class DeltaTarget:
         properties.setdefault("delta.isolationLevel", "Serializable")
         # a batch changes a few rows in many files: they are marked, and the files not written anew
         properties.setdefault("delta.enableDeletionVectors", "true")
-        if any(character in name for name in columns for character in " ,;{}()\n\t="):
+        named = [*columns, *re.findall("`((?:[^`]|``)*)`", " ".join(columns.values()))]
+        if any(character in name for name in named for character in " ,;{}()\n\t="):
             properties.setdefault("delta.columnMapping.mode", "name")
         parts = [
             f"create table if not exists {self.sql_name} (",
