@@ -189,7 +189,8 @@ from checked
             healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
             healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)] -%}
         {%- for key in about.key_columns -%}
-            {%- if key in gap -%} {%- do parts.append(healing_tables._is_said('key_' ~ loop.index, gap[key])) -%} {%- endif -%}
+            {%- set said = healing_tables._find(key, gap) -%}
+            {%- if said is not none -%} {%- do parts.append(healing_tables._is_said('key_' ~ loop.index, gap[said])) -%} {%- endif -%}
         {%- endfor -%}
         {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
     {%- endfor -%}
@@ -207,7 +208,10 @@ from checked
                 mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', gap | string,
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
-            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', gap, about.key_columns + ['gap_start', 'gap_end']) -%}
+            {%- for name in healing_tables._missing(gap, about.key_columns + ['gap_start', 'gap_end']) -%}
+                {%- do healing_tables._mistake(
+                    mistakes, 'allowed_gaps.' ~ name, 'one of ' ~ ((about.key_columns + ['gap_start', 'gap_end']) | join(', ')), name, 'correct the name') -%}
+            {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}

@@ -14,6 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.batch import named_keys
+from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal, quoted
@@ -87,6 +88,20 @@ class Followers:
             self.widen(spark, self.pending, "archived.*")
         if self.spec.audit is not None:
             self.audit.create(spark, AUDIT_COLUMNS)
+            self.check_audit(spark)
+
+    def check_audit(self, spark: SparkSession) -> None:
+        """Raises: TargetError if the table is someone else's; after the commit it would be too late."""
+        table = self.audit.read(spark)
+        missing = [name for name in AUDIT_COLUMNS if table is None or name not in table.columns]
+        if missing:
+            mistake = Mistake(
+                f"audit.table ({self.audit.name})",
+                "a table of its own, which the first merge makes",
+                f"a table without {', '.join(missing)}",
+                "choose another name",
+            )
+            raise TargetError(counted("the audit", [mistake]), [mistake])
 
     def widen(self, spark: SparkSession, table: DeltaTarget, columns: str) -> None:
         """Add the attributes that were appended to the dimension."""
@@ -212,12 +227,32 @@ class Followers:
             found.append((self.history, statement))
         if self.spec.audit is not None:
             values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
+            rows = self.with_numbers(f"select * {mine} and change_type <> 'archive'")
             statement = (
-                f"merge into {self.audit.sql_name} t using (select * {mine} and change_type <> 'archive') s on t.row_id = s.row_id "
+                f"merge into {self.audit.sql_name} t using ({rows}) s on t.row_id = s.row_id "
                 f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
             )
             found.append((self.audit, statement))
         return found
+
+    def with_numbers(self, rows: str) -> str:
+        """The audit's rows with the integer keys that the MERGE has given: nobody knew them before."""
+        if not self.layout.is_sequence:
+            return rows
+        names = ", ".join(f"k.{quoted(key.name)}" for key in self.layout.keys)
+        same = [f"p.key = to_json(struct({names}), {JSON})"]
+        if "valid_from" in self.layout.names:
+            name = self.layout.names["valid_from"]
+            path = literal("$['" + name + "']")
+            stored = f"to_json(struct(k.{quoted(name)}), {JSON})"
+            same.append(
+                f"get_json_object(p.new_values, {path}) = get_json_object({stored}, {path})"
+            )
+        return (
+            f"select p.* except (new_surrogate_key), if(p.new_values is null, null, "
+            f"coalesce(p.new_surrogate_key, cast(k.{quoted(self.layout.surrogate or '')} as string))) as new_surrogate_key "
+            f"from ({rows}) p left join {self.target.sql_name} k on {' and '.join(same)}"
+        )
 
 
 def run(spark: SparkSession, statement: str) -> None:

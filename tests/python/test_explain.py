@@ -49,10 +49,10 @@ with rhs as (select * from {{ ref('right') }})
         'r, s': {'relation': 'rhs', 'changed_at': 'at', 'deleted_when': "op = 'D'"}
     },
     attributes={
+        'd': {'from': ['left', 'r, s'], 'rule': 'most_recent_value', 'scd_type': 1},
         'a': {'from': ['left', 'r, s'], 'rule': 'first_non_null'},
         'b': {'from': ['left', 'r, s'], 'rule': 'first_present'},
-        'c': {'from': ['left', 'r, s.d'], 'rule': 'most_recent_row'},
-        'd': {'from': ['left', 'r, s'], 'rule': 'most_recent_value', 'scd_type': 1}
+        'c': {'from': ['left', 'r, s.d'], 'rule': 'most_recent_row'}
     },
     column_types={'shop': 'int', 'code': 'string', 'at': 'date', 'op': 'string', 'a': 'string', 'b': 'string', 'd': 'string'}
 ) }}
@@ -158,34 +158,34 @@ healing_tables explain: {0}.dim_four, shop = 1, code = x'1: 14 rows in the sourc
   Values of the slices
   slice | attribute | value | from     | rule
   ----- | --------- | ----- | -------- | -----------------
-  1     | a         | a1    | left     | first_non_null
+  1     | d         | d1    | left     | most_recent_value
+        | a         | a1    | left     | first_non_null
         | b         | b1    | left     | first_present
         | c         | c1    | left     | most_recent_row
-        | d         | d1    | left     | most_recent_value
-  2     | a         | a1    | left     | first_non_null
+  2     | d         | d2    | r, s     | most_recent_value
+        | a         | a1    | left     | first_non_null
         | b         | b1    | left     | first_present
         | c         | d2    | r, s.d   | most_recent_row
-        | d         | d2    | r, s     | most_recent_value
-  3     | a         | a2    | r, s     | first_non_null
+  3     | d         | d2    | r, s     | most_recent_value
+        | a         | a2    | r, s     | first_non_null
         | b         | NULL  | left     | first_present
         | c         | c1    | left     | most_recent_row
-        | d         | d2    | r, s     | most_recent_value
-  4     | a         | a2    | r, s     | first_non_null
+  4     | d         | d9    | left     | most_recent_value
+        | a         | a2    | r, s     | first_non_null
         | b         | NULL  | left     | first_present
         | c         | c1    | left     | most_recent_row
-        | d         | d9    | left     | most_recent_value
-  5     | a         | a2    | r, s     | first_non_null
+  5     | d         | d3    | r, s     | most_recent_value
+        | a         | a2    | r, s     | first_non_null
         | b         | NULL  | left     | first_present
         | c         | d3    | r, s.d   | most_recent_row
-        | d         | d3    | r, s     | most_recent_value
-  6     | a         | a2    | r, s     | first_non_null
+  6     | d         | d3    | r, s     | most_recent_value
+        | a         | a2    | r, s     | first_non_null
         | b         | b2    | r, s     | first_present
         | c         | d3    | r, s.d   | most_recent_row
-        | d         | d3    | r, s     | most_recent_value
-  7     | a         | a2    | r, s     | first_non_null
+  7     | d         | NULL  | (nobody) | most_recent_value
+        | a         | a2    | r, s     | first_non_null
         | b         | NULL  | r, s     | first_present
         | c         | NULL  | (nobody) | most_recent_row
-        | d         | NULL  | (nobody) | most_recent_value
 
   Versions
   version | valid_from | valid_to   | slices | opened by

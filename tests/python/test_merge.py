@@ -325,6 +325,25 @@ def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
     assert plain_rows(lab.spark.table(f"{dim}_by_one")) == plain_rows(lab.spark.table(dim))
 
 
+def test_the_audit_tells_integer_keys(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"a": 2, "b": 1},
+        surrogate_key={"name": "sk", "strategy": "sequence"},
+        audit={},
+    )
+    merge(lab.spark.sql("select 7 as id, 'x' as a, 'p' as b"), dim, spec, at="2024-01-01")
+    merge(lab.spark.sql("select 7 as id, 'y' as a, 'q' as b"), dim, spec, at="2024-01-02")
+    audit = lab.spark.table(f"{dim}_audit").selectExpr(
+        "change_type", "old_surrogate_key", "new_surrogate_key"
+    )
+    assert sorted(tuple(row) for row in audit.collect()) == [
+        ("close", "1", "1"),
+        ("insert", None, "1"),
+        ("insert", None, "2"),
+    ]
+
+
 @pytest.mark.parametrize("when", ["known", "unknown"])
 def test_a_plan_from_before_another_commit(
     lab: Lab, dim: str, when: str, monkeypatch: pytest.MonkeyPatch

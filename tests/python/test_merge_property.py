@@ -40,6 +40,7 @@ ATTRIBUTES: dict[str, Any] = {
 }
 OPTIONS: dict[str, Any] = {
     "column_names": {
+        "compressed_row_count": None,  # a batch leaves no trace of repeats
         "ended_by_delete": "ended_by_delete",
         "last_updated": "last_updated",
         "change_reason": "change_reason",

@@ -139,6 +139,27 @@ def test_a_bound_that_is_left_out(lab: Lab) -> None:
     assert not lab.spark.catalog.tableExists(f"{lab.schema}.unbound")
 
 
+def test_an_audit_table_of_someone_else(lab: Lab) -> None:
+    lab.spark.sql(f"create table {lab.schema}.notes (dimension string, text string) using delta")
+    spec = DimensionSpec(key_columns="id", audit={"table": f"{lab.schema}.notes"})
+    with pytest.raises(TargetError, match="choose another name"):
+        merge(lab.spark.sql("select 1 as id, 'a' as a"), f"{lab.schema}.audited", spec)
+    assert not lab.spark.catalog.tableExists(f"{lab.schema}.audited")
+
+
+def test_odd_names_go_to_the_history_of_type_4(lab: Lab) -> None:
+    table = f"{lab.schema}.odd"
+    spec = DimensionSpec(key_columns="id", attributes={"*": 4})
+    for number, price in enumerate((1, 2), start=1):
+        merge(
+            lab.spark.sql(f"select 1 as id, {price} as `unit price`"),
+            table,
+            spec,
+            at=f"2024-01-0{number}",
+        )
+    assert plain_rows(lab.spark.table(f"{table}_history"), ["unit price"]) == [(1,)]
+
+
 def test_arguments_of_other_kinds(lab: Lab) -> None:
     with pytest.raises(SpecError) as refused:
         DimensionSpec(key_columns=5, tie_break_by=5, attributes=5)  # type: ignore[arg-type]
