@@ -120,10 +120,10 @@ healing_tables explain: {0}.dim_four, shop = 1, code = x'1: 14 rows in the sourc
   Rules
   attribute | from         | rule              | type | a version shows
   --------- | ------------ | ----------------- | ---- | ----------------
+  d         | left, r, s   | most_recent_value | 1    | the newest value
   a         | left, r, s   | first_non_null    | 2    | the value then
   b         | left, r, s   | first_present     | 2    | the value then
   c         | left, r, s.d | most_recent_row   | 2    | the value then
-  d         | left, r, s   | most_recent_value | 1    | the newest value
 
   Rows of the sources
   source | moment     | became                       | says
