@@ -64,9 +64,7 @@
         {%- endfor -%}
     {%- else -%}
         {#- a column that '*' leaves out can still be named -#}
-        {%- for is_named in [false, true] -%}
-            {%- if not from -%} {%- do from.extend(healing_tables._sources_of(name, spec, is_named)) -%} {%- endif -%}
-        {%- endfor -%}
+        {%- do from.extend(healing_tables._sources_of(name, spec, false) or healing_tables._sources_of(name, spec, true)) -%}
         {%- if not from -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,

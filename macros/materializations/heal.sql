@@ -136,8 +136,12 @@
     {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and relation = " ~ healing_tables._text(target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in left if name.split('__candidate_')[-1] | length == 32 and name.split('__candidate_')[-1] not in known -%}
-        {%- do healing_tables._progress(
-            target, 'another build of it was killed or is running: its candidate ' ~ name ~ ' is there, and the log has no row of it') -%}
+    {%- for name in left -%}
+        {%- set id = name.split('__candidate_')[-1] -%}
+        {#- a side table of a candidate has more behind the id -#}
+        {%- if '_' not in id and id not in known -%}
+            {%- do healing_tables._progress(
+                target, 'another build of it was killed or is running: its candidate ' ~ name ~ ' is there, and the log has no row of it') -%}
+        {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

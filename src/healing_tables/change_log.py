@@ -75,21 +75,10 @@ class ChangeLog:
 
         Raises: TargetError if it is something else than a change log of this dimension.
         """
-        wanted, table = self.columns(), self.target.read(spark)
-        if table is None:
-            self.target.create(spark, wanted)
-            table = self.target.rows(spark)
+        wanted = self.columns()
+        table = self.target.ensure(spark, wanted, GENERATED, "change log")
         present = types_of(table.schema)
         missing = [(name, kind) for name, kind in wanted.items() if name not in present]
-        others = [name for name, _ in missing if name in GENERATED]
-        if others:
-            mistake = Mistake(
-                self.target.name,
-                "a change log of this library, or no table yet",
-                f"a table without {', '.join(others)}",
-                "choose another name",
-            )
-            raise TargetError(counted("the change log", [mistake]), [mistake])
         if missing:
             self.target.add_columns(spark, missing)
         if stored is not None and table.isEmpty():

@@ -14,7 +14,6 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.batch import named_keys
-from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal, quoted
@@ -87,21 +86,7 @@ class Followers:
             self.widen(spark, self.history, "*")
             self.widen(spark, self.pending, "archived.*")
         if self.spec.audit is not None:
-            self.audit.create(spark, AUDIT_COLUMNS)
-            self.check_audit(spark)
-
-    def check_audit(self, spark: SparkSession) -> None:
-        """Raises: TargetError if the table is someone else's; after the commit it would be too late."""
-        table = self.audit.read(spark)
-        missing = [name for name in AUDIT_COLUMNS if table is None or name not in table.columns]
-        if missing:
-            mistake = Mistake(
-                f"audit.table ({self.audit.name})",
-                "a table of its own, which the first merge makes",
-                f"a table without {', '.join(missing)}",
-                "choose another name",
-            )
-            raise TargetError(counted("the audit", [mistake]), [mistake])
+            self.audit.ensure(spark, AUDIT_COLUMNS, AUDIT_COLUMNS, "audit")
 
     def widen(self, spark: SparkSession, table: DeltaTarget, columns: str) -> None:
         """Add the attributes that were appended to the dimension."""

@@ -84,7 +84,4 @@ def as_text(expression: str, kind: str) -> str:
     """A moment as the hashes write it: UTC, no trailing zeros."""
     if kind == "date":
         return f"cast({expression} as string)"
-    return (
-        "cast(timestamp_ntz '1970-01-01 00:00:00' + "
-        f"{as_micros(expression, kind)} * interval '0.000001' second as string)"
-    )
+    return f"cast({as_moment(as_micros(expression, kind), 'timestamp_ntz')} as string)"

@@ -9,9 +9,9 @@ from healing_tables.errors import Mistake
 
 
 def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if given is None:
         return ()
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if not all(isinstance(name, str) and name for name in names):
         mistakes.append(Mistake(where, "names of columns", repr(given), "write a list of texts"))
         return ()

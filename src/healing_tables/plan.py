@@ -164,9 +164,9 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
     order = f"partition by {keys} order by at, kind"
     why = f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' when 'refused' then problem end"
     # what is known already comes to nothing, and must not hide what happened after it
-    told = items.selectExpr("*", f"max({why}) over (partition by {keys}) as refusal")
-    before = told.where("outcome <> 'known'").selectExpr(
+    before = items.where("outcome <> 'known'").selectExpr(
         "*",
+        f"max({why}) over (partition by {keys}) as refusal",
         "if(kind = 0, alive, not gone) as here",
         f"lag(if(kind = 0, alive, not gone)) over ({order}) as here_before",
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",

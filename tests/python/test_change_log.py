@@ -202,5 +202,5 @@ def test_what_a_log_cannot_do(lab: Lab, dim: str) -> None:
         merge(batch(lab, (1, True), ddl="id int, is_full boolean"), f"{dim}_other_dim", taken)
     lab.spark.sql(f"create table {dim}_strange (id int, name string, mail string) using delta")
     strange = DimensionSpec(key_columns="id", change_log=f"{dim}_strange")
-    with pytest.raises(TargetError, match="a change log of this library"):
+    with pytest.raises(TargetError, match="the change log of a dimension"):
         merge(batch(lab, (1, "A", None)), f"{dim}_strange_dim", strange)

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -105,6 +105,30 @@ class DeltaTarget:
         if detail[0]["format"] != "delta":
             raise self.not_delta(f"a table of format {detail[0]['format']}")
         return self.rows(spark)
+
+    def ensure(
+        self, spark: SparkSession, columns: Mapping[str, str], own: Iterable[str], what: str
+    ) -> DataFrame:
+        """The table, made with these columns if there is none.
+
+        Args: own: what it must have, or it is someone else's; what: what it is, for the error ("change log").
+        Raises: TargetError
+        """
+        table = self.read(spark)
+        if table is None:
+            self.create(spark, columns)
+            return self.rows(spark)
+        present = {name.lower() for name in table.columns}
+        missing = [name for name in own if name not in present]
+        if missing:
+            mistake = Mistake(
+                self.name,
+                f"the {what} of a dimension, which a merge has made, or no table yet",
+                f"a table without {', '.join(missing)}",
+                "choose another name",
+            )
+            raise TargetError(counted(f"the {what}", [mistake]), [mistake])
+        return table
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The table as it is now; it has to be there."""

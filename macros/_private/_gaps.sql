@@ -1,0 +1,65 @@
+{#- Gaps that the check no_gaps allows: not longer than the tolerance, or inside of a listed one. -#}
+
+{#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every command. -#}
+{% macro _gap_exceptions(about, arguments) -%}
+    {%- if not execute -%} {{ return('') }} {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- set tolerance = healing_tables._fixed_seconds(mistakes, 'tolerance', arguments.tolerance) if arguments.get('tolerance') -%}
+    {%- set gaps = healing_tables._list(arguments.get('allowed_gaps')) -%}
+    {%- do healing_tables._check_gaps(mistakes, gaps, about.key_columns) -%}
+    {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
+    {%- set conditions = [''] -%}
+    {%- if tolerance -%}
+        {%- do conditions.append(
+            '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
+            ~ tolerance ~ "' second < (" ~ healing_tables._micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
+    {%- endif -%}
+    {%- for gap in gaps -%}
+        {%- set parts = [
+            healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
+            healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)] -%}
+        {%- for key in about.key_columns -%}
+            {%- set said = healing_tables._find(key, gap) -%}
+            {%- if said is not none -%} {%- do parts.append(healing_tables._is_said('key_' ~ loop.index, gap[said])) -%} {%- endif -%}
+        {%- endfor -%}
+        {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
+    {%- endfor -%}
+    {{- return(conditions | join(' and ')) -}}
+{%- endmacro %}
+
+{#- Each listed gap is a map of key columns, gap_start and gap_end. -#}
+{% macro _check_gaps(mistakes, gaps, key_columns) -%}
+    {%- set known = key_columns + ['gap_start', 'gap_end'] -%}
+    {%- for gap in gaps -%}
+        {%- if gap is not mapping or gap.get('gap_start') is none or gap.get('gap_end') is none -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', gap | string,
+                "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
+        {%- else -%}
+            {#- in any case: as columns are found -#}
+            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing(gap, known), known) -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type shows. -#}
+{% macro _is_said(column, value) -%}
+    {%- set text = 'cast(' ~ column ~ ' as string)' -%}
+    {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
+    {%- if value is boolean or value is not number -%} {{ return(is_same) }} {%- endif -%}
+    {{- return(
+        '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
+        ~ healing_tables._text(value) ~ '))') -}}
+{%- endmacro %}
+
+{#- '1 day' as '86400.000000': only units of a fixed length. -#}
+{% macro _fixed_seconds(mistakes, argument, text) -%}
+    {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
+    {%- if match is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
+    {{- return('%.6f' | format((match.group(1) | float) * unit)) -}}
+{%- endmacro %}
