@@ -40,7 +40,8 @@
     {%- set source = {
         'name': name, 'relation': given.relation | string, 'place': healing_tables._place(given.relation), 'kind': kind, 'columns': columns, 'column_types': column_types,
         'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
-        'until': given.get('valid_to'), 'where': given.get('where'), 'deleted_when': given.get('deleted_when'),
+        'until': given.get('valid_to'),
+        'where': healing_tables._whole_lines(given.get('where')), 'deleted_when': healing_tables._whole_lines(given.get('deleted_when')),
         'tie_break_by': healing_tables._list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
         'on_tie': healing_tables._option('on_tie', given.get('on_tie'), 'error'),
         'on_absence': healing_tables._option('on_absence', given.get('on_absence'), 'delete'),
@@ -170,4 +171,9 @@
         {%- if columns is not none -%} {%- do types.append(source.calendar_type) -%} {%- endif -%}
     {%- endif -%}
     {{- return(types) -}}
+{%- endmacro %}
+
+{#- A condition that parentheses can follow: a comment at its end would swallow them. -#}
+{% macro _whole_lines(condition) -%}
+    {{- return(condition ~ '\n' if condition is string and '--' in condition else condition) -}}
 {%- endmacro %}

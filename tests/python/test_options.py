@@ -56,6 +56,16 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (1, "gone", "2024-01-03", END, True),
         ],
     ),
+    "conditions_that_end_in_comments": (
+        (
+            f"sources={{'s': {{{SOURCE}, 'where': 'seq > 0 -- all', 'deleted_when': \"status = 'gone' -- it left\"}}}}, "
+            "attributes=['status']"
+        ),
+        [
+            (1, "open", "2024-01-01", "2024-01-02", False),
+            (1, "x", "2024-01-02", "2024-01-03", False),
+        ],
+    ),
     "numbers_as_flags": (
         f"sources={{'s': {{{SOURCE}}}}}, attributes=['status'], current_values=[1, 0]",
         [
@@ -99,7 +109,7 @@ def built(lab: Lab) -> Lab:
             f"{{{{ healing_tables.dimension(key_columns='id', {arguments}, column_names={{{NO_HASHES}}}) }}}}",
         )
     # a source that can delete, named in another case: its gaps are no mistake
-    gaps = f"sources={{'s': {{{SOURCE}, 'deleted_when': \"status = 'x'\"}}}}, exists_in=['S'], attributes=['seq']"
+    gaps = f"sources={{'s': {{{SOURCE}, 'deleted_when': \"status = 'x' -- left\", 'where': 'seq > 0 -- all'}}}}, exists_in=['S'], attributes=['seq']"
     lab.model(
         "gaps",
         f"{{{{ healing_tables.dimension({gaps}) }}}}",
