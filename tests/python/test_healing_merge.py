@@ -171,6 +171,12 @@ def refused(merged: Lab) -> Lab:
     merged.dbt("run", "--vars", project, "--select", *names)
     merged.notes["first"] = [row[0] for row in merged.rows("dim_new", "valid_from")]
 
+    batch(merged, "dim_new", table="no_key", meta={"healing_tables": own})
+    merged.dbt("run", "--full-refresh", "--select", "dim_new")
+    merged.results["dim_new, NULL as its key"] = merged.results["dim_new"]
+    merged.notes["kept"] = [row[0] for row in merged.rows("dim_new", "name")]
+    batch(merged, "dim_new", meta={"healing_tables": own})
+
     merged.table("players", COLUMNS, [[4, "Fay", "new"]])
     merged.dbt("run", "--full-refresh", "--select", "dim_sql", "dim_full", "dim_new")
     refusals = {name: merged.results[name] for name in ("dim_sql", "dim_full")}
@@ -229,6 +235,12 @@ def test_a_full_refresh_would_lose_history(refused: Lab) -> None:
 def test_a_full_refresh_on_purpose_begins_with_the_batch(refused: Lab) -> None:
     assert refused.results["dim_new"][0] == "success", refused.results["dim_new"]
     assert refused.rows("dim_new", "id", "name", "is_current") == [(4, "Fay", True)]
+
+
+def test_a_full_refresh_looks_at_the_batch_before_the_table_goes(refused: Lab) -> None:
+    status, message = refused.results["dim_new, NULL as its key"]
+    assert status == "error" and "NULL in a key column" in message, message
+    assert refused.notes["kept"] == ["Bea", "Cid", "Eve"]
 
 
 def test_files_that_outlive_their_table_are_no_full_refresh(refused: Lab) -> None:
