@@ -193,12 +193,13 @@ from checked
     {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
     {%- set about = {
         'relation': model, 'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to,
-        'is_current': options.get('is_current', 'is_current'),
+        'is_current': options.get('is_current', 'is_current') if 'single_current' in checks else none,
         'current_value': healing_tables._option('current_values', none, [true])[0]
             if options.get('current_value') in [none, '(not given)'] else options.current_value,
         'valid_to_current': healing_tables._option(
             'valid_to_current', options.get('valid_to_current', '(not given)'), '9999-12-31 23:59:59'),
-        'tracked': healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')),
+        'tracked': (healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')))
+            if 'no_consecutive_duplicates' in checks else none,
         'checks': checks} -%}
     {%- if healing_tables._can_look_up() -%} {%- do healing_tables._check_about_columns(test_name, about, healing_tables._columns_of(model)) -%} {%- endif -%}
     {{- return(about) -}}

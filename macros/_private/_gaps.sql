@@ -42,14 +42,23 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type shows. -#}
+{#-
+    Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type
+    shows, and a timestamp also as a moment in UTC.
+-#}
 {% macro _is_said(column, value) -%}
     {%- set text = 'cast(' ~ column ~ ' as string)' -%}
     {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
-    {%- if value is boolean or value is not number -%} {{ return(is_same) }} {%- endif -%}
-    {{- return(
-        '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
-        ~ healing_tables._text(value) ~ '))') -}}
+    {%- if value is number and value is not boolean -%}
+        {{- return(
+            '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
+            ~ healing_tables._text(value) ~ '))') -}}
+    {%- elif value is not boolean and healing_tables._parse_moment(value) is not none -%}
+        {{- return(
+            'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp) <=> ' ~ healing_tables._open_end(value, 'timestamp')
+            ~ ', ' ~ is_same ~ ')') -}}
+    {%- endif -%}
+    {{- return(is_same) -}}
 {%- endmacro %}
 
 {#- '1 day' as '86400.000000': only units of a fixed length. -#}

@@ -39,13 +39,16 @@
     ) -}}
 {%- endmacro %}
 
-{#- '2024-01-01', '2024-01-01 10:00' and '2024-01-01 10:00:00.5' as [date, time]; none if it is no such text. -#}
+{#- '2024-01-01', '2024-01-01 10:00' and '2024-01-01 10:00:00.5' as [date, time]; none if it is no such text, or no such moment. -#}
 {% macro _parse_moment(value) -%}
     {%- set match = modules.re.match(
-        '^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:[.][0-9]{1,6})?)?)?Z?$', value | string | trim) -%}
+        '^(([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{2}))(?:[ T]((?:[01][0-9]|2[0-3]):[0-5][0-9])(:[0-5][0-9](?:[.][0-9]{1,6})?)?)?Z?$', value | string | trim) -%}
     {%- if match is none -%} {{ return(none) }} {%- endif -%}
-    {%- set groups = match.groups() -%}
-    {{- return([groups[0], (groups[1] or '00:00') ~ (groups[2] or ':00')]) -}}
+    {%- set date, year, month, day, minute, second = match.groups() -%}
+    {%- set year = year | int -%}
+    {%- set february = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28 -%}
+    {%- if not 1 <= day | int <= [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][(month | int) - 1] -%} {{ return(none) }} {%- endif -%}
+    {{- return([date, (minute or '00:00') ~ (second or ':00')]) -}}
 {%- endmacro %}
 
 {#- A configured moment as microseconds: a constant, whatever the session time zone. -#}

@@ -1,10 +1,11 @@
 {#- Which facts a rekey_facts looks at: all, or those of the dimension keys that moved. -#}
 
 {#-
-    The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none),
+    The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none, also
+    where its change feed does not tell all that came after it),
     relation (the dimension), version (that of the dimension as this run found it; none if it has none).
 -#}
-{% macro _moved_keys(mistakes, dimension, key_columns, keys, since_version) -%}
+{% macro _moved_keys(mistakes, facts, dimension, key_columns, keys, since_version) -%}
     {%- set moved = {'listed': none, 'since': since_version, 'version': none, 'relation': dimension} -%}
     {%- if keys is not none and since_version is not none -%}
         {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both', 'leave one of them out') -%}
@@ -12,21 +13,27 @@
         {%- do moved.update({'listed': healing_tables._relation_named(mistakes, 'keys', keys)}) -%}
         {%- do healing_tables._check_moved_keys(mistakes, moved.listed, key_columns, dimension) -%}
     {%- endif -%}
-    {%- if healing_tables._details(dimension).get('provider') == 'delta' -%}
+    {%- set details = healing_tables._details(dimension) -%}
+    {%- if details.get('provider') == 'delta' -%}
         {%- do moved.update({'version': healing_tables._newest_version(dimension)}) -%}
     {%- endif -%}
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version of the dimension, as Delta counts them', since_version | string, 'write a number from 0 on') -%}
-        {%- elif moved.version is none or run_query("show tblproperties " ~ dimension).rows | selectattr(0, 'equalto', 'delta.enableChangeDataFeed')
-            | map(attribute=1) | map('lower') | list != ['true'] -%}
+        {%- elif moved.version is none or not details.has_change_feed -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
                 "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave since_version out") -%}
         {%- elif since_version > moved.version -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version that the dimension has had', since_version | string, 'its newest is ' ~ moved.version) -%}
+        {%- else -%}
+            {%- set gap = healing_tables._feed_gap(dimension, details, since_version) -%}
+            {%- if gap is not none -%}
+                {%- do healing_tables._rekey_told(facts, 'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
+                {%- do moved.update({'since': none}) -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endif -%}
     {{- return(moved) -}}

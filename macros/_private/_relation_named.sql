@@ -12,7 +12,8 @@
             mistakes, argument, 'a table or view that exists, or the name of the model that builds it', given | string,
             'build it first, or correct the name') -%}
     {%- endif -%}
-    {{- return(found) -}}
+    {#- spelled as asked for: dbt's cache has Spark's lower case, the log what the build says -#}
+    {{- return(found.incorporate(path={'schema': relation.schema, 'identifier': relation.identifier}) if found is not none else none) -}}
 {%- endmacro %}
 
 {#- dbt does not know a table yet in the hooks of the run that makes it. -#}

@@ -31,7 +31,7 @@
     {%- set ratios = healing_tables._removal_ratios(mistakes) -%}
     {%- set ratio = ratios.max_removed_keys_ratio if given is none else given -%}
     {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
-        {%- do healing_tables._mistake(mistakes, 'max_removed_keys_ratio', 'a number from 0 to 1', ratio, '1 allows everything') -%}
+        {%- do healing_tables._mistake(mistakes, 'max_removed_keys_ratio', 'a number from 0 to 1', ratio | tojson, '1 allows everything') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('repair', mistakes) -%}
     {{- return(ratio) -}}

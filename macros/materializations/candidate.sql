@@ -7,7 +7,8 @@
 {% macro _build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
     {%- set build = about.build -%}
     {%- if build.mode == 'heal' and build.touched_keys == 0 -%}
-        {{- return({'how': 'unchanged', 'told': 'no source has news', 'row': dict(rows_added=0, rows_changed=0, rows_removed=0)}) -}}
+        {{- return({'how': 'unchanged', 'told': 'no key has news', 'row': dict(
+            rows_added=0, rows_changed=0, rows_removed=0, rows_unchanged=run_query('select count(*) as n from ' ~ existing).rows[0]['n'] | int)}) -}}
     {%- endif -%}
     {%- set started = healing_tables._now() -%}
     {%- set query = healing_tables._with_touched_keys(sql, about, build.touched) -%}

@@ -148,7 +148,7 @@
     {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
         {%- set ratio = var(option, healing_tables._option(option, none, default)) -%}
         {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
-            {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio, '1 allows everything') -%}
+            {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson, '1 allows everything') -%}
         {%- endif -%}
         {%- do ratios.update({option: ratio}) -%}
     {%- endfor -%}

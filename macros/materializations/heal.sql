@@ -107,8 +107,8 @@
 {#- The newest build of this table that did what it should: mode, spec, table_id, version_after, high_water_marks; or none. -#}
 {% macro _last_build(target, log) -%}
     {%- set found = run_query(
-        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where relation = '
-        ~ healing_tables._text(target) ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
+        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where ' ~ healing_tables._is_log_of(target)
+        ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
         ~ ' order by finished_at desc limit 1').rows -%}
     {%- if not found -%} {{ return(none) }} {%- endif -%}
     {%- set row = found[0] -%}
@@ -133,7 +133,7 @@
     {%- set left = healing_tables._of_other_runs(target) -%}
     {%- if not left -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}
-    {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and relation = " ~ healing_tables._text(target)).rows -%}
+    {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and " ~ healing_tables._is_log_of(target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
     {%- for name in left -%}

@@ -50,6 +50,11 @@
     {{- return(log) -}}
 {%- endmacro %}
 
+{#- Spark's names have no case; who wrote a row may have spelled one in another. -#}
+{% macro _is_log_of(relation) -%}
+    {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
+{%- endmacro %}
+
 {#- One row, one commit. `row`: what is known of the columns; the others are NULL. -#}
 {% macro _write_log(log, row) -%}
     {%- set names = [] -%}

@@ -75,25 +75,3 @@ with taken as (
 {% macro _instant(text) -%}
     {{- return(none if text == 'nothing' else healing_tables._constant_micros(text)) -}}
 {%- endmacro %}
-
-{#-
-    What has been done to a Delta table since a version: [{version, operation, parameters}]; none where its history
-    does not reach back so far.
--#}
-{% macro _commits_since(relation, version) -%}
-    {%- set commits = [] -%}
-    {%- for row in run_query('describe history ' ~ relation).rows if row['version'] | int > version -%}
-        {%- do commits.append({
-            'version': row['version'] | int, 'operation': row['operation'], 'parameters': row['operationParameters'] | string}) -%}
-    {%- endfor -%}
-    {%- if commits and commits | map(attribute='version') | min != version + 1 -%} {{ return(none) }} {%- endif -%}
-    {{- return(commits) -}}
-{%- endmacro %}
-
-{#- Commits that leave the rows as they are. -#}
-{% macro _upkeep() -%}
-    {{- return([
-        'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'REORG', 'SET TBLPROPERTIES', 'UNSET TBLPROPERTIES', 'CHANGE COLUMN',
-        'CHANGE COLUMNS', 'ADD CONSTRAINT', 'DROP CONSTRAINT', 'CLUSTER BY', 'UPGRADE PROTOCOL', 'COMPUTE STATS',
-        'ADD FEATURE', 'DROP FEATURE']) -}}
-{%- endmacro %}

@@ -6,38 +6,44 @@
 
 {#- Selects of these keys: from each source, and from the stored table, which may have a key that no source has any more. -#}
 {% macro _named_keys(about, existing) -%}
+    {%- set listed = healing_tables._listed_keys(about) -%}
+    {%- set where = healing_tables._whole_lines(var('heal_where', none)) -%}
     {%- set stored = [] -%}
     {%- set named = [] -%}
     {%- for key in about.key_columns -%}
         {%- do stored.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
         {%- do named.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._id(key)) -%}
     {%- endfor -%}
-    {%- set conditions = healing_tables._named_conditions(about) -%}
-    {%- set relations = {} -%}
-    {%- do relations.update({'select ' ~ (stored | join(', ')) ~ ' from ' ~ existing: conditions}) if conditions -%}
+    {%- set stored = stored | join(', ') -%}
+    {%- set places = [{'rows': 'select ' ~ stored ~ ' from ' ~ existing, 'conditions': listed}] -%}
     {%- for source in about.sources -%}
-        {%- set since = [] -%}
-        {%- if var('heal_since', none) is not none -%} {%- do since.append(healing_tables._since(source.reading)) -%} {%- endif -%}
-        {%- do relations.update({healing_tables._read_rows(source.reading, source.reading.relation, 'true'): conditions + since}) -%}
+        {%- set since = [healing_tables._since(source.reading)] if var('heal_since', none) is not none else [] -%}
+        {%- do places.append({
+            'rows': healing_tables._read_rows(source.reading, source.reading.relation, 'true'), 'conditions': listed + since}) -%}
     {%- endfor -%}
     {%- set selects = [] -%}
-    {%- for rows, wanted in relations.items() -%}
-        {%- do selects.append(
-            'select ' ~ healing_tables._key_list(about) ~ ' from (select *, ' ~ (named | join(', ')) ~ ' from ('
-            ~ rows ~ ')) where ' ~ (wanted | join(' or '))) -%}
+    {%- for place in places -%}
+        {%- if place.conditions -%}
+            {%- do selects.append(
+                'select ' ~ healing_tables._key_list(about) ~ ' from (' ~ place.rows ~ ') where ' ~ (place.conditions | join(' or '))) -%}
+        {%- endif -%}
+        {%- if where is not none -%}
+            {#- it sees the key columns under their names, and nothing else -#}
+            {%- do selects.append('select ' ~ stored ~ ' from (select ' ~ (named | join(', ')) ~ ' from (' ~ place.rows ~ ')) where (' ~ where ~ ')') -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(selects) -}}
 {%- endmacro %}
 
-{#- A key in the list is a value, or a map where the key has several columns. -#}
-{% macro _named_conditions(about) -%}
+{#- A condition for each key in the list: a value, or a map where the key has several columns. -#}
+{% macro _listed_keys(about) -%}
     {%- set conditions = [] -%}
     {%- set mistakes = [] -%}
     {%- for key in healing_tables._list(var('heal_keys', none)) -%}
         {%- set values = key if key is mapping else {about.key_columns[0]: key} -%}
         {%- set parts = [] -%}
-        {%- for column in about.key_columns if column in values -%}
-            {%- do parts.append('cast(' ~ healing_tables._id(column) ~ ' as string) = ' ~ healing_tables._text(values[column])) -%}
+        {%- for column in about.key_columns if healing_tables._find(column, values) is not none -%}
+            {%- do parts.append(healing_tables._is_said('key_' ~ (about.key_columns.index(column) + 1), values[healing_tables._find(column, values)])) -%}
         {%- endfor -%}
         {%- if parts | length != about.key_columns | length or values | length != parts | length -%}
             {%- do healing_tables._mistake(
@@ -50,7 +56,6 @@
             mistakes, 'heal_since', "a moment in UTC such as '2024-01-01'", var('heal_since'), 'correct the text') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {%- if var('heal_where', none) is not none -%} {%- do conditions.append('(' ~ var('heal_where') ~ ')') -%} {%- endif -%}
     {{- return(conditions) -}}
 {%- endmacro %}
 

@@ -73,17 +73,9 @@
     {%- if not before.endswith('feed') or not now.endswith('feed') -%}
         {{- return('source ' ~ name ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
-    {%- set commits = healing_tables._commits_since(healing_tables._relation_at(reading.place), healing_tables._mark_version(before)) -%}
-    {%- if commits is none -%} {{ return('the history of source ' ~ name ~ ' does not reach back to the last build') }} {%- endif -%}
-    {%- set usable = healing_tables._upkeep() + ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
-    {%- for commit in commits -%}
-        {%- if commit.operation not in usable -%}
-            {{- return('source ' ~ name ~ ' has a commit that its change feed does not tell: ' ~ commit.operation) -}}
-        {%- elif 'enableChangeDataFeed' in commit.parameters -%}
-            {{- return('the change feed of source ' ~ name ~ ' was switched since the last build') -}}
-        {%- endif -%}
-    {%- endfor -%}
-    {{- return(none) -}}
+    {%- set relation = healing_tables._relation_at(reading.place) -%}
+    {%- set gap = healing_tables._feed_gap(relation, healing_tables._details(relation), healing_tables._mark_version(before)) -%}
+    {{- return('source ' ~ name ~ ' has changed since the last build, and ' ~ gap if gap is not none else none) -}}
 {%- endmacro %}
 
 {#-

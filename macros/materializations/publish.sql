@@ -98,7 +98,8 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{#- {provider, type, location, previous, partitions, largest_key, has_change_feed} of a stored table; nothing for a view, or where nothing is stored. -#}
+{#- {provider, type, location, previous, partitions, largest_key, has_change_feed,
+    widens_types, retention} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(found) }} {%- endif -%}
@@ -113,9 +114,11 @@
             {%- do found.update({row[0] | lower: row[1]}) -%}
         {%- elif row[0] == 'Table Properties' -%}
             {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
+            {%- set kept = modules.re.search('delta[.]deletedFileRetentionDuration=(?:interval +)?([^],]+)', row[1]) -%}
             {%- set number = modules.re.search('healing_tables[.]largest_key=([0-9]+)', row[1]) -%}
             {%- do found.update({
                 'has_change_feed': 'delta.enableChangeDataFeed=true' in row[1],
+                'widens_types': 'delta.enableTypeWidening=true' in row[1], 'retention': kept.group(1) if kept else '7 days',
                 'previous': match.group(1) if match else none, 'largest_key': number.group(1) | int if number else 0}) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -6,6 +6,11 @@
     2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 8.4     | 0       | NULL
 -#}
 {% macro history(dimension, limit=10) -%}
+    {%- set mistakes = [] -%}
+    {%- if limit is not integer or limit < 1 -%}
+        {%- do healing_tables._mistake(mistakes, 'limit', 'how many builds, from 1 on', limit | tojson, 'write a number') -%}
+        {%- do healing_tables._raise_mistakes('history', mistakes) -%}
+    {%- endif -%}
     {%- set relation = healing_tables._relation_of_text(dimension) -%}
     {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(dimension)) -%}
     {%- set found = [] -%}
@@ -14,15 +19,14 @@
             "select date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, mode, status, publish,"
             ~ ' rows_added, rows_changed, rows_removed, rows_unchanged,'
             ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, reason from ' ~ log
-            ~ ' where relation = ' ~ healing_tables._text(relation) ~ ' order by finished_at desc limit ' ~ (limit | int)).rows -%}
+            ~ ' where ' ~ healing_tables._is_log_of(relation) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
     {%- endif -%}
     {%- if not found -%}
-        {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a dimension with a row in ' ~ log, dimension,
             "build it with healing_table, or correct the name; if its log is elsewhere, set vars.healing_tables.log_schema") -%}
-        {%- do healing_tables._raise_mistakes('history', mistakes) -%}
     {%- endif -%}
+    {%- do healing_tables._raise_mistakes('history', mistakes) -%}
     {%- do healing_tables._print('healing_tables: the last builds of ' ~ relation) -%}
     {%- do healing_tables._print_table(
         ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds', 'version', 'reason'], found) -%}

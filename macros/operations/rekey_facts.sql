@@ -25,7 +25,7 @@
         {%- do healing_tables._rekey_told(fact_table, 'left out under --empty and --sample') -%}
         {{- return('') -}}
     {%- endif -%}
-    {%- set moved = healing_tables._moved_keys(mistakes, dimension_table, key_columns, keys, since_version) -%}
+    {%- set moved = healing_tables._moved_keys(mistakes, fact_table, dimension_table, key_columns, keys, since_version) -%}
     {%- set about = healing_tables._as_of_about(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
         versions_per_key, 'rekey_facts', mistakes) -%}

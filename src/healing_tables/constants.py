@@ -22,6 +22,8 @@ def constant(value: object, kind: str, where: str, mistakes: list[Mistake]) -> s
         return literal(str(value))
     if kind == "boolean" and isinstance(value, bool):
         return literal(value)
+    if kind == "binary" and isinstance(value, bytes):
+        return f"X'{value.hex()}'"
     if is_exact(kind) and isinstance(value, (int, float, Decimal)) and fits(value, kind):
         return f"cast('{value}' as {kind})"
     if kind in FLOATING and is_number:

@@ -9,7 +9,8 @@ select
     {%- endfor %}
     count(if({{ healing_tables._current_condition(healing_tables._test_about(
         'single_current', model, key_columns, none, valid_to if is_current is none else none,
-        {'is_current': is_current, 'current_value': current_value, 'valid_to_current': valid_to_current}, {})) }}, 1, null)) as current_rows
+        {'is_current': is_current, 'current_value': current_value, 'valid_to_current': valid_to_current},
+        {'single_current': {}})) }}, 1, null)) as current_rows
 from {{ model }}
 group by {% for key in healing_tables._list(key_columns) %}{{ healing_tables._id(key) }}{{ ', ' if not loop.last }}{% endfor %}
 having current_rows {{ '> 1' if at_most_one else '<> 1' }}

@@ -207,6 +207,16 @@ def test_python_refuses_the_same(built: Lab) -> None:
             as_of(facts, dimension, *arguments)
 
 
+def test_python_takes_bytes_as_the_unknown_member(built: Lab) -> None:
+    at = "timestamp '2024-01-01' as at"
+    facts = built.spark.sql(f"select 1 as id, {at}")
+    until = "timestamp '2024-01-02' as until"
+    dimension = built.spark.sql(f"select 2 as id, {at}, {until}, X'ff' as k")
+    period = {"valid_from": "at", "valid_to": "until"}
+    found = as_of(facts, dimension, "id", "at", "k", unknown=b"\x00'", **period)
+    assert found.select("k").collect()[0][0] == b"\x00'"
+
+
 @pytest.mark.parametrize(
     ("way", "broadcast", "exchanges", "sorts"),
     [("many", "10MB", 1, 1), ("few", "-1", 2, 2), ("few", "10MB", 1, 1)],

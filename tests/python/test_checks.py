@@ -223,6 +223,15 @@ def test_allowed_gaps_of_a_part_of_the_key(lab: Lab) -> None:
         block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": gaps})
         for name, gaps in wrong.items()
     ]
+    # neither row_hash nor is_current is there, and no check that is on reads them
+    off = {"no_consecutive_duplicates": False, "single_current": False}
+    tests.append(
+        block_of(
+            "bare",
+            "temporal_integrity",
+            {"key_columns": keys, "checks": off, "valid_to_current": "2024-01-06"},
+        )
+    )
     lab.write(
         "models/gaps.yml",
         json.dumps({"version": 2, "models": [{"name": "dim_gaps", "data_tests": tests}]}),
@@ -231,6 +240,8 @@ def test_allowed_gaps_of_a_part_of_the_key(lab: Lab) -> None:
     for name, (_, failing) in ALLOWED.items():
         rows = lab.spark.table(f"{lab.schema}_dbt_test__audit.{name}_rows").collect()
         assert sorted((row["shop"], row["id"]) for row in rows) == failing, name
+    rows = lab.spark.table(f"{lab.schema}_dbt_test__audit.bare_rows").collect()
+    assert Counter(row["failed_check"] for row in rows) == {"no_gaps": len(GAPS)}
     for name in wrong:
         status, message = next(found for node, found in lab.results.items() if name in node)
         assert status == "error" and "allowed_gaps" in message, (name, status, message)

@@ -286,3 +286,17 @@ def test_refused(loaded: Lab, name: str) -> None:
     text = "\n".join(loaded.log)
     for part in ["healing_tables.rekey_facts() in", *parts]:
         assert part in text, text
+
+
+def test_a_feed_that_does_not_tell_everything_is_not_asked(scoped: Lab) -> None:
+    """Whoever switches the feed off and on loses what came between; then all facts are looked at."""
+    dim, facts = f"{scoped.schema}.dim_shop", f"{scoped.schema}.fct_since"
+    options = {"facts": "fct_since", "dimension": "dim_shop", **ARGUMENTS}
+    rekey(scoped, **options)
+    scoped.spark.sql(f"update {facts} set `the key` = -1 where no = 3")
+    for state in ("false", "true"):
+        properties = f"tblproperties ('delta.enableChangeDataFeed' = '{state}')"
+        scoped.spark.sql(f"alter table {dim} set {properties}")
+    lines = rekey(scoped, **options, since_version=5)
+    assert "its change feed was switched since" in lines[0], lines
+    assert lines[1].startswith("fct_since: 1 facts changed"), lines

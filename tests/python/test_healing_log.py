@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,15 +25,8 @@ OVERLAPPING = (
 
 
 def dim(lab: Lab, name: str, source: str, **config: Any) -> None:
-    meta = {"mode": "heal"} | config.pop("options", {})
-    lab.model(
-        name,
-        DIM % source,
-        materialized="healing_table",
-        unique_key="id",
-        meta={"healing_tables": meta},
-        **config,
-    )
+    config |= {"meta": {"healing_tables": {"mode": "heal"} | config.pop("options", {})}}
+    lab.model(name, DIM % source, **{"materialized": "healing_table", "unique_key": "id"} | config)
 
 
 def log(lab: Lab, dimension: str) -> list[dict[str, Any]]:
@@ -77,7 +73,7 @@ def built(lab: Lab) -> Lab:
                 for id_ in (1, 2, 3)
             ),
         )
-    tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew"))
+    tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew", "typed"))
     lab.write(
         "models/sources.yml",
         f"sources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]\n",
@@ -167,7 +163,7 @@ def test_each_build_has_a_row(built: Lab) -> None:
 def test_a_source_of_the_same_version_has_no_news(built: Lab) -> None:
     for name in ("fed_dim", "unfed"):
         row = newest(built, name)
-        assert (row["mode"], row["status"], row["rows_unchanged"]) == ("heal", "unchanged", None)
+        assert (row["mode"], row["status"], row["rows_unchanged"]) == ("heal", "unchanged", 3)
     assert newest(built, "fed_dim")["high_water_marks"]["crm"].endswith(", with change feed")
 
 
@@ -218,6 +214,8 @@ def test_history_prints_the_last_builds(built: Lab) -> None:
     assert len([line for line in built.log if " | rebuild" in line or " | heal" in line]) == 2
     built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: nobody}")
     assert "a dimension with a row in lab_test_healing_log.healing_log" in said(built)
+    built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: loaded, limit: 0}")
+    assert "how many builds, from 1 on" in said(built)
 
 
 def test_keys_that_a_run_names(built: Lab) -> None:
@@ -240,6 +238,59 @@ def test_keys_that_a_run_names(built: Lab) -> None:
         assert row["high_water_marks"] == before
     assert run(built, "loaded", "--vars", "{heal_keys: [{no: 3}]}")[0] == "error"
     assert "a value of each of id" in built.results["loaded"][1]
+
+
+OF_TYPED = LOADED.replace("'deleted_when': 'gone', ", "") % "typed"
+TYPED = "at string, size decimal(8,2), open boolean, since timestamp"
+
+
+def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
+    """Whatever their types; a key may have a name that the package uses itself."""
+    table = f"{built.schema}.typed"
+    built.spark.sql(
+        f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using delta"
+    )
+    moment = "timestamp '2024-02-01 10:00:00Z'"
+    for at in ("n", "s"):
+        values = (
+            f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
+        )
+        add(built, "typed", f"({values})")
+    keys = ["at", "size", "open", "since"]
+    dim(built, "typed_dim", OF_TYPED, unique_key=keys)
+    assert run(built, "typed_dim")[0] == "success", built.results["typed_dim"]
+    listed = "{AT: n, size: %s, open: true, since: %s}"
+    for number, (keys_named, changed) in enumerate(
+        [
+            (f"heal_keys: [{listed % ('7', '2024-02-01 10:00')}]", 1),
+            (f"heal_keys: [{listed % ('7.0', chr(39) + '2024-02-01 10:00:00' + chr(39))}]", 1),
+            ("heal_where: \"at = 's' -- south\"", 1),
+            ("heal_since: '2024-01-01'", 2),
+            ("heal_keys: []", 0),
+        ]
+    ):
+        built.spark.sql(f"update {table} set name = 'b{number}'")
+        assert run(built, "typed_dim", "--vars", f"{{{keys_named}}}")[0] == "success", keys_named
+        row = newest(built, "typed_dim")
+        found = (row["mode"], row["rows_changed"], row["rows_unchanged"])
+        assert found == ("heal", changed, 2 - changed), (keys_named, row)
+    assert run(built, "typed_dim", "--vars", "{heal_since: '2024-02-30'}")[0] == "error"
+    assert "a moment in UTC" in built.results["typed_dim"][1]
+
+
+def test_a_load_time_that_is_still_to_come_hides_nothing(built: Lab) -> None:
+    when = "timestamp '{} 00:00:00Z'"
+    add(
+        built, "typed", f"('w', 1, true, null, 'x', date '2024-01-01', {when.format('2999-01-01')})"
+    )
+    dim(built, "clocks", OF_TYPED, unique_key="at")
+    assert run(built, "clocks")[0] == "success", built.results["clocks"]
+    add(
+        built, "typed", f"('n', 7, true, null, 'y', date '2024-01-09', {when.format('2024-01-02')})"
+    )
+    assert run(built, "clocks")[0] == "success", built.results["clocks"]
+    assert newest(built, "clocks")["mode"] == "heal"
+    assert ("n", "y") in built.rows("clocks", "at", "name")
 
 
 def test_a_deletion_in_the_change_feed_is_news(built: Lab) -> None:
@@ -277,6 +328,21 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     assert "was made anew since the last build" in reason("remade")
     built.spark.sql(f"restore table {built.schema}.fed to version as of 1")
     assert reason("fed_dim").endswith("a commit that its change feed does not tell: RESTORE")
+    built.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    built.spark.sql(f"update {built.schema}.fed set name = 'v' where id = 2")
+    built.spark.sql(f"vacuum {built.schema}.fed retain 0 hours")
+    assert "a VACUUM may have taken its change data" in reason("fed_dim")
+    assert ("v",) in built.rows("fed_dim", "name")
+    add(built, "fed", "(3, 'late', false, date '2024-01-03', null)")
+    where = built.spark.sql(f"describe detail {built.schema}.fed").collect()[0]["location"]
+    for commit in Path(where.removeprefix("file:"), "_delta_log").glob("*.json"):
+        os.utime(commit, (time.time() - 8 * 86400,) * 2)
+    assert "older than its deleted files are kept" in reason("fed_dim")
+    built.spark.sql(
+        f"alter table {built.schema}.fed set tblproperties (delta.enableTypeWidening = true)"
+    )
+    built.spark.sql(f"alter table {built.schema}.fed alter column id type bigint")
+    assert "another type" in reason("fed_dim")
     built.spark.sql(f"update {built.schema}.loaded set name = 'z' where id = 1")
     assert "commits that the log does not know (UPDATE)" in reason("loaded")
     assert ("z",) not in built.rows("loaded", "name")
@@ -395,3 +461,17 @@ def test_a_healed_table_has_deletion_vectors_unless_told_otherwise(
         for row in merges.select("operationMetrics").collect()
     ]
     assert wanted == "false" or sum(added) > 0
+
+
+def test_a_repair_is_in_the_history_whatever_the_case(built: Lab) -> None:
+    name = "Dim_Cap"
+    dim(built, name, CRM % "plain")
+    assert run(built, name)[0] == "success", built.results[name]
+    built.spark.sql(f"update {built.schema}.{name} set is_current = not is_current where id = 1")
+    arguments = f"{{dimension: {name}, dry_run: false}}"
+    built.dbt("run-operation", "healing_tables.repair", "--args", arguments)
+    for asked in (name, name.lower()):
+        built.dbt("run-operation", "healing_tables.history", "--args", f"{{dimension: {asked}}}")
+        shown = [line.split("|")[1].strip() for line in built.log if " | " in line]
+        assert shown[-2:] == ["repair", "rebuild"], built.log
+    assert [row["dimension"] for row in log(built, name)] == [name] * 2

@@ -34,6 +34,8 @@ NAMED = "valid_from='began', valid_to='ended'"
 # name: (call, what the error has to say)
 REFUSED = {
     "at": ("versions_at({}, 'yesterday')", ["at", "yesterday", "2024-01-31"]),
+    "no_day": ("versions_at({}, '2023-02-29')", ["at", "got:    2023-02-29"]),
+    "no_hour": ("versions_at({}, '2024-02-29 24:00')", ["at", "got:    2024-02-29 24:00"]),
     "flag": ("current_versions({}, 'is_curent')", ["is_current", "got:    is_curent"]),
     "changes": (
         "changes_between({}, ['idd'], '2024-02-01', '2024-01-01', 'town', valid_to='id')",
