@@ -3,6 +3,7 @@
     python benchmarks/rebuild.py --rows 5000000 --sources 3 --attributes 10 --repeat 3
 
 floor      read, shuffle by key, sort and write the same bytes: the rows of the finished dimension
+hashed     the floor, with both hashes of each row computed and not read
 sources    read the sources, shuffle them by key, sort them, write nothing: the part of the floor before the write
 rebuild    the select that dimension() writes, to parquet
 range join slices from the union of all change points, each source joined by key and period (the usual way)
@@ -71,6 +72,11 @@ def run(options: argparse.Namespace, home: Path) -> None:
             in_order(spark.read.parquet(str(built)), "valid_from")
             .write.mode("overwrite")
             .parquet(str(home / "floor"))
+        ),
+        "hashed": lambda: (
+            hashed(in_order(spark.read.parquet(str(built)), "valid_from"), options)
+            .write.mode("overwrite")
+            .parquet(str(home / "hashed"))
         ),
         "sources": lambda: shuffled(spark, names).write.format("noop").mode("overwrite").save(),
     }
@@ -169,6 +175,22 @@ def shuffled(spark: SparkSession, names: list[str]) -> DataFrame:
 
 def in_order(frame: DataFrame, moment: str) -> DataFrame:
     return frame.repartition("customer_id").sortWithinPartitions("customer_id", moment)
+
+
+def hashed(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
+    """The hashes of docs/concepts.md over the attributes of the benchmark, which are all text."""
+    values = []
+    for name in sorted(f"a{number}" for number in range(options.attributes)):
+        escaped = name
+        for mark in ("\\\\", "|", "^"):
+            escaped = f"replace({escaped}, '{mark}', '\\\\{mark}')"
+        values.append(f"coalesce({escaped}, '^^NULL^^')")
+    return rows.withColumns(
+        {
+            "key_hash": f.expr("sha2(cast(customer_id as string), 256)"),
+            "row_hash": f.expr(f"sha2(concat_ws('|', {', '.join(values)}), 256)"),
+        }
+    )
 
 
 def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> DataFrame:

@@ -117,8 +117,8 @@
             {%- set kept = modules.re.search('delta[.]deletedFileRetentionDuration=(?:interval +)?([^],]+)', row[1]) -%}
             {%- set number = modules.re.search('healing_tables[.]largest_key=([0-9]+)', row[1]) -%}
             {%- do found.update({
-                'has_change_feed': 'delta.enableChangeDataFeed=true' in row[1],
-                'widens_types': 'delta.enableTypeWidening=true' in row[1], 'retention': kept.group(1) if kept else '7 days',
+                'has_change_feed': 'delta.enablechangedatafeed=true' in row[1] | lower,
+                'widens_types': 'delta.enabletypewidening=true' in row[1] | lower, 'retention': kept.group(1) if kept else '7 days',
                 'previous': match.group(1) if match else none, 'largest_key': number.group(1) | int if number else 0}) -%}
         {%- endif -%}
     {%- endfor -%}
