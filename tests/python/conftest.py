@@ -73,7 +73,10 @@ def session_settings(home: Path) -> dict[str, str]:
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
+        # thousands of short statements: the optimizing compiler costs more than it gives
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
+        ),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={home / 'metastore'};create=true"

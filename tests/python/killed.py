@@ -32,8 +32,6 @@ MODEL = (
 def main(home: Path, generation: int, kill: list[str]) -> None:
     builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | {"spark.driver.memory": "1g"}
-    # a short life is not worth the second compiler
-    settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.enableHiveSupport().getOrCreate()

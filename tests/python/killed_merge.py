@@ -20,8 +20,6 @@ from sessions import without_codegen
 def main(home: Path, first: int, last: int, to_compare: bool) -> None:
     builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | {"spark.driver.memory": "1g"}
-    # a short life is not worth the second compiler
-    settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
