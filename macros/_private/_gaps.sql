@@ -17,11 +17,8 @@
     {%- for gap in gaps -%}
         {%- set parts = [
             healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
-            healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)] -%}
-        {%- for key in about.key_columns -%}
-            {%- set said = healing_tables._find(key, gap) -%}
-            {%- if said is not none -%} {%- do parts.append(healing_tables._is_said('key_' ~ loop.index, gap[said])) -%} {%- endif -%}
-        {%- endfor -%}
+            healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)]
+            + healing_tables._said_keys(about.key_columns, gap) -%}
         {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
     {%- endfor -%}
     {{- return(conditions | join(' and ')) -}}
@@ -40,6 +37,16 @@
             {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing(gap, known), known) -%}
         {%- endif -%}
     {%- endfor -%}
+{%- endmacro %}
+
+{#- A condition on key_1, key_2 .. for each key column that a map from YAML gives a value. -#}
+{% macro _said_keys(key_columns, given) -%}
+    {%- set conditions = [] -%}
+    {%- for key in key_columns -%}
+        {%- set said = healing_tables._find(key, given) -%}
+        {%- if said is not none -%} {%- do conditions.append(healing_tables._is_said('key_' ~ loop.index, given[said])) -%} {%- endif -%}
+    {%- endfor -%}
+    {{- return(conditions) -}}
 {%- endmacro %}
 
 {#-

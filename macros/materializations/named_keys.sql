@@ -41,10 +41,7 @@
     {%- set mistakes = [] -%}
     {%- for key in healing_tables._list(var('heal_keys', none)) -%}
         {%- set values = key if key is mapping else {about.key_columns[0]: key} -%}
-        {%- set parts = [] -%}
-        {%- for column in about.key_columns if healing_tables._find(column, values) is not none -%}
-            {%- do parts.append(healing_tables._is_said('key_' ~ (about.key_columns.index(column) + 1), values[healing_tables._find(column, values)])) -%}
-        {%- endfor -%}
+        {%- set parts = healing_tables._said_keys(about.key_columns, values) -%}
         {%- if parts | length != about.key_columns | length or values | length != parts | length -%}
             {%- do healing_tables._mistake(
                 mistakes, 'heal_keys', 'a value of each of ' ~ (about.key_columns | join(', ')), key, "write e.g. --vars '{heal_keys: [1002, 1003]}'") -%}
