@@ -33,14 +33,19 @@
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
     {%- set unchanged = figures.stored_versions - figures.updated - figures.deleted -%}
     {%- do change.update({
-        'sides': sides, 'buckets': figures.get('buckets'), 'deleted': figures.deleted, 'obstacle': healing_tables._merge_obstacle(stored, was, will, sides, figures),
+        'sides': sides, 'buckets': figures.get('buckets'), 'deleted': figures.deleted, 'obstacle': healing_tables._overwrite_reason(stored, was, will, sides, figures),
         'told': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted ~ ' deleted, ' ~ unchanged ~ ' as they were',
         'row': {'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,
             'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -%}
+    {%- if change.obstacle is none and differing == 0 -%}
+        {%- do change.update({'how': 'unchanged'}) -%}
+        {{- return(change) -}}
+    {%- endif -%}
+    {%- if change.obstacle is none and healing_tables._file_format() != 'delta' -%}
+        {%- do change.update({'obstacle': 'only a Delta table can take a part of its rows'}) -%}
+    {%- endif -%}
     {%- if change.obstacle is not none -%}
         {%- if about.publish == 'merge' and about.build.mode != 'heal' -%} {%- do healing_tables._progress(target, 'no merge: ' ~ change.obstacle) -%} {%- endif -%}
-    {%- elif differing == 0 -%}
-        {%- do change.update({'how': 'unchanged'}) -%}
     {%- elif about.build.mode == 'heal' or about.publish == 'merge' or (about.publish == 'auto' and 2 * differing <= figures.stored_versions) -%}
         {%- do change.update({'how': 'merge'}) -%}
     {%- endif -%}
@@ -55,10 +60,10 @@
     {{- return({'rows_added': row['versions'] | int, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0, 'keys_affected': row['keys'] | int}) -}}
 {%- endmacro %}
 
-{#- Why the stored table can only be overwritten; none if the rows that differ can be merged into it. -#}
-{% macro _merge_obstacle(stored, was, will, sides, figures) -%}
-    {%- if healing_tables._file_format() != 'delta' or stored.get('provider') != 'delta' -%}
-        {{- return('only a Delta table can take a part of its rows') -}}
+{#- Why the stored table has to be replaced, whatever the rows that differ; none if it can stay. -#}
+{% macro _overwrite_reason(stored, was, will, sides, figures) -%}
+    {%- if stored.get('provider') != healing_tables._file_format() -%}
+        {{- return('it is stored as ' ~ stored.get('provider')) -}}
     {%- endif -%}
     {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
     {%- if was.items() | list != will.items() | list -%} {{ return('the columns differ') }} {%- endif -%}

@@ -46,8 +46,12 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Other sessions see the new folder; the one before last is emptied. -#}
-{% macro _after_pointing(target, folder, stored) -%}
+{#- Other sessions see the new folder; the one before last is emptied, or this run's own if nothing has changed. -#}
+{% macro _after_pointing(target, folder, stored, change) -%}
+    {%- if change.how == 'unchanged' -%}
+        {%- do healing_tables._empty_folder(folder) -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- do run_query('refresh table ' ~ target) -%}
     {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
     {%- if own in stored.get('location', '') -%}
@@ -57,8 +61,13 @@
     {%- endif -%}
     {%- set before_last = stored.get('previous') or '' -%}
     {%- if own in before_last and before_last not in [folder, stored.get('location')] -%}
-        {%- do run_query(
-            'insert overwrite directory ' ~ healing_tables._text(before_last) ~ ' using ' ~ healing_tables._file_format()
-            ~ ' select 1 as emptied where false') -%}
+        {%- do healing_tables._empty_folder(before_last) -%}
     {%- endif -%}
+{%- endmacro %}
+
+{#- Spark SQL deletes no folder; a file without rows takes the place of all others. -#}
+{% macro _empty_folder(folder) -%}
+    {%- do run_query(
+        'insert overwrite directory ' ~ healing_tables._text(folder) ~ ' using ' ~ healing_tables._file_format()
+        ~ ' select 1 as emptied where false') -%}
 {%- endmacro %}

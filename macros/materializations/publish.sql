@@ -127,7 +127,7 @@
 
 {#- What is left to do when the target is as it should be: its row in the log. The candidate has done its work. -#}
 {% macro _after_publish(target, candidate, folder, about, stored, change) -%}
-    {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored) -%} {%- endif -%}
+    {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored, change) -%} {%- endif -%}
     {%- set build = about.build -%}
     {%- if change.how == 'merge' -%} {%- do healing_tables._check_was_alone(target, build) -%} {%- endif -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}

@@ -59,12 +59,12 @@ def raw(lab: Lab) -> Lab:
 
 @pytest.fixture(scope="module")
 def twice(raw: Lab) -> Lab:
-    """Every format built from ROWS, then from MORE_ROWS, then once more."""
+    """Every format built from part of ROWS, from ROWS, from MORE_ROWS, then from the same once more."""
     dim(raw, "dim_delta")
     dim(raw, "dim_parquet", file_format="parquet")
     dim(raw, "dim_orc", file_format="orc")
     dim(raw, "dim_parts", file_format="parquet", partition_by=["is_current"], tags=["parts"])
-    for rows in (ROWS, MORE_ROWS, MORE_ROWS):
+    for rows in (ROWS[:2], ROWS, MORE_ROWS, MORE_ROWS):
         raw.table("crm", COLUMNS, rows)
         raw.dbt("run", "--select", "dim_delta", "dim_parquet", "dim_orc", "dim_parts")
         assert {status for status, _ in raw.results.values()} == {"success"}, raw.results
@@ -99,21 +99,37 @@ def test_every_format_holds_the_newest_dimension(twice: Lab, name: str) -> None:
 
 def test_delta_publishes_in_one_commit(twice: Lab) -> None:
     history = twice.spark.sql(f"describe history {twice.schema}.dim_delta").collect()
-    # three of three rows differ; the third build finds nothing to change
-    assert [row["version"] for row in history] == [1, 0]
-    assert {row["operation"] for row in history} == {"CREATE OR REPLACE TABLE AS SELECT"}
-    first = twice.spark.sql(
-        f"select count(*) from {twice.schema}.dim_delta version as of 0"
+    # one row of two is new, then three of three differ; the last build finds nothing to change
+    assert [(row["version"], row["operation"].split()[0]) for row in reversed(history)] == [
+        (0, "CREATE"),
+        (1, "MERGE"),
+        (2, "CREATE"),
+    ]
+    before = twice.spark.sql(
+        f"select count(*) from {twice.schema}.dim_delta version as of 1"
     ).collect()[0][0]
-    assert first == len(ROWS)
+    assert before == len(ROWS)
 
 
 def test_parquet_moves_to_a_new_folder_and_empties_the_one_before_last(twice: Lab) -> None:
     folders = [Path(place.removeprefix("file:")) for place in twice.notes["folders"]]
-    assert len(set(folders)) == 3
-    rows = [twice.spark.read.parquet(str(folder)).count() for folder in folders[1:]]
-    assert rows == [5, 5]
+    assert len(set(folders)) == 3 and folders[2] == folders[3]
+    rows = [twice.spark.read.parquet(str(folder)).count() for folder in folders[1:3]]
+    assert rows == [3, 5]
     assert twice.spark.read.parquet(str(folders[0])).columns == ["emptied"]
+
+
+def test_what_is_the_same_stays_in_its_folder(twice: Lab) -> None:
+    folder = Path(details(twice, "dim_parquet")["Location"].removeprefix("file:"))
+    assert len(list(folder.parent.iterdir())) == 4
+    (own,) = [
+        place
+        for place in folder.parent.iterdir()
+        if str(place) not in [note.removeprefix("file:") for note in twice.notes["folders"]]
+    ]
+    assert twice.spark.read.parquet(str(own)).columns == ["emptied"]
+    for name in ("dim_parquet", "dim_orc", "dim_parts"):
+        assert any(f"{name}: unchanged" in text for text in twice.notes["log"]), name
 
 
 def test_progress_is_told(twice: Lab) -> None:
