@@ -16,7 +16,7 @@ from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
 from healing_tables.errors import LateChangeError
 from healing_tables.followers import Followers
-from healing_tables.layout import Layout, types_of
+from healing_tables.layout import Layout, find, types_of
 from healing_tables.naming import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
@@ -161,8 +161,9 @@ class Merge:
         if stored is None:
             table.create(spark, layout.columns(spec))
         else:
-            new = [(name, kind) for name, kind in layout.new_columns if name not in stored.columns]
-            if new:  # another writer may have added them since
+            present = stored.columns  # another writer may have added them since
+            new = [(name, kind) for name, kind in layout.new_columns if not find(name, present)]
+            if new:
                 table.add_columns(spark, new)
         if not counts:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import types as t
@@ -109,7 +109,7 @@ def has_no_equality(kind: str) -> bool:
     return "map<" in kind or "variant" in kind
 
 
-def find(name: str, columns: Mapping[str, str]) -> str | None:
+def find(name: str, columns: Collection[str]) -> str | None:
     """A column by name; Spark tells names apart by more than their case only where a session asks for it."""
     if name in columns:
         return name

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from healing_tables import moments
 from healing_tables.batch import named_keys
-from healing_tables.layout import Column, Layout
+from healing_tables.layout import Column, Layout, find
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.spec import DimensionSpec
@@ -27,6 +27,8 @@ def stored_rows(
     """
     if stored is None:
         stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
+    spelled = layout.columns(spec)
+    stored = stored.toDF(*(find(name, spelled) or name for name in stored.columns))
     shown, present, kind = shown_by(layout, spec), set(stored.columns), layout.moment_type
 
     def stored_value(attribute: Column, name: str) -> str:
@@ -34,7 +36,7 @@ def stored_rows(
 
     whole_row = ", ".join(
         quoted(name) if name in present else f"cast(null as {kind_}) as {quoted(name)}"
-        for name, kind_ in layout.columns(spec).items()
+        for name, kind_ in spelled.items()
     )
 
     values = [

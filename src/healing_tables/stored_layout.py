@@ -43,6 +43,8 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
         )
     layout = replace(wanted, keys=keys, attributes=attributes, names=names, moment_type=moment_type)
     check_names(layout, spec)
+    spelled = layout.columns(spec)
+    stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
     new_columns = columns_to_add(layout.columns(spec), stored, appended, mistakes)
     mistakes += superfluous(layout.columns(spec), stored)
     mistakes += missing_moments(layout)
@@ -67,20 +69,25 @@ def stored_attributes(
         moment = f"{attribute.name}_changed_at"
         # it may be an attribute of its own
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
-        has_moment = attribute.scd_type in (1, 3) and moment in stored and not is_own
+        has_moment = (
+            attribute.scd_type in (1, 3) and find(moment, stored) is not None and not is_own
+        )
         found.append(replace(column, changed_at=attribute.changed_at or has_moment))
     return tuple(found), appended
 
 
 def stored_names(spec: DimensionSpec, stored: Mapping[str, str], taken: set[str]) -> dict[str, str]:
-    """Generated column to its name. Args: taken: keys and attributes."""
+    """Generated column to its name, as the table spells it. Args: taken: keys and attributes."""
     names: dict[str, str] = {}
     for name in GENERATED:
         if name in spec.column_names:
             if spec.column_names[name] is not None:
-                names[name] = str(spec.column_names[name])
-        elif name in stored and name not in taken:
-            names[name] = name
+                wanted = str(spec.column_names[name])
+                names[name] = find(wanted, stored) or wanted
+        else:
+            found = find(name, stored)
+            if found is not None and found not in taken:
+                names[name] = found
     return names
 
 

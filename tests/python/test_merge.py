@@ -217,6 +217,37 @@ def test_a_target_of_someone_else(lab: Lab, dim: str) -> None:
         merge(batch(lab, [(1, "Ann", "a")]), f"{dim}_parquet", SPEC)
 
 
+def test_columns_that_someone_else_spells_differently(lab: Lab, dim: str) -> None:
+    lab.spark.sql(
+        f"create table {dim} (ID int, Name string, MAIL string, Mail_Changed_At timestamp, Tier string, "
+        "PREVIOUS_TIER string, Valid_From timestamp, VALID_TO timestamp, Is_Current boolean, SCD_VERSION int) using delta"
+    )
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2, "mail": 1, "tier": 3},
+        column_names={"version": "scd_version"},
+        audit={},
+    )
+    ddl = BATCH + ", tier string"
+    merge(batch(lab, [(1, "Ann", "a", "x")], ddl), dim, spec, at="2024-01-01 00:00:00")
+    merge(batch(lab, [(1, "Bea", "b", "x")], ddl), dim, spec, at="2024-01-02 00:00:00")
+    merge(batch(lab, [(1, "Bea", "b", "y")], ddl), dim, spec, at="2024-01-03 00:00:00")
+    assert lab.spark.table(dim).columns[-4:] == [
+        "Valid_From",
+        "VALID_TO",
+        "Is_Current",
+        "SCD_VERSION",
+    ]
+    told = ["name", "mail", "tier", "previous_tier", "valid_from", "valid_to", "scd_version"]
+    day = "2024-01-0{} 00:00:00".format
+    assert versions(lab, dim, *told) == [
+        ("Ann", "b", "x", None, day(1), day(2), 1),
+        ("Bea", "b", "y", "x", day(2), "9999-12-31 23:59:59", 2),
+    ]
+    assert versions(lab, dim, "mail_changed_at") == [(day(2),), (day(2),)]
+    assert lab.spark.table(f"{dim}_audit").count() == 4
+
+
 def test_a_damaged_dimension(lab: Lab, dim: str) -> None:
     merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
     later = lab.spark.table(dim).selectExpr(
