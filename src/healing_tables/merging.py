@@ -14,10 +14,9 @@ from healing_tables import moments
 from healing_tables.attempts import Merge
 from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
-from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.followers import Followers
 from healing_tables.layout import find, types_of
-from healing_tables.plan import changes
+from healing_tables.plan import changes, moment_of
 from healing_tables.refusals import check_events, check_plan
 from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
@@ -77,7 +76,7 @@ def merge(
             each attempt.
         full_batch: overrides ``spec.full_batch``.
         batch_id: stands in the audit. Default: a new one.
-    Raises: BatchError, LateChangeError, TargetError, GuardError, ConflictError. The target is untouched then.
+    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. The target is untouched then.
     """
     started = time.monotonic()
     spark = batch.sparkSession
@@ -91,7 +90,7 @@ def merge(
         moment_type="date" if moments.is_date(at) else "timestamp",
     )
     batch_id = batch_id or str(uuid.uuid4())
-    fixed = None if at is None else moment_of(at, layout.moment_type)
+    fixed = None if at is None else moment_of(at, layout, spec)
     followers = Followers(table, layout, spec)
     if followers or spec.change_log is not None:
         followers.prepare(spark)
@@ -127,12 +126,3 @@ def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
     events = events_of(batch, layout, spec, 0)
     check_events(events, layout, spec.full_batch)
     check_plan(changes(events, None, layout, spec, 0, False), None, layout, spec)
-
-
-def moment_of(at: dt.datetime | dt.date | str, kind: str) -> int:
-    try:
-        return moments.of(at, kind)
-    except (ValueError, AttributeError) as error:
-        wanted = "a moment such as '2024-01-31 10:00:00', or None for now"
-        mistake = Mistake("at", wanted, repr(at), "correct it")
-        raise ArgumentError(counted("merge", [mistake]), [mistake]) from error

@@ -11,7 +11,7 @@ from healing_tables import moments
 from healing_tables.batch import events as events_of
 from healing_tables.batch import key_names
 from healing_tables.columns import new_values
-from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.layout import Layout
 from healing_tables.naming import numbered
 from healing_tables.resolving import resolve
@@ -47,15 +47,33 @@ def plan(
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
-    Raises: BatchError, TargetError: on columns that do not fit. What is wrong with rows is told by ``refuse``.
+    Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is told by ``refuse``.
     """
     schema = stored.schema if stored is not None else None
     layout = resolve(
         spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else "timestamp"
     )
-    moment = moments.of(at, layout.moment_type)
+    moment = moment_of(at, layout, spec)
     is_full = spec.full_batch if full_batch is None else full_batch
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+
+
+def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: DimensionSpec) -> int:
+    """The moment of a batch in microseconds: the one given, or now.
+
+    Raises: ArgumentError if it is no moment, or not before the end of time.
+    """
+    kind = layout.moment_type
+    try:
+        moment = moments.of(at, kind)
+        is_wrong = moment >= moments.open_from(spec.valid_to_current, kind)
+    except (ValueError, AttributeError, OverflowError):
+        is_wrong = True
+    if is_wrong:
+        wanted = "a moment before the end of time, such as '2024-01-31 10:00:00', or None for now"
+        mistake = Mistake("at", wanted, repr(at), "correct it")
+        raise ArgumentError(counted("the batch", [mistake]), [mistake])
+    return moment
 
 
 def changes(

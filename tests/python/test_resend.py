@@ -15,6 +15,7 @@ from healing_tables import (
     SpecError,
     TargetError,
     merge,
+    plan,
 )
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -170,10 +171,9 @@ def test_arguments_of_other_kinds(lab: Lab) -> None:
     }
     with pytest.raises(SpecError):
         DimensionSpec.from_dict([1])  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="soon"):
-        merge(
-            lab.spark.sql("select 1 as id"),
-            f"{lab.schema}.x",
-            DimensionSpec(key_columns="id"),
-            at="soon",
-        )
+    one, spec = lab.spark.sql("select 1 as id"), DimensionSpec(key_columns="id")
+    for at in ("soon", "9999-12-31 23:59:59", "2024-02-30"):
+        with pytest.raises(ArgumentError, match=at):
+            merge(one, f"{lab.schema}.x", spec, at=at)
+        with pytest.raises(ArgumentError, match=at):
+            plan(one, None, spec, at)
