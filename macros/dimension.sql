@@ -35,6 +35,5 @@ from (
 {{ healing_tables._timeline(spec) }},
 {{ healing_tables._slices(spec) }},
 {{ healing_tables._versions(spec) }}
-select * from versions
-)
+{{ healing_tables._call_end() }}
 {%- endmacro %}

@@ -90,7 +90,7 @@
     {%- set models = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.language == 'sql' -%}
         {%- do models.append(node.name) if 'healing_tables.dimension' in node.raw_code or node.config.materialized == 'healing_table' -%}
-        {%- if dimension in [node.name, node.package_name ~ '.' ~ node.name, node.unique_id] -%}
+        {%- if dimension == node.unique_id or dimension in healing_tables._names_of(node) -%}
             {%- do found.append(node) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -111,7 +111,7 @@
 
 {#-
     The node that a generic test belongs to. dbt shows a test only those macros that the test itself calls: the public
-    ones are named here, so that a model may call them; others cannot be seen.
+    ones are named here, so that a model may call them; others cannot be seen. That of `dbt show` is none of the model's.
 -#}
 {% macro _tested_node(test) -%}
     {%- set mistakes = [] -%}
@@ -120,7 +120,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'model', 'a SQL model, whose code says what a rebuild is', test.attached_node or 'none', 'attach the test to the dimension') -%}
     {%- else -%}
-        {%- for id in node.depends_on.macros if not id.startswith('macro.healing_tables.') -%}
+        {%- for id in node.depends_on.macros if not id.startswith('macro.healing_tables.') and id != 'macro.dbt.get_limit_subquery_sql' -%}
             {%- do healing_tables._mistake(
                 mistakes, 'model', 'a model that calls no macro but those of healing_tables, since dbt hides the others from a test', id,
                 'put it into a model that this one refers to; or use: dbt run-operation healing_tables.compare --args \'{dimension: '

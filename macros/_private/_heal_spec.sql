@@ -24,6 +24,31 @@
     {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_list({'key_columns': expressions}) ~ ' from ' ~ touched ~ ')') -}}
 {%- endmacro %}
 
+{#-
+    Whether a select is more than one call of dimension(), perhaps behind CTEs: of rows that are added, joined or
+    numbered, a heal of some keys would give others than a rebuild.
+-#}
+{% macro _says_more(sql) -%}
+    {%- set comments = '(?s)--[^\n]*|/[*].*?[*]/' -%}
+    {%- set call = modules.re.search('select\\s+/[*] healing_tables: [{]', sql) -%}
+    {%- if call is none -%} {{ return(true) }} {%- endif -%}
+    {%- set before = modules.re.sub(comments, '', sql[:call.start()]) | trim -%}
+    {%- set after = modules.re.sub(comments, '', sql.rsplit(healing_tables._call_end(), 1)[-1]) | trim -%}
+    {{- return(after not in ['', ';'] or not (before == '' or modules.re.match('(?is)with\\b.*[)]$', before))) -}}
+{%- endmacro %}
+
+{#- What every call ends with. -#}
+{% macro _call_end() -%}
+    {{- return('select * from versions\n)') -}}
+{%- endmacro %}
+
+{#- Whether a condition depends on other rows than the one it is about, or on the time at which it is asked. -#}
+{% macro _looks_elsewhere(condition) -%}
+    {%- set code = modules.re.sub("'[^']*'|`[^`]*`", '', condition or '') -%}
+    {{- return(modules.re.search(
+        '(?i)\\b(select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid)\\b', code) is not none) -}}
+{%- endmacro %}
+
 {#- The definition of a dimension as one number: if it is another one, what is stored cannot be healed. -#}
 {% macro _definition(sql) -%}
     {{- return(local_md5(modules.re.sub('/[*] healing_tables.*?[*]/', '', sql))) -}}
@@ -45,6 +70,7 @@
         'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._column_type(source, source.moment),
         'limit': healing_tables._end_of_time(spec.valid_to_current),
         'state': healing_tables._state(source) if is_snapshots else none,
+        'looks_elsewhere': healing_tables._looks_elsewhere(source.where) or healing_tables._looks_elsewhere(source.deleted_when),
         'until': healing_tables._micros(healing_tables._id(source.until), healing_tables._column_type(source, source.until))
             if source.kind == 'periods' else none,
         'calendar': calendar,

@@ -50,11 +50,11 @@
 {#- VACUUM. Delta refuses a short retention by a setting of the session, which is put back. -#}
 {% macro _vacuum(relation, hours, allow_short) -%}
     {%- set setting = 'spark.databricks.delta.retentionDurationCheck.enabled' -%}
-    {%- set before = run_query('set ' ~ setting).rows[0]['value'] if allow_short else none -%}
-    {%- if before is not none -%} {%- do run_query('set ' ~ setting ~ ' = false') -%} {%- endif -%}
+    {%- set before = run_query('set ' ~ healing_tables._id(setting)).rows[0]['value'] if allow_short else none -%}
+    {%- if before is not none -%} {%- do healing_tables._set(setting, 'false') -%} {%- endif -%}
     {%- do run_query('vacuum ' ~ relation ~ ' retain ' ~ hours ~ ' hours') -%}
     {%- if before is not none -%}
-        {%- do run_query('reset ' ~ setting if 'undefined' in before else 'set ' ~ setting ~ ' = ' ~ before) -%}
+        {%- if 'undefined' in before -%} {%- do run_query('reset ' ~ healing_tables._id(setting)) -%} {%- else -%} {%- do healing_tables._set(setting, before) -%} {%- endif -%}
     {%- endif -%}
     {%- do healing_tables._say('maintain', relation, 'vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -%}
 {%- endmacro %}

@@ -9,6 +9,11 @@
     {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'")) ~ "'") -}}
 {%- endmacro %}
 
+{#- A setting of the session; quoted, so that a comment that dbt appends is not taken for a part of the value. -#}
+{% macro _set(name, value) -%}
+    {%- do run_query('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value)) -%}
+{%- endmacro %}
+
 {#- A value of `current_values` as a SQL literal: true, 1 or 'Y'. -#}
 {% macro _literal(value) -%}
     {%- if value is sameas true -%} {{ return('true') }}

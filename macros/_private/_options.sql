@@ -17,6 +17,11 @@
     {{- return((healing_tables._model_config().get('meta') or {}).get('healing_tables') or {}) -}}
 {%- endmacro %}
 
+{#- Whether the run reads only a part of its sources. dbt puts `empty` into `flags`, and `sample` only into its arguments. -#}
+{% macro _is_partial_run() -%}
+    {{- return(true if flags.EMPTY or invocation_args_dict.get('sample') else false) -}}
+{%- endmacro %}
+
 {#- `unique_key` of the model, as a list. -#}
 {% macro _unique_key() -%}
     {{- return(healing_tables._list(healing_tables._model_config().get('unique_key'))) -}}

@@ -41,11 +41,20 @@
     {{- return(api.Relation.create(schema=parts[0] if parts | length == 2 else target.schema, identifier=parts[-1])) -}}
 {%- endmacro %}
 
-{#- A model, snapshot or seed by its name, or `package.name`; one of this project comes first. None if there is none. -#}
+{#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there is none. -#}
 {% macro _node_named(text) -%}
     {%- set nodes = [] -%}
-    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] and text in [node.name, node.package_name ~ '.' ~ node.name] -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] and text in healing_tables._names_of(node) -%}
         {%- do nodes.append(node) -%}
     {%- endfor -%}
     {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}
+{%- endmacro %}
+
+{#- What a node can be called. As in ref(), the name without a version is the latest one. -#}
+{% macro _names_of(node) -%}
+    {%- set version = node.get('version') -%}
+    {%- set names = [] if version is not none and version | string != node.latest_version | string else [node.name] -%}
+    {%- if version is not none -%} {%- do names.append(node.name ~ '.v' ~ version) -%} {%- endif -%}
+    {%- for name in names[:] -%} {%- do names.append(node.package_name ~ '.' ~ name) -%} {%- endfor -%}
+    {{- return(names) -}}
 {%- endmacro %}

@@ -16,6 +16,8 @@
         {{ healing_tables._create_candidate(candidate, folder, healing_tables._with_sequence(query, about, sequence)) }}
     {%- endcall -%}
     {%- do healing_tables._check_candidate(target, candidate, about, healing_tables._now() - started) -%}
+    {#- the constraints of a contract too hold before anything is published -#}
+    {%- do persist_constraints(candidate, model) -%}
     {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about) -%} {%- endif -%}
     {%- set change = healing_tables._compare(target, candidate, about, existing, stored, sequence) -%}
     {%- if build.mode == 'heal' and change.how == 'overwrite' -%}

@@ -68,7 +68,7 @@
 {#- How many rows there are to append; an extract from which too many keys are gone is refused. -#}
 {% macro _capture_figures(target, candidate, about, log_table) -%}
     {#- a part of the rows says nothing of the others -#}
-    {%- if flags.EMPTY or flags.SAMPLE -%} {%- do about.update({'on_absence': 'ignore'}) -%} {%- endif -%}
+    {%- if healing_tables._is_partial_run() -%} {%- do about.update({'on_absence': 'ignore'}) -%} {%- endif -%}
     {%- set figures = {'lost_versions': 0, 'closed_versions': 0} -%}
     {%- set query = healing_tables._capture_news(candidate, about, log_table) ~ '
 select

@@ -101,7 +101,7 @@ select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_version
 -#}
 {% macro _merge_difference(target, change) -%}
 {%- set sides = change.sides -%}
-{%- do run_query('set spark.databricks.delta.merge.materializeSource = all') -%}
+{%- do healing_tables._set('spark.databricks.delta.merge.materializeSource', 'all') -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}

@@ -12,7 +12,7 @@
         'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log} -%}
     {%- set last = healing_tables._last_build(target, log) -%}
     {%- do healing_tables._tell_leftovers(target, log) -%}
-    {%- if flags.EMPTY or flags.SAMPLE -%}
+    {%- if healing_tables._is_partial_run() -%}
         {%- do build.update({'mode': 'sample'}) -%}
         {%- do healing_tables._check_sample(existing, last) -%}
         {{- return(build) -}}
@@ -21,7 +21,7 @@
     {%- do build.update({'high_water_marks': healing_tables._marks(about)}) -%}
     {%- if healing_tables._names_keys() or about.mode == 'heal' -%}
         {%- set obstacle = healing_tables._heal_obstacle(existing, stored, build, last) -%}
-        {%- set news = healing_tables._all_news(about, existing, build, last) if obstacle is none else {'obstacle': obstacle} -%}
+        {%- set news = healing_tables._all_news(about, sql, existing, build, last) if obstacle is none else {'obstacle': obstacle} -%}
         {%- if news.obstacle is not none -%}
             {%- do healing_tables._rebuild_instead(target, build, news.obstacle) -%}
         {%- else -%}
@@ -59,9 +59,14 @@
 {%- endmacro %}
 
 {#- Selects of the keys with news, over all sources: {'selects': list, 'obstacle': text or none}. -#}
-{% macro _all_news(about, existing, build, last) -%}
+{% macro _all_news(about, sql, existing, build, last) -%}
     {%- set unreadable = about.sources | selectattr('reading.place', 'none') | map(attribute='name') | list -%}
     {%- if not about.sources -%} {{ return({'obstacle': 'the model does not call dimension()'}) }} {%- endif -%}
+    {%- if healing_tables._says_more(sql) -%} {{ return({'obstacle': 'the model does more than call dimension()'}) }} {%- endif -%}
+    {%- set wider = about.sources | selectattr('reading.looks_elsewhere') | map(attribute='name') | list -%}
+    {%- if wider -%}
+        {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', ')) ~ ' asks for more than its own row'}) -}}
+    {%- endif -%}
     {%- if unreadable -%}
         {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ' is a CTE or an ephemeral model, which nobody else can read'}) -}}
     {%- endif -%}
@@ -119,7 +124,9 @@
 
 {#- A table that was built from all rows is not replaced by a few of them by mistake. -#}
 {% macro _check_sample(existing, last) -%}
-    {%- if existing is not none and last is not none and last.mode != 'sample' and var('allow_sample', false) is not sameas true -%}
+    {%- if existing is none or var('allow_sample', false) is sameas true or (last is not none and last.mode == 'sample') -%} {{ return(none) }} {%- endif -%}
+    {#- without a row in the log it is someone else's: a table that is to become a dimension -#}
+    {%- if last is not none or run_query('select 1 as one from ' ~ existing ~ ' limit 1').rows | length > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, '--empty or --sample', 'a target that was not built in full', existing | string ~ ', which was',

@@ -61,6 +61,10 @@
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
+    {%- if healing_tables._file_format() not in ['delta', 'parquet', 'orc'] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'delta, parquet or orc', healing_tables._file_format(), 'choose one of them') -%}
+    {%- endif -%}
     {%- do spec.update({'ratios': healing_tables._removal_ratios(mistakes)}) -%}
     {%- do healing_tables._overlap(mistakes) -%}
     {%- for option, values in {'publish': ['auto', 'merge', 'overwrite'], 'mode': ['rebuild', 'heal']}.items() -%}

@@ -2,7 +2,7 @@
 {% macro _merge_settings(target, existing, language, compiled_code) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
-    {%- set spec = healing_tables._merge_spec(mistakes) -%}
+    {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
     {%- if config.get('file_format') not in [none, 'delta'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'), 'set file_format: delta') -%}
@@ -25,7 +25,7 @@
             'comment': model.description if config.persist_relation_docs() and model.description else none},
         'sql': compiled_code if language == 'sql' else none,
         'is_empty': true if flags.EMPTY else false,
-        'is_partial': true if flags.EMPTY or flags.SAMPLE else false,
+        'is_partial': healing_tables._is_partial_run(),
         'drop': drop,
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
@@ -49,13 +49,13 @@
 {%- endmacro %}
 
 {#- The options that are given, each from meta.healing_tables or else from vars.healing_tables: none is a value. -#}
-{% macro _merge_spec(mistakes) -%}
+{% macro _merge_spec(mistakes, target) -%}
     {%- set options = [
         'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_log',
         'max_removed_keys_ratio', 'current_while_deleted', 'surrogate_key', 'column_names', 'valid_to_current',
         'current_values', 'valid_from_first', 'audit'] -%}
     {%- set meta = healing_tables._meta() -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', meta, options + ['allow_full_refresh']) -%}
+    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', meta, options + ['allow_full_refresh', 'log_schema']) -%}
     {%- set project = var('healing_tables', {}) -%}
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
@@ -63,6 +63,7 @@
         {#- YAML makes dates of unquoted moments -#}
         {%- do spec.update({name: value | string if value.isoformat is defined else value}) -%}
     {%- endfor -%}
+    {%- do healing_tables._place_side_tables(spec, target) -%}
     {%- if not healing_tables._list(spec.key_columns) -%}
         {%- do spec.update({'key_columns': healing_tables._unique_key()}) -%}
     {%- endif -%}
@@ -75,6 +76,21 @@
         {%- do spec.update({'on_schema_change': config.get('on_schema_change')}) -%}
     {%- endif -%}
     {{- return(spec) -}}
+{%- endmacro %}
+
+{#- A change log or an audit without a schema is in `log_schema`, or else in that of the model: not where the session is. -#}
+{% macro _place_side_tables(spec, target) -%}
+    {%- set own = healing_tables._option('log_schema', none) -%}
+    {%- set place = target if own is none else target.incorporate(path={'schema': own}) -%}
+    {%- if spec.change_log is string and '.' not in spec.change_log -%}
+        {%- do spec.update({'change_log': place.incorporate(path={'identifier': spec.change_log}) | string}) -%}
+    {%- endif -%}
+    {%- if spec.audit is mapping -%}
+        {%- set name = spec.audit.get('table') or (target.identifier ~ '_audit' if own is not none) -%}
+        {%- if name is string and '.' not in name -%}
+            {%- do spec.update({'audit': dict(spec.audit, table=place.incorporate(path={'identifier': name}) | string)}) -%}
+        {%- endif -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#-

@@ -8,14 +8,14 @@
 {%- endmacro %}
 
 {% macro _has_commits() -%}
-    {{- return(healing_tables._file_format() in ['delta', 'iceberg']) -}}
+    {{- return(healing_tables._file_format() == 'delta') -}}
 {%- endmacro %}
 
 {% macro _create_candidate(candidate, folder, sql) -%}
     {%- if folder is not none and config.get('partition_by') is not none -%}
         {#- partitions kept in the metastore would stay behind when the table moves to another folder; not set back,
             since other threads of this session may be at the same point -#}
-        {%- do run_query('set spark.sql.hive.manageFilesourcePartitions = false') -%}
+        {%- do healing_tables._set('spark.sql.hive.manageFilesourcePartitions', 'false') -%}
     {%- endif -%}
     {%- set query = sql -%}
     {%- if config.get('contract').enforced -%}

@@ -21,7 +21,7 @@
             'build it with file_format: delta') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('rekey_facts', mistakes) -%}
-    {%- if flags.EMPTY or flags.SAMPLE -%}
+    {%- if healing_tables._is_partial_run() -%}
         {%- do healing_tables._rekey_told(fact_table, 'left out under --empty and --sample') -%}
         {{- return('') -}}
     {%- endif -%}

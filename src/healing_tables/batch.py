@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables import moments
+from healing_tables.errors import BatchError, Mistake, counted
 from healing_tables.hashing import normal
 from healing_tables.layout import Column, Layout
 from healing_tables.moments import DAY, as_micros
@@ -16,6 +18,9 @@ from healing_tables.spec import DimensionSpec
 NULL_KEY = "NULL in a key column or in the moment"
 AT_THE_END = "a moment at or after the end of time"
 TWO_ROWS = "two different rows for one key and moment"
+
+# Whether the row says that its key ends
+END = "healing_tables end"
 
 
 def key_names(layout: Layout) -> list[str]:
@@ -44,7 +49,9 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         moment = as_micros(quoted(column), batch.schema[column].dataType.simpleString())
     if layout.moment_type == "date":
         moment = f"{moment} - pmod({moment}, {DAY})"
-    gone = f"coalesce({spec.deleted_when}, false)" if spec.deleted_when is not None else "false"
+    gone = "false"
+    if spec.deleted_when is not None:
+        batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
     keys = [
         f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)
     ]
@@ -57,6 +64,25 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         "false as is_logged",
     )
     return one_per_moment(rows, layout, spec)
+
+
+def with_end(batch: DataFrame, condition: str) -> DataFrame:
+    """The batch and END: computed once, of its own columns only.
+
+    Raises: BatchError if the condition is none.
+    """
+    got = None
+    try:
+        rows = batch.selectExpr("*", f"({condition}\n) as {quoted(END)}")
+        kind = rows.schema[END].dataType.simpleString()
+        got = None if kind in ("boolean", "void") else f"{condition}, of type {kind}"
+    except AnalysisException as error:
+        got = f"{condition}: {str(error).strip().splitlines()[0]}"
+    if got is not None:
+        wanted = f"a condition over the columns of the batch: {', '.join(batch.columns)}"
+        mistake = Mistake("deleted_when", wanted, got, "correct it")
+        raise BatchError(counted("the batch", [mistake]), [mistake])
+    return rows
 
 
 def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:

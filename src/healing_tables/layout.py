@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,9 +68,7 @@ class Layout:
 
     def listed(self, spec: DimensionSpec) -> list[tuple[str, str]]:
         """Names with their types; one that is taken stands there twice."""
-        found: list[tuple[str, str]] = []
-        if self.surrogate is not None:
-            found.append((self.surrogate, "bigint" if self.is_sequence else "string"))
+        found = self.surrogate_column()
         for key in self.keys:
             found.append((key.name, key.type))
         for attribute in self.attributes:
@@ -81,6 +80,11 @@ class Layout:
             if attribute.changed_at:
                 found.append((f"{attribute.name}_changed_at", self.moment_type))
         return [*found, *self.generated(spec)]
+
+    def surrogate_column(self) -> list[tuple[str, str]]:
+        """Its name with its type; nothing if there is none."""
+        kind = "bigint" if self.is_sequence else "string"
+        return [] if self.surrogate is None else [(self.surrogate, kind)]
 
     def generated(self, spec: DimensionSpec) -> list[tuple[str, str]]:
         """Names of the generated columns with their types."""
@@ -102,11 +106,31 @@ class Layout:
 
 def types_of(schema: t.StructType) -> dict[str, str]:
     """Name to type, as Spark spells it."""
-    return {field.name: field.dataType.simpleString() for field in schema}
+    return {field.name: type_text(field.dataType) for field in schema}
+
+
+def type_text(kind: t.DataType) -> str:
+    """A type as SQL. Spark's own text does not quote the names of fields."""
+    if isinstance(kind, t.ArrayType):
+        return f"array<{type_text(kind.elementType)}>"
+    if isinstance(kind, t.StructType):
+        fields = []
+        for field in kind:
+            is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name) is not None
+            name = field.name if is_plain else "`" + field.name.replace("`", "``") + "`"
+            fields.append(f"{name}:{type_text(field.dataType)}")
+        return f"struct<{','.join(fields)}>"
+    return kind.simpleString()
 
 
 def has_no_equality(kind: str) -> bool:
-    return "map<" in kind or "variant" in kind
+    """Maps and variants, also inside of others; not fields that are called so."""
+    return re.search(r"(^|[:<,])(map<|variant($|[>,]))", kind) is not None
+
+
+def has_no_type(kind: str) -> bool:
+    """A NULL that nobody has given a type, also inside of others."""
+    return re.search(r"(^|[:<,])void($|[>,])", kind) is not None
 
 
 def find(name: str, columns: Collection[str]) -> str | None:

@@ -16,7 +16,7 @@ from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
 from healing_tables.followers import Followers
 from healing_tables.layout import find, types_of
-from healing_tables.plan import changes, moment_of
+from healing_tables.plan import changes, full_batch_of, moment_of
 from healing_tables.refusals import check_events, check_plan
 from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
@@ -81,7 +81,7 @@ def merge(
     started = time.monotonic()
     spark = batch.sparkSession
     table = DeltaTarget(target) if isinstance(target, str) else target
-    is_full = spec.full_batch if full_batch is None else full_batch
+    is_full = full_batch_of(full_batch, spec)
     stored = table.read(spark)
     layout = resolve(
         spec,
@@ -92,11 +92,11 @@ def merge(
     batch_id = batch_id or str(uuid.uuid4())
     fixed = None if at is None else moment_of(at, layout, spec)
     followers = Followers(table, layout, spec)
-    if followers or spec.change_log is not None:
-        followers.prepare(spark)
     # Computed once, and not again when the table changes, as a cached frame would be
     events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
     seen = check_events(events, layout, is_full)
+    if followers or spec.change_log is not None:
+        retrying(table.name, lambda: followers.prepare(spark))
     change_log = None
     if spec.change_log is not None:
         given = types_of(batch.schema)

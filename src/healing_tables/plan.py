@@ -54,7 +54,7 @@ def plan(
         spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else "timestamp"
     )
     moment = moment_of(at, layout, spec)
-    is_full = spec.full_batch if full_batch is None else full_batch
+    is_full = full_batch_of(full_batch, spec)
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
 
 
@@ -74,6 +74,16 @@ def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: Dime
         mistake = Mistake("at", wanted, repr(at), "correct it")
         raise ArgumentError(counted("the batch", [mistake]), [mistake])
     return moment
+
+
+def full_batch_of(given: bool | None, spec: DimensionSpec) -> bool:
+    """Whether absent keys end. Raises: ArgumentError: the text 'false' would be true."""
+    if given is None:
+        return spec.full_batch
+    if not isinstance(given, bool):
+        mistake = Mistake("full_batch", "True, False or None", repr(given), "correct it")
+        raise ArgumentError(counted("the batch", [mistake]), [mistake])
+    return given
 
 
 def changes(

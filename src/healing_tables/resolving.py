@@ -16,11 +16,12 @@ from healing_tables.layout import (
     check_names,
     find,
     has_no_equality,
+    has_no_type,
     types_of,
 )
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
-from healing_tables.stored_layout import missing_moments, stored_layout
+from healing_tables.stored_layout import missing_moments, no_type, stored_layout
 
 
 def resolve(
@@ -69,6 +70,8 @@ def resolve(
                     "turn it into text, an array or a struct without maps",
                 )
             )
+        if stored is None and has_no_type(column_.type):
+            mistakes.append(no_type(column_))
     if mistakes:
         raise BatchError(counted("the batch", mistakes), mistakes)
     key = spec.surrogate_key or {}

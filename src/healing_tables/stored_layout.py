@@ -8,7 +8,7 @@ from dataclasses import replace
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.generated import GENERATED
 from healing_tables.hashing import is_text
-from healing_tables.layout import MOMENTS, Column, Layout, check_names, find
+from healing_tables.layout import MOMENTS, Column, Layout, check_names, find, has_no_type
 from healing_tables.spec import DimensionSpec
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -48,7 +48,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     new_columns = columns_to_add(layout.columns(spec), stored, appended, mistakes)
     mistakes += superfluous(layout.columns(spec), stored)
     mistakes += missing_moments(layout)
-    mistakes += other_types(layout.generated(spec), stored)
+    mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
     if mistakes:
         raise TargetError(counted("the stored dimension", mistakes), mistakes)
     return replace(layout, new_columns=new_columns)
@@ -62,6 +62,8 @@ def stored_attributes(
     appended: list[Column] = []
     for attribute in wanted.attributes:
         if find(attribute.name, stored) is None and spec.on_schema_change == "append_new_columns":
+            if has_no_type(attribute.type):
+                mistakes.append(no_type(attribute))
             appended.append(attribute)
             found.append(attribute)
             continue
@@ -143,7 +145,7 @@ def other_types(wanted: Sequence[tuple[str, str]], stored: Mapping[str, str]) ->
             name,
             f"the type {kind}",
             stored[name],
-            "change valid_to_current, current_values or the batch to fit the table, or cast the column",
+            "change surrogate_key, valid_to_current, current_values or the batch to fit the table, or cast the column",
         )
         for name, kind in wanted
         if name in stored
@@ -167,6 +169,15 @@ def missing_moments(layout: Layout) -> list[Mistake]:
         for name, why in wanted.items()
         if name not in layout.names
     ]
+
+
+def no_type(column: Column) -> Mistake:
+    return Mistake(
+        column.name,
+        "a column with a type, since the table keeps it",
+        column.type,
+        "cast it in the batch, for example cast(null as string)",
+    )
 
 
 def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake]) -> Column:

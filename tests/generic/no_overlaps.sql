@@ -1,5 +1,6 @@
 {#- A failing row is a pair of rows of one key that share a moment; each pair once. -#}
-{% test no_overlaps(model, key_columns, valid_from='valid_from', valid_to='valid_to') %}
+{% test no_overlaps(model, key_columns=none, valid_from='valid_from', valid_to='valid_to', column_name=none) %}
+{%- set key_columns = key_columns or column_name %}
 select
     {%- for key in healing_tables._list(key_columns) %}
     key_{{ loop.index }} as {{ healing_tables._id(key) }},

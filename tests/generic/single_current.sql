@@ -1,8 +1,9 @@
 {#- A failing row is a key with more than one current row, or (unless at_most_one) with none. -#}
 {% test single_current(
-    model, key_columns, is_current='is_current', at_most_one=false, current_value='(not given)', valid_to='valid_to',
-    valid_to_current='(not given)'
+    model, key_columns=none, is_current='is_current', at_most_one=false, current_value='(not given)', valid_to='valid_to',
+    valid_to_current='(not given)', column_name=none
 ) %}
+{%- set key_columns = key_columns or column_name %}
 select
     {%- for key in healing_tables._list(key_columns) %}
     {{ healing_tables._id(key) }},

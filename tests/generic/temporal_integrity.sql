@@ -3,10 +3,11 @@
     gives arguments to a check or turns it off, as for the materialization: {no_gaps: false}.
 -#}
 {% test temporal_integrity(
-    model, key_columns, valid_from='valid_from', valid_to='valid_to', is_current='is_current', current_value='(not given)',
+    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', is_current='is_current', current_value='(not given)',
     at_most_one=false, allowed_gaps=[], tolerance=none, tracked_columns=none, row_hash='row_hash',
-    valid_to_current='(not given)', checks={}
+    valid_to_current='(not given)', checks={}, column_name=none
 ) %}
+{%- set key_columns = key_columns or column_name %}
 {%- set defaults = {
     'single_current': {'at_most_one': at_most_one}, 'no_overlaps': {},
     'no_gaps': {'allowed_gaps': allowed_gaps, 'tolerance': tolerance}, 'valid_order': {}, 'no_consecutive_duplicates': {}

@@ -358,11 +358,53 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     assert newest(built, "loaded")["mode"] == "heal"
 
 
+def test_what_no_source_tells_is_rebuilt(built: Lab) -> None:
+    """Rows beside the call, and conditions on other tables: a heal of some keys would not give what a rebuild gives."""
+    call = DIM % (CRM % "fed")
+    settings: dict[str, Any] = {"materialized": "healing_table", "unique_key": "id"}
+    settings["meta"] = {"healing_tables": {"mode": "heal"}}
+    column_list = "id, name, valid_from, valid_to, is_current, row_hash"
+    unknown = (
+        "-1 as id, 'nobody' as name, date '1900-01-01' as valid_from, date '9999-12-31' as valid_to, "
+        "true as is_current, 'x' as row_hash"
+    )
+    built.model(
+        "wrapped",
+        f"with known as (\n{call}\n)\nselect {column_list} from known union all select {unknown}",
+        **settings,
+    )
+    built.model(
+        "behind", f"select {unknown} union all select {column_list} from (\n{call}\n)", **settings
+    )
+    built.model("noted", f"-- one\nwith a as (select 1)\n{call} -- call;\n;", **settings)
+    other = "'where': 'id in (select id from {{ source('raw', 'plain') }})'"
+    dim(
+        built,
+        "filtered",
+        (CRM % "fed")[:-1] + ", " + other.replace("{{ ", "' ~ ").replace(" }}", " ~ '") + "}",
+    )
+    dim(built, "aging", (CRM % "fed")[:-1] + ", 'where': 'changed_at < current_date()'}")
+    names = ["wrapped", "behind", "noted", "filtered", "aging"]
+    for _ in range(2):
+        built.dbt("run", "--select", *names)
+        assert {built.results[name][0] for name in names} == {"success"}, built.results
+    wider = "where or deleted_when of source crm asks for more than its own row"
+    more = "the model does more than call dimension()"
+    assert [newest(built, name)["reason"] for name in names] == [more, more, None, wider, wider]
+    assert newest(built, "noted")["mode"] == "heal"
+
+
 def test_a_sample_does_not_replace_a_whole_table(built: Lab) -> None:
     rows = built.rows("unfed")
-    assert run(built, "unfed", "--empty")[0] == "error"
-    assert "a target that was not built in full" in built.results["unfed"][1]
-    assert built.rows("unfed") == rows
+    for part in (["--empty"], ["--sample", "3 days"]):
+        assert run(built, "unfed", *part)[0] == "error"
+        assert "a target that was not built in full" in built.results["unfed"][1]
+        assert built.rows("unfed") == rows
+    # a table that another materialization has built, and that is to become a dimension
+    dim(built, "by_others", CRM % "plain")
+    built.spark.sql(f"create table {built.schema}.by_others using delta as select 1 as id")
+    assert run(built, "by_others", "--empty")[0] == "error"
+    assert built.rows("by_others") == [(1,)]
     assert run(built, "unfed", "--empty", "--vars", "{allow_sample: true}")[0] == "success"
     assert (newest(built, "unfed")["mode"], newest(built, "unfed")["high_water_marks"]) == (
         "sample",

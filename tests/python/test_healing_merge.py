@@ -29,6 +29,11 @@ sources: [{name: raw, schema: %s, tables: [{name: players}, {name: no_key}]}]
 models:
   - name: dim_sql
     data_tests: [{healing_tables.temporal_integrity: {arguments: {key_columns: id}}}]
+    columns:
+      - name: id
+        data_tests:
+          [healing_tables.no_overlaps, healing_tables.no_gaps, healing_tables.valid_order, healing_tables.single_current,
+           healing_tables.no_consecutive_duplicates]
   - name: dim_py
     data_tests: [{healing_tables.single_current: {arguments: {key_columns: id}}}]
   - name: dim_full
@@ -86,6 +91,13 @@ def merged(lab: Lab) -> Lab:
         pre_hook="create table if not exists {{ target.schema }}.hooked (name string) using parquet",
         post_hook="insert into {{ target.schema }}.hooked select '{{ this.identifier }}'",
     )
+    side_tables = {"change_log": "said_of_logged", "audit": {"table": "changes_of_logged"}}
+    batch(
+        lab,
+        "dim_logged",
+        tags=["nightly"],
+        meta={"healing_tables": ATTRIBUTES["healing_tables"] | side_tables},
+    )
     lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
     everything = ["dim_sql", "dim_py", "tag:nightly"]
     for rows, selected in ((FIRST, everything), (SECOND, everything), (SECOND, ["dim_py"])):
@@ -109,9 +121,15 @@ def test_an_unchanged_batch_commits_nothing(merged: Lab) -> None:
     assert first != second == again
 
 
+def test_side_tables_are_beside_the_dimension(merged: Lab) -> None:
+    assert merged.results["dim_logged"][0] == "success", merged.results["dim_logged"]
+    for name in ("said_of_logged", "changes_of_logged"):
+        assert merged.spark.table(f"{merged.schema}.{name}").count() > 0
+
+
 def test_the_generic_tests_run_on_it(merged: Lab) -> None:
     found = [status for name, (status, _) in merged.results.items() if "healing_tables_" in name]
-    assert found == ["pass", "pass"]
+    assert found == ["pass"] * 7
 
 
 def test_each_merge_tells_its_figures(merged: Lab) -> None:

@@ -238,6 +238,8 @@ def configured(raw: Lab) -> Lab:
     )
     dim(raw, "dim_contract", contract={"enforced": True})
     dim(raw, "dim_broken_contract", contract={"enforced": True})
+    dim(raw, "dim_constrained", contract={"enforced": True})
+    dim(raw, "dim_csv", file_format="csv")
     generated = (
         "{name: valid_from, data_type: timestamp}, {name: valid_to, data_type: timestamp}, {name: is_current, data_type: boolean}, "
         "{name: version, data_type: int}, {name: compressed_row_count, data_type: bigint}, {name: key_hash, data_type: string}, {name: row_hash, data_type: string}"
@@ -247,11 +249,15 @@ def configured(raw: Lab) -> Lab:
         "version: 2\nmodels:\n"
         "  - {name: dim_full, description: Who they are, columns: [{name: name, description: What they are called}]}\n"
         f"  - {{name: dim_contract, columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, {generated}]}}\n"
+        "  - name: dim_constrained\n"
+        "    constraints: [{type: check, name: few, expression: id < 2}]\n"
+        f"    columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, {generated}]\n"
         f"  - {{name: dim_broken_contract, columns: [{{name: id, data_type: string}}, {{name: name, data_type: string}}, {generated}]}}\n",
     )
     raw.spark.sql(f"create or replace view {raw.schema}.dim_was_view as select 1 as x")
     dim(raw, "dim_was_view")
-    raw.dbt("run", "--select", "dim_full", "dim_contract", "dim_broken_contract", "dim_was_view")
+    contracts = ["dim_contract", "dim_broken_contract", "dim_constrained"]
+    raw.dbt("run", "--select", "dim_full", *contracts, "dim_was_view", "dim_csv")
     return raw
 
 
@@ -279,6 +285,15 @@ def test_contracts(configured: Lab) -> None:
     status, message = configured.results["dim_broken_contract"]
     assert status == "error"
     assert "enforced contract" in message
+    status, message = configured.results["dim_constrained"]
+    assert status == "error" and "violate the new CHECK constraint" in message, message
+    assert not configured.spark.catalog.tableExists(f"{configured.schema}.dim_constrained")
+
+
+def test_formats(configured: Lab) -> None:
+    status, message = configured.results["dim_csv"]
+    assert status == "error"
+    assert "wanted: delta, parquet or orc" in message and "got:    csv" in message, message
 
 
 def test_a_view_of_the_same_name_makes_way(configured: Lab) -> None:

@@ -9,6 +9,7 @@ from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
 
 from healing_tables import (
+    ArgumentError,
     BatchError,
     DimensionSpec,
     GuardError,
@@ -563,3 +564,125 @@ def test_plan_is_pure(lab: Lab, dim: str) -> None:
         None,
     )
     assert not lab.spark.catalog.tableExists(dim)
+
+
+def test_arguments_that_mean_something_else(lab: Lab, dim: str) -> None:
+    said: Any = "false"
+    with pytest.raises(ArgumentError, match="'false'"):
+        merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, full_batch=said)
+    with pytest.raises(ArgumentError, match="'false'"):
+        plan(batch(lab, [(1, "Ann", "a")]), None, SPEC, full_batch=said)
+
+
+@pytest.mark.parametrize(
+    ("condition", "got"),
+    [
+        ("k1 = 1", "k1"),
+        ("nmae = 'x'", "nmae"),
+        ("name", "of type string"),
+        ("name = ", "name ="),
+    ],
+)
+def test_conditions_that_are_none(lab: Lab, dim: str, condition: str, got: str) -> None:
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2}, deleted_when=condition)
+    with pytest.raises(BatchError, match="deleted_when") as error:
+        merge(batch(lab, [(1, "Ann", "a")]), dim, spec)
+    assert got in error.value.mistakes[0].got
+    assert not lab.spark.catalog.tableExists(dim)
+
+
+def test_a_condition_is_asked_once_of_each_row(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2},
+        deleted_when="mail = 'gone' or rand() < 0.5 -- by chance",
+    )
+    rows = [(key, "Ann", "a") for key in range(200)]
+    merge(batch(lab, rows), dim, spec, at="2024-01-01 00:00:00")
+    stored = lab.spark.table(dim)
+    assert 0 < stored.count() < 200
+    assert stored.where("name is null").isEmpty()
+
+
+def test_columns_without_a_type(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(key_columns="id")
+    for value in ("null", "named_struct('a', null)", "array()"):
+        with pytest.raises(BatchError, match="note.*\n.*a column with a type"):
+            merge(lab.spark.sql(f"select 1 as id, {value} as note"), dim, spec)
+    merge(lab.spark.sql("select 1 as id, 'a' as name"), dim, spec)
+    append = DimensionSpec(key_columns="id", on_schema_change="append_new_columns")
+    with pytest.raises(TargetError, match="note.*\n.*a column with a type"):
+        merge(lab.spark.sql("select 1 as id, 'a' as name, null as note"), dim, append)
+
+
+def test_fields_with_odd_names(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(key_columns="id")
+    for number in (1, 2):
+        merge(
+            lab.spark.sql(
+                f"select 1 as id, named_struct('variant_id', {number}, 'my field', 5, 'a-`b', array('x')) as v"
+            ),
+            dim,
+            spec,
+            at=f"2024-01-0{number} 00:00:00",
+        )
+    rows = lab.spark.sql(f"select v.variant_id, v.`a-``b`[0] from {dim} order by version").collect()
+    assert [tuple(row) for row in rows] == [(1, "x"), (2, "x")]
+
+
+def test_a_surrogate_key_of_another_type(lab: Lab, dim: str) -> None:
+    bounds = "valid_from timestamp, valid_to timestamp, is_current boolean"
+    for strategy, kind in (("sequence", "string"), ("hash", "int")):
+        spec = DimensionSpec(
+            key_columns="id",
+            attributes={"name": 2},
+            surrogate_key={"name": "sk", "strategy": strategy},
+        )
+        lab.spark.sql(
+            f"create table {dim}_{kind} (sk {kind}, id int, name string, {bounds}) using delta"
+        )
+        with pytest.raises(TargetError, match=f"sk(.*\n)+.*{kind}"):
+            merge(lab.spark.sql("select 1 as id, 'a' as name"), f"{dim}_{kind}", spec)
+
+
+def test_what_a_session_says_of_commits_stays(lab: Lab, dim: str) -> None:
+    lab.spark.conf.set(delta.METADATA, "job=42")
+    try:
+        merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
+        assert lab.spark.conf.get(delta.METADATA) == "job=42"
+    finally:
+        lab.spark.conf.unset(delta.METADATA)
+
+
+def test_a_commit_of_an_interrupted_merge_has_its_id(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
+    kind = type(lab.spark.sql("select 1"))
+    collect = kind.collect
+
+    def interrupted(frame: DataFrame) -> Any:
+        collect(frame)
+        raise KeyboardInterrupt
+
+    target = delta.DeltaTarget(dim)
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "collect", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            target.commit(lab.spark, "select 1", "the id")
+    # Spark may still be at work: whatever it commits carries the id
+    assert lab.spark.conf.get(delta.METADATA) == "the id"
+    target.commit(lab.spark, "select 1", "another")
+    assert lab.spark.conf.get(delta.METADATA, None) is None
+
+
+def test_an_error_that_shows_the_plan_is_no_conflict(lab: Lab) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as error:
+        lab.spark.sql(f"select nowhere, raise_error('{delta.STALE}') from range(1)")
+    assert delta.STALE in str(error.value)
+    assert not delta.is_conflict(error.value)
+    with pytest.raises(AnalysisException) as error:
+        lab.spark.sql("select named_struct('a', 1, 'A', 2).b, 1 as x from range(1)")
+    assert not delta.is_conflict(error.value)

@@ -116,6 +116,30 @@ def test_empty_builds_no_rows(project: Lab) -> None:
     assert len(project.rows("dim_crm")) == 1
 
 
+def test_a_comment_that_dbt_appends(project: Lab) -> None:
+    settings = project.home / "dbt_project.yml"
+    before = settings.read_text()
+    settings.write_text(before + "\nquery-comment: {comment: by dbt, append: true}\n")
+    call = (
+        "{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'at', "
+        "'where': 'id < ' ~ var('below')}}) }}"
+    )
+    how = {"materialized": "healing_table", "unique_key": "id"}
+    project.model("dim_appended", call, meta={"healing_tables": {"publish": "merge"}}, **how)
+    project.model("dim_parts", call, file_format="parquet", partition_by="is_current", **how)
+    try:
+        for below in (0, 9):
+            project.dbt(
+                "run", "--select", "dim_appended", "dim_parts", "--vars", f"{{below: {below}}}"
+            )
+            for name in ("dim_appended", "dim_parts"):
+                assert project.results[name][0] == "success", project.results[name]
+        assert any("by a merge" in text for text in project.log), project.log
+        assert len(project.rows("dim_parts")) == 1
+    finally:
+        settings.write_text(before)
+
+
 def test_docs_and_lineage(project: Lab) -> None:
     project.dbt("docs", "generate")
     catalog = json.loads((project.home / "target" / "catalog.json").read_text())

@@ -52,6 +52,18 @@ LARGEST_KEY = "healing_tables.largest_key"
 commit_text = threading.Lock()
 
 
+# Ids that were left in a session
+interrupted: set[str] = set()
+
+
+def put_back(spark: SparkSession, before: str | None) -> None:
+    """Args: before: what the user has set, or an earlier merge has left."""
+    if before is None or before in interrupted:
+        spark.conf.unset(METADATA)
+    else:
+        spark.conf.set(METADATA, before)
+
+
 @contextmanager
 def as_view(rows: DataFrame) -> Iterator[str]:
     """A name under which SQL finds these rows; gone afterwards."""
@@ -66,6 +78,9 @@ def as_view(rows: DataFrame) -> Iterator[str]:
 def is_conflict(error: BaseException) -> bool:
     """Whether another writer was faster, so that reading and planning again helps."""
     text = f"{type(error).__name__}: {error}"
+    if isinstance(error, AnalysisException):
+        # it shows the plan, and in the plan stands what we would raise
+        text = text.splitlines()[0].replace(STALE, "").replace("COLUMN_ALREADY_EXISTS", "")
     return any(mark in text for mark in CONFLICTS)
 
 
@@ -213,11 +228,17 @@ class DeltaTarget:
     def commit(self, spark: SparkSession, statement: str, merge_id: str) -> int | None:
         """Run a statement that writes to the table; the version of its commit, which carries the id, or None."""
         with commit_text:
+            before = spark.conf.get(METADATA, None)
             spark.conf.set(METADATA, merge_id)
             try:
                 spark.sql(statement).collect()
+            except KeyboardInterrupt:
+                # the statement may go on without us: its commit needs the id, for the next merge to find it
+                interrupted.add(merge_id)
+                raise
             finally:
-                spark.conf.unset(METADATA)
+                if merge_id not in interrupted:
+                    put_back(spark, before)
         return self.version_of(spark, merge_id)
 
     def has_commit_since(self, spark: SparkSession, moment: int) -> bool:
