@@ -122,7 +122,7 @@ def test_a_comment_that_dbt_appends(project: Lab) -> None:
     settings.write_text(before + "\nquery-comment: {comment: by dbt, append: true}\n")
     call = (
         "{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'at', "
-        "'where': 'id < ' ~ var('below')}}) }}"
+        "'where': 'id < ' ~ var('below', 9)}}) }}"
     )
     how = {"materialized": "healing_table", "unique_key": "id"}
     project.model("dim_appended", call, meta={"healing_tables": {"publish": "merge"}}, **how)
