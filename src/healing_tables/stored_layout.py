@@ -45,8 +45,8 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     check_names(layout, spec)
     spelled = layout.columns(spec)
     stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
-    new_columns = columns_to_add(layout.columns(spec), stored, appended, mistakes)
-    mistakes += superfluous(layout.columns(spec), stored)
+    new_columns = columns_to_add(spelled, stored, appended, mistakes)
+    mistakes += superfluous(spelled, stored)
     mistakes += missing_moments(layout)
     mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
     if mistakes:

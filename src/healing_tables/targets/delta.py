@@ -50,9 +50,7 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LARGEST_KEY = "healing_tables.largest_key"
 # The text that a commit carries is a setting of the session, which threads share
 commit_text = threading.Lock()
-
-
-# Ids that were left in a session
+# Ids that an interrupt has left in a session
 interrupted: set[str] = set()
 
 
