@@ -51,7 +51,7 @@
     {%- set told = commits | rejectattr('operation', 'in', healing_tables._upkeep()) | map(attribute='at') | list -%}
     {%- if not told -%} {{ return(false) }} {%- endif -%}
     {%- set kept = (healing_tables._fixed_seconds([], '', details.retention) or '604800') | float -%}
-    {%- if (run_query('select current_timestamp() as now').rows[0]['now'] - told | min).total_seconds() > kept -%} {{ return(true) }} {%- endif -%}
+    {%- if (run_query('select now() as now').rows[0]['now'] - told | min).total_seconds() > kept -%} {{ return(true) }} {%- endif -%}
     {%- for commit in commits if commit.operation == 'VACUUM START' -%}
         {%- set given = modules.re.search('specifiedRetentionMillis[^0-9]+([0-9]+)', commit.parameters)
             or modules.re.search('defaultRetentionMillis[^0-9]+([0-9]+)', commit.parameters) -%}

@@ -23,7 +23,7 @@
             ~ healing_tables._text(value) ~ '))') -}}
     {%- elif value is not boolean and healing_tables._parse_moment(value) is not none -%}
         {{- return(
-            'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp) <=> ' ~ healing_tables._open_end(value, 'timestamp')
+            'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp_ltz) <=> ' ~ healing_tables._open_end(value, 'timestamp')
             ~ ', ' ~ is_same ~ ')') -}}
     {%- endif -%}
     {{- return(is_same) -}}

@@ -21,8 +21,8 @@
             ~ ", '0')) else " ~ text ~ ' end'
         ) -}}
     {%- elif '<' in type -%}
-        {{- return('to_json(' ~ healing_tables._value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
-            ~ "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"))") -}}
+        {{- return('to_json(' ~ healing_tables._value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+            ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))") -}}
     {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- endif -%}
 {%- endmacro %}

@@ -5,14 +5,14 @@
     {%- if type == 'date' -%} {{ return('unix_date(' ~ expression ~ ') * 86400000000') }}
     {%- elif type == 'timestamp' -%} {{ return('unix_micros(' ~ expression ~ ')') }}
     {%- elif type == 'timestamp_ntz' -%}
-        {{- return('unix_micros(cast(concat(cast(' ~ expression ~ " as string), 'Z') as timestamp))") -}}
+        {{- return('unix_micros(cast(concat(cast(' ~ expression ~ " as string), 'Z') as timestamp_ltz))") -}}
     {%- endif -%}
     {#- unknown until Spark plans the query, which folds typeof() -#}
     {{- return(
         'case typeof(' ~ expression ~ ')'
         ~ " when 'date' then unix_date(cast(" ~ expression ~ ' as date)) * 86400000000'
-        ~ " when 'timestamp' then unix_micros(cast(" ~ expression ~ ' as timestamp))'
-        ~ " when 'timestamp_ntz' then unix_micros(cast(concat(cast(" ~ expression ~ " as string), 'Z') as timestamp))"
+        ~ " when 'timestamp' then unix_micros(cast(" ~ expression ~ ' as timestamp_ltz))'
+        ~ " when 'timestamp_ntz' then unix_micros(cast(concat(cast(" ~ expression ~ " as string), 'Z') as timestamp_ltz))"
         ~ " else cast(raise_error(concat('healing_tables: a moment must be a date or a timestamp, not ', typeof("
         ~ expression ~ "), '; cast it')) as bigint) end"
     ) -}}
@@ -34,7 +34,7 @@
 {#- A constant moment in the type of the column moment_type. -#}
 {% macro _typed_moment(text) -%}
     {{- return(
-        "from_json('{\"at\":\"" ~ text ~ "\"}', if(typeof(moment_type) = 'date', 'at date', 'at timestamp'), "
+        "from_json('{\"at\":\"" ~ text ~ "\"}', if(typeof(moment_type) = 'date', 'at date', 'at timestamp_ltz'), "
         ~ "map('timeZone', 'UTC')).at"
     ) -}}
 {%- endmacro %}
@@ -86,6 +86,6 @@
     {%- if type == 'timestamp' -%} {{ return("timestamp '" ~ (parts | join(' ')) ~ "Z'") }} {%- endif -%}
     {{- return(
         "from_json(if(typeof(moment_type) = 'date', '{\"at\":\"" ~ parts[0] ~ "\"}', '{\"at\":\"" ~ (parts | join('T'))
-        ~ "Z\"}'), if(typeof(moment_type) = 'date', 'at date', 'at timestamp'), map('timeZone', 'UTC')).at"
+        ~ "Z\"}'), if(typeof(moment_type) = 'date', 'at date', 'at timestamp_ltz'), map('timeZone', 'UTC')).at"
     ) -}}
 {%- endmacro %}

@@ -8,9 +8,36 @@
     {%- if argument is sameas none and name in ['valid_to_current'] -%} {{ return(none) }} {%- endif -%}
     {%- set meta = healing_tables._meta() -%}
     {%- if name in meta -%} {{ return(meta[name]) }} {%- endif -%}
-    {%- set project = var('healing_tables', {}) -%}
+    {%- set project = healing_tables._project_options() -%}
     {%- if name in project -%} {{ return(project[name]) }} {%- endif -%}
     {{- return(default) -}}
+{%- endmacro %}
+
+{#- What a model of this materialization may be given; none: what a project may, whose models are of all kinds. -#}
+{% macro _known_options(materialized) -%}
+    {%- set table = [
+        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
+        'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
+        'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'overlap', 'log_schema'] -%}
+    {%- set merge = [
+        'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_log',
+        'max_removed_keys_ratio', 'current_while_deleted', 'surrogate_key', 'column_names', 'valid_to_current',
+        'current_values', 'valid_from_first', 'audit', 'allow_full_refresh', 'log_schema'] -%}
+    {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio', 'allow_full_refresh'] -%}
+    {%- if materialized is none -%} {{ return((table + merge + capture) | unique | list) }} {%- endif -%}
+    {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
+{%- endmacro %}
+
+{#- Options nobody knows, of the model and of the project. -#}
+{% macro _check_model_options(mistakes) -%}
+    {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
+    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._meta(), known) -%}
+    {%- do healing_tables._check_options(
+        mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
+{%- endmacro %}
+
+{% macro _project_options() -%}
+    {{- return(var('healing_tables', {}) or {}) -}}
 {%- endmacro %}
 
 {% macro _meta() -%}

@@ -36,7 +36,7 @@ where fate is null
     {%- endfor -%}
     {%- if load_relation(side) is none -%}
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
-            ~ 'cast(null as timestamp) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
+            ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
         {%- do run_query('create table if not exists ' ~ side ~ ' using delta ' ~ healing_tables._tblproperties(query, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -68,7 +68,7 @@ using (
 ) as s
 on {{ healing_tables._content('t.', about.columns) }} <=> {{ healing_tables._content('s.row.', about.columns, true) }}
 when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_aside_at, set_aside_by)
-values ({{ values | join(', ') }}, s.fate, current_timestamp(), {{ healing_tables._text(invocation_id) }})
+values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invocation_id) }})
 {%- endmacro %}
 
 {#- An integer key that leaves with the last row that has it must not be given again: see sequence.sql. -#}

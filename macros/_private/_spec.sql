@@ -8,6 +8,9 @@
 -#}
 {% macro _spec(macro_name, sources, options) -%}
     {%- set mistakes = [] -%}
+    {#- our own materializations check them with the rest of what they are given -#}
+    {%- do healing_tables._check_model_options(mistakes)
+        if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture'] -%}
     {%- set key_columns = healing_tables._list(options.get('key_columns')) or healing_tables._unique_key() -%}
     {%- if not key_columns -%}
         {%- do healing_tables._mistake(

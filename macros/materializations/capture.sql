@@ -48,9 +48,7 @@
 {#- The options, checked, and what stands at the target's name. -#}
 {% macro _capture_about(target, existing) -%}
     {%- set mistakes = [] -%}
-    {%- set meta = healing_tables._meta() -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', meta, [
-        'key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio', 'allow_full_refresh']) -%}
+    {%- do healing_tables._check_model_options(mistakes) -%}
     {%- set about = {
         'key_columns': healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
@@ -98,7 +96,7 @@
 -#}
 {% macro _capture_moment(about, log_table) -%}
     {%- set row = run_query(
-        'select unix_micros(current_timestamp()) as moment, '
+        'select unix_micros(now()) as moment, '
         ~ ('max(unix_micros(' ~ healing_tables._id(about.captured_at) ~ ')) as newest from ' ~ log_table if log_table is not none
            else 'cast(null as bigint) as newest')).rows[0] -%}
     {%- set at = {'moment': row['moment'] | int, 'newest': row['newest'] | int if row['newest'] is not none else none} -%}

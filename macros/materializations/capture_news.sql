@@ -80,7 +80,7 @@ using (
         new_state is null as is_deleted,
         if(newest <=> {{ 'null' if at.newest is none else at.newest }}, timestamp_micros({{ at.moment }}), cast(raise_error({{ healing_tables._text(
             'healing_tables: another capture of ' ~ target ~ ' was committed while this one was reading its source; '
-            ~ 'nothing was written; remedy: run it again') }}) as timestamp)) as captured_at
+            ~ 'nothing was written; remedy: run it again') }}) as timestamp_ltz)) as captured_at
     from compared
     cross join (select max(unix_micros({{ captured_at }})) as newest from {{ target }})
     where is_news

@@ -11,7 +11,7 @@
         'publish': 'string', 'rows_added': 'bigint', 'rows_changed': 'bigint', 'rows_removed': 'bigint',
         'rows_unchanged': 'bigint', 'keys_affected': 'bigint', 'rows_set_aside': 'bigint', 'ties_resolved': 'bigint',
         'checks': 'map<string,bigint>', 'high_water_marks': 'map<string,string>', 'spec': 'string', 'table_id': 'string',
-        'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp', 'finished_at': 'timestamp',
+        'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp_ltz', 'finished_at': 'timestamp_ltz',
         'invocation_id': 'string'}) -}}
 {%- endmacro %}
 
@@ -77,7 +77,7 @@
         {%- endfor -%}
         {{- return('map(' ~ (entries | join(', ')) ~ ')') -}}
     {%- elif type == 'string' -%} {{ return(healing_tables._text(value)) }}
-    {%- elif type == 'timestamp' -%} {{ return("timestamp '" ~ value ~ "'") }}
+    {%- elif type == 'timestamp_ltz' -%} {{ return("timestamp_ltz '" ~ value ~ "'") }}
     {%- else -%} {{ return('cast(' ~ value ~ ' as ' ~ type ~ ')') }}
     {%- endif -%}
 {%- endmacro %}

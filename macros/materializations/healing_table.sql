@@ -42,11 +42,7 @@
 {% macro _build_about(sql) -%}
     {%- set mistakes = [] -%}
     {%- set spec = healing_tables._read_spec_comment(sql) -%}
-    {%- set options = [
-        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
-        'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
-        'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'overlap', 'log_schema'] -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._meta(), options) -%}
+    {%- do healing_tables._check_model_options(mistakes) -%}
     {%- if spec is none -%}
         {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
         {%- set spec = {

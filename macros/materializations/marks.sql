@@ -16,7 +16,7 @@
             {#- a time that is still to come would hide all that is loaded until then -#}
             {%- set newest = run_query(
                 'select max(' ~ reading.loaded_at ~ ') as newest from ' ~ reading.relation ~ ' where ' ~ reading.loaded_at
-                ~ ' <= unix_micros(current_timestamp())').rows[0]['newest'] -%}
+                ~ ' <= unix_micros(now())').rows[0]['newest'] -%}
             {%- do marks.update({source.name: 'loaded until ' ~ healing_tables._instant_text(newest)}) -%}
         {%- else -%}
             {%- set relation = healing_tables._relation_at(reading.place) -%}

@@ -50,13 +50,10 @@
 
 {#- The options that are given, each from meta.healing_tables or else from vars.healing_tables: none is a value. -#}
 {% macro _merge_spec(mistakes, target) -%}
-    {%- set options = [
-        'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_log',
-        'max_removed_keys_ratio', 'current_while_deleted', 'surrogate_key', 'column_names', 'valid_to_current',
-        'current_values', 'valid_from_first', 'audit'] -%}
+    {%- do healing_tables._check_model_options(mistakes) -%}
     {%- set meta = healing_tables._meta() -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', meta, options + ['allow_full_refresh', 'log_schema']) -%}
-    {%- set project = var('healing_tables', {}) -%}
+    {%- set project = healing_tables._project_options() -%}
+    {%- set options = healing_tables._known_options('healing_merge') | reject('in', ['allow_full_refresh', 'log_schema']) -%}
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
         {%- set value = meta[name] if name in meta else project[name] -%}

@@ -36,5 +36,5 @@
 {% macro _log_schema_of(dimension) -%}
     {%- set node = healing_tables._node_named(dimension) -%}
     {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none else none -%}
-    {{- return(own or (var('healing_tables', {}) or {}).get('log_schema')) -}}
+    {{- return(own or healing_tables._project_options().get('log_schema')) -}}
 {%- endmacro %}

@@ -59,7 +59,7 @@
     {%- for name in healing_tables._of_other_runs(relation) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
         {%- set age = run_query(
-            'select (unix_micros(current_timestamp()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
+            'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
             ~ candidate).rows[0]['hours'] -%}
         {%- set hours = 0 if age is none else age | float -%}
         {%- do found.append({'relation': candidate, 'hours': hours, 'is_young': hours < build_hours}) -%}

@@ -33,10 +33,11 @@ def merge_model(
         batch = batch.limit(0)
     if given["drop"]:
         check_alone(batch, spec)  # before the table goes
+    if given["drop"] and has_history_table(spec):
+        # first, so that a run that was killed between the two can be repeated
+        spark.sql(f"drop table if exists {given['target']}_history")
     for statement in given["drop"]:
         spark.sql(statement)
-    if given["drop"] and has_history_table(spec):
-        spark.sql(f"drop table if exists {given['target']}_history")
     # a part of the batch says nothing about the keys that it lacks
     full_batch = False if given["is_partial"] else None
     result = merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])

@@ -14,7 +14,7 @@ from healing_tables import moments
 from healing_tables.batch import key_names
 from healing_tables.change_log import ChangeLog
 from healing_tables.difference import difference
-from healing_tables.errors import LateChangeError
+from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
 from healing_tables.followers import Followers
 from healing_tables.layout import Layout, find, types_of
 from healing_tables.naming import quoted
@@ -26,7 +26,7 @@ from healing_tables.targets.delta import STALE, as_view, is_conflict
 # Up to here the MERGE names the keys that it touches; the text of the statement grows with them
 FEW_ROWS = 10_000
 # Equal keys of these types have one hash; floats and collated text do not
-SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp(_ntz)?|boolean|decimal.*)")
+SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
 
 
 class StalePlan(Exception):
@@ -60,19 +60,37 @@ class Merge:
 
     def attempt(self) -> None:
         """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        began = moments.now()
         stored = self.followers.target.read(self.events.sparkSession)
+        if stored is None and self.followers.layout.has_history:
+            self.check_begins()
         if self.followers and stored is not None:
             # after the read: the side tables hold all that the dimension does
             self.followers.catch_up(self.events.sparkSession)
         if self.log is None:
-            self.merge_with_stored(stored)
+            self.merge_with_stored(stored, began)
         else:
             self.make_anew(stored, self.log)
 
-    def merge_with_stored(self, stored: DataFrame | None) -> None:
+    def check_begins(self) -> None:
+        """Raises: TargetError if a dimension that is to be made has a history already."""
+        followers, spark = self.followers, self.events.sparkSession
+        if followers.history.rows(spark).isEmpty():
+            return
+        if followers.target.read(spark) is not None:
+            raise StalePlan  # another writer has made it
+        mistake = Mistake(
+            followers.history.name,
+            "no history, since there is no dimension yet",
+            "the history of an earlier table of this name",
+            "bring the dimension back, or drop or rename its history too",
+        )
+        raise TargetError(counted("the stored dimension", [mistake]), [mistake])
+
+    def merge_with_stored(self, stored: DataFrame | None, began: int) -> None:
+        """Args: began: before anything was read, in microseconds."""
         layout, spec = self.followers.layout, self.followers.spec
-        taken = moments.now()
-        moment = moments.floored(taken, layout.moment_type) if self.at is None else self.at
+        moment = moments.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
         keys = "" if self.is_full or layout.is_sequence else self.seen.keys
         past = self.followers.past(events.sparkSession)
@@ -80,10 +98,12 @@ class Merge:
         plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
         try:
             counts = check_plan(plan, stored, layout, spec)
-        except LateChangeError:
-            # Spark Connect reads when it computes: a commit may have come after the moment was taken
+        except (LateChangeError, TargetError) as error:
+            # Spark Connect reads when it computes: a commit may have come after the moment was taken,
+            # or between the table and its history
             is_ours = self.at is None and spec.changed_at is None
-            if is_ours and self.followers.target.has_commit_since(plan.sparkSession, taken):
+            may_be_stale = is_ours if isinstance(error, LateChangeError) else layout.has_history
+            if may_be_stale and self.followers.target.has_commit_since(plan.sparkSession, began):
                 raise StalePlan from None
             raise
         self.commit(plan, counts, stored, keys)

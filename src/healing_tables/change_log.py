@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from healing_tables.batch import key_names, named_keys, one_per_moment
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout, find, types_of
+from healing_tables.moments import TIMESTAMP
 from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.seeds import seeds
 from healing_tables.spec import DimensionSpec
@@ -23,12 +24,12 @@ from healing_tables.targets.delta import DeltaTarget, as_view, stale
 
 # What stands beside the keys, the attributes and the tie breakers
 GENERATED = {
-    "changed_at": "timestamp",
+    "changed_at": TIMESTAMP,
     "is_deleted": "boolean",
     "is_full": "boolean",  # no change: a batch that held every key was taken at this moment
     "is_seed": "boolean",  # taken over from a stored version
     "merge_id": "string",
-    "logged_at": "timestamp",
+    "logged_at": TIMESTAMP,
 }
 
 
@@ -224,7 +225,7 @@ class ChangeLog:
             "is_full": "is_full",
             "is_seed": literal(is_seed),
             "merge_id": literal(merge_id),
-            "logged_at": "current_timestamp()",
+            "logged_at": "now()",
         }
         rows = changes.selectExpr(
             *[f"{value} as {quoted(name)}" for name, value in columns.items()]

@@ -14,8 +14,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.batch import named_keys
+from healing_tables.hashing import ISO
 from healing_tables.layout import Layout
-from healing_tables.moments import as_micros
+from healing_tables.moments import TIMESTAMP, as_micros
 from healing_tables.naming import by_name, literal, quoted
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
@@ -31,14 +32,14 @@ AUDIT_COLUMNS = {
     "changed_columns": "array<string>",
     "old_values": "string",
     "new_values": "string",
-    "changed_at": "timestamp",
+    "changed_at": TIMESTAMP,
     "actor": "string",
     "reason": "string",
     "source": "string",
     "batch_id": "string",
     "row_id": "string",
 }
-JSON = "map('timeZone', 'UTC', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", 'ignoreNullFields', 'false')"
+JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
 ABANDONED = "interval 1 day"
 LOGGED = "logged"  # a mark: the change log has rows of this merge
 
@@ -74,17 +75,19 @@ class Followers:
 
     def prepare(self, spark: SparkSession) -> None:
         """Make the tables that are not there, and the columns that the history lacks."""
-        archived = ", ".join(
+        fields = ", ".join(
             f"{quoted(name)}: {kind}" for name, kind in self.history_columns().items()
         )
-        pending = {"merge_id": "string", "written_at": "timestamp", **AUDIT_COLUMNS}
-        if self.layout.has_history:
-            self.history.create(spark, self.history_columns())
-            pending["archived"] = f"struct<{archived}>"
+        archived = {"archived": f"struct<{fields}>"} if self.layout.has_history else {}
+        pending = {"merge_id": "string", "written_at": TIMESTAMP, **AUDIT_COLUMNS, **archived}
         self.pending.create(spark, pending)
-        if self.layout.has_history:
+        if archived:
+            self.history.create(spark, self.history_columns())
             self.widen(spark, self.history, "*")
-            self.widen(spark, self.pending, "archived.*")
+            if "archived" in self.pending.rows(spark).columns:
+                self.widen(spark, self.pending, "archived.*")
+            else:  # no attribute was of type 4 before
+                self.pending.add_columns(spark, list(archived.items()))
         if self.spec.audit is not None:
             self.audit.ensure(spark, AUDIT_COLUMNS, AUDIT_COLUMNS, "audit")
 
@@ -119,10 +122,10 @@ class Followers:
             return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
 
         surrogate = self.layout.surrogate
-        actor = text("actor") if audit.get("actor") is not None else "current_user()"
+        actor = text("actor") if audit.get("actor") is not None else "current_user"
         rows = plan.where("action <> 'refuse'").selectExpr(
             f"{literal(merge_id)} as merge_id",
-            "current_timestamp() as written_at",
+            "now() as written_at",
             f"{literal(self.target.name)} as dimension",
             f"to_json(key, {JSON}) as key",
             f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as old_surrogate_key",
@@ -159,7 +162,7 @@ class Followers:
         found = (
             self.pending.rows(spark)
             .where(f"change_type <> '{LOGGED}'")
-            .selectExpr("merge_id", f"written_at < current_timestamp() - {ABANDONED} as is_old")
+            .selectExpr("merge_id", f"written_at < now() - {ABANDONED} as is_old")
             .distinct()
             .collect()
         )
@@ -178,7 +181,7 @@ class Followers:
         run(
             spark,
             f"insert into {self.pending.sql_name} (merge_id, written_at, change_type) "
-            f"values ({literal(merge_id)}, current_timestamp(), '{LOGGED}')",
+            f"values ({literal(merge_id)}, now(), '{LOGGED}')",
         )
 
     def marks(self, spark: SparkSession) -> list[str]:
@@ -191,7 +194,7 @@ class Followers:
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
         statement = (
             f"delete from {self.pending.sql_name} where change_type = '{LOGGED}' "
-            f"and (merge_id in ({listed}) or written_at < current_timestamp() - {ABANDONED})"
+            f"and (merge_id in ({listed}) or written_at < now() - {ABANDONED})"
         )
         retrying(self.pending.name, partial(run, spark, statement))
 

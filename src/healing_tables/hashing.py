@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from healing_tables.moments import as_text
+from healing_tables.moments import TIMESTAMP, as_text
 
 NULL_TEXT = "'^^NULL^^'"
+ISO = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS"  # inside of a SQL string
 
 
 def sha256(columns: Sequence[tuple[str, str]]) -> str:
@@ -36,7 +37,7 @@ def value_text(expression: str, kind: str) -> str:
         return f"cast({normal(expression, kind)} as string)"
     if kind == "binary":
         return f"lower(hex({expression}))"
-    if kind in ("timestamp", "timestamp_ntz"):
+    if kind in (TIMESTAMP, "timestamp_ntz"):
         return as_text(expression, kind)
     scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
     if scale and int(scale[1]) > 6:
@@ -50,8 +51,7 @@ def value_text(expression: str, kind: str) -> str:
     if "<" in kind:
         return (
             f"to_json({expression}, map('timeZone', 'UTC', "
-            "'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\", "
-            "'timestampNTZFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"))"
+            rf"'timestampFormat', '{ISO}XXX', 'timestampNTZFormat', '{ISO}'))"
         )
     return f"cast({expression} as string)"
 

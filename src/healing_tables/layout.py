@@ -11,9 +11,10 @@ from pyspark.sql import types as t
 from healing_tables.attributes import VERSIONED
 from healing_tables.errors import BatchError, Mistake, counted
 from healing_tables.generated import GENERATED
+from healing_tables.moments import TIMESTAMP
 from healing_tables.spec import DimensionSpec
 
-MOMENTS = ("date", "timestamp", "timestamp_ntz")
+MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Layout:
 
     Attributes:
         names: generated column to its name; absent if it is left out.
-        moment_type: date, timestamp or timestamp_ntz.
+        moment_type: date, timestamp_ltz or timestamp_ntz.
         surrogate: name of the surrogate key, if there is one; `sequence` whether it is an integer.
         new_columns: attributes that the stored table does not have yet, with their types.
     """
@@ -110,7 +111,9 @@ def types_of(schema: t.StructType) -> dict[str, str]:
 
 
 def type_text(kind: t.DataType) -> str:
-    """A type as SQL. Spark's own text does not quote the names of fields."""
+    """A type as SQL. Spark's own text does not quote the names of fields, and means by timestamp what a session says."""
+    if isinstance(kind, t.TimestampType):
+        return TIMESTAMP
     if isinstance(kind, t.ArrayType):
         return f"array<{type_text(kind.elementType)}>"
     if isinstance(kind, t.StructType):

@@ -14,6 +14,7 @@ from healing_tables import moments
 from healing_tables.attempts import Merge
 from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
+from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.followers import Followers
 from healing_tables.layout import find, types_of
 from healing_tables.plan import changes, full_batch_of, moment_of
@@ -80,29 +81,33 @@ def merge(
     """
     started = time.monotonic()
     spark = batch.sparkSession
-    table = DeltaTarget(target) if isinstance(target, str) else target
+    table = target if isinstance(target, DeltaTarget) else DeltaTarget(target)
     is_full = full_batch_of(full_batch, spec)
     stored = table.read(spark)
     layout = resolve(
         spec,
         batch.schema,
         None if stored is None else stored.schema,
-        moment_type="date" if moments.is_date(at) else "timestamp",
+        moment_type="date" if moments.is_date(at) else moments.TIMESTAMP,
     )
     batch_id = batch_id or str(uuid.uuid4())
     fixed = None if at is None else moment_of(at, layout, spec)
     followers = Followers(table, layout, spec)
+    change_log = None if spec.change_log is None else DeltaTarget(spec.change_log)
+    check_own_names(followers, change_log)
+    if stored is None:
+        check_partitions(followers)
     # Computed once, and not again when the table changes, as a cached frame would be
     events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
     seen = check_events(events, layout, is_full)
-    if followers or spec.change_log is not None:
+    if followers or change_log is not None:
         retrying(table.name, lambda: followers.prepare(spark))
-    change_log = None
-    if spec.change_log is not None:
+    log_ = None
+    if change_log is not None:
         given = types_of(batch.schema)
         ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
-        change_log = ChangeLog(DeltaTarget(spec.change_log), layout, spec, ties)
-    work = Merge(events, followers, change_log, seen, is_full, fixed, batch_id)
+        log_ = ChangeLog(change_log, layout, spec, ties)
+    work = Merge(events, followers, log_, seen, is_full, fixed, batch_id)
     attempts = retrying(table.name, work.attempt)
     left_table = work.rows["remove"] if layout.has_history else 0
     result = MergeResult(
@@ -120,9 +125,40 @@ def merge(
     return result
 
 
+def check_own_names(followers: Followers, change_log: DeltaTarget | None) -> None:
+    """Raises: ArgumentError if two tables of a dimension are one."""
+    tables = {"the dimension": followers.target, "its pending rows": followers.pending}
+    if followers.layout.has_history:
+        tables["its history"] = followers.history
+    if followers.spec.audit is not None:
+        tables["audit.table"] = followers.audit
+    if change_log is not None:
+        tables["change_log"] = change_log
+    seen: dict[str, str] = {}
+    mistakes = []
+    for what, table in tables.items():
+        name = table.name.replace("`", "").lower()
+        if name in seen:
+            got = f"{table.name}, which is {seen[name]}"
+            mistakes.append(Mistake(what, "a table of its own", got, "choose another name"))
+        seen.setdefault(name, what)
+    if mistakes:
+        raise ArgumentError(counted("the dimension", mistakes), mistakes)
+
+
+def check_partitions(followers: Followers) -> None:
+    """Raises: ArgumentError if the table is to be partitioned by what it does not have."""
+    columns = followers.layout.columns(followers.spec)
+    missing = [name for name in followers.target.partition_columns if find(name, columns) is None]
+    if missing:
+        wanted = f"columns of the dimension: {', '.join(columns)}"
+        mistake = Mistake("partition_by", wanted, ", ".join(missing), "correct it")
+        raise ArgumentError(counted("the dimension", [mistake]), [mistake])
+
+
 def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
     """Raises: what `merge` into a table that is yet to be made would raise; nothing is written."""
-    layout = resolve(spec, batch.schema, None, moment_type="timestamp")
+    layout = resolve(spec, batch.schema, None, moment_type=moments.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
     check_events(events, layout, spec.full_batch)
     check_plan(changes(events, None, layout, spec, 0, False), None, layout, spec)

@@ -9,6 +9,7 @@ UTC = dt.timezone.utc
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
 DAY = 86_400_000_000
+TIMESTAMP = "timestamp_ltz"  # plain timestamp is what spark.sql.timestampType says
 TEXT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d(?:\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -61,11 +62,11 @@ def open_from(end: dt.datetime | dt.date | str | None, kind: str) -> int:
 
 
 def as_micros(expression: str, kind: str) -> str:
-    """A column of type date, timestamp or timestamp_ntz (read as UTC), as a bigint."""
+    """A column of type date, timestamp_ltz or timestamp_ntz (read as UTC), as a bigint."""
     if kind == "date":
         return f"unix_date({expression}) * {DAY}"
     if kind == "timestamp_ntz":
-        return f"unix_micros(cast(concat(cast({expression} as string), 'Z') as timestamp))"
+        return f"unix_micros(cast(concat(cast({expression} as string), 'Z') as {TIMESTAMP}))"
     return f"unix_micros({expression})"
 
 

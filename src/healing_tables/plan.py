@@ -20,6 +20,7 @@ from healing_tables.stored import stored_rows
 
 LATE = "a change before what is stored for its key, which disagrees with it"
 DAMAGED = "a stored key with two current versions, or with two versions of one start"
+AHEAD = "a stored key whose history goes on after its row"
 
 
 def plan(
@@ -51,7 +52,7 @@ def plan(
     """
     schema = stored.schema if stored is not None else None
     layout = resolve(
-        spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else "timestamp"
+        spec, batch.schema, schema, moment_type="date" if moments.is_date(at) else moments.TIMESTAMP
     )
     moment = moment_of(at, layout, spec)
     is_full = full_batch_of(full_batch, spec)
@@ -151,6 +152,7 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}) as stored_count",
         f"count(if(kind = 0, 1, null)) over (partition by {keys}, at) as same_start",
+        f"max(if(kind = -1, until, null)) over (partition by {keys}) > max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
         f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
         "rows between unbounded preceding and current row) as in_force",
     )
@@ -178,6 +180,7 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         f"""case
             when problem is not null then 'refused'
             when open_rows > 1 or current_rows > 1 or same_start > 1 or {too_many} then 'damaged'
+            when is_behind then 'ahead'
             when kind = 0 then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'
@@ -190,7 +193,10 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
     """Each item with what was known before it, and whether it starts a version, ends one, or changes something."""
     keys = ", ".join(key_names(layout))
     order = f"partition by {keys} order by at, kind"
-    why = f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' when 'refused' then problem end"
+    why = (
+        f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' "
+        f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
+    )
     # what is known already comes to nothing, and must not hide what happened after it
     before = items.where("outcome <> 'known'").selectExpr(
         "*",

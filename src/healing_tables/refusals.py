@@ -21,7 +21,7 @@ from healing_tables.errors import (
 )
 from healing_tables.layout import Layout
 from healing_tables.naming import literal, quoted
-from healing_tables.plan import DAMAGED, LATE
+from healing_tables.plan import AHEAD, DAMAGED, LATE
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
@@ -44,6 +44,10 @@ REMEDIES = {
     UNKNOWN: (
         "a log of every change of its keys",
         "name the change log in every merge into this dimension; drop its table to begin it anew from what is stored",
+    ),
+    AHEAD: (
+        "a history that ends where the row of its key starts",
+        "the table was restored without its history: RESTORE <dimension>_history to the same moment, then merge again",
     ),
     DAMAGED: (
         "one current version per key, one version per start",
@@ -158,7 +162,7 @@ def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
             Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy)
         )
         reasons.append(reason)
-    if {DAMAGED, UNKNOWN} & set(reasons):
+    if {AHEAD, DAMAGED, UNKNOWN} & set(reasons):
         return TargetError(counted("the stored dimension", mistakes), mistakes)
     kind = LateChangeError if set(reasons) == {LATE} else BatchError
     return kind(counted("the batch", mistakes), mistakes)

@@ -19,6 +19,7 @@ from healing_tables.layout import (
     has_no_type,
     types_of,
 )
+from healing_tables.moments import TIMESTAMP
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored_layout import missing_moments, no_type, stored_layout
@@ -34,7 +35,7 @@ def resolve(
         moment_type: of a table to be made.
     Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
     """
-    given, mistakes = types_of(batch), list[Mistake]()
+    given, mistakes = types_of(batch), twice(batch)
     keys = tuple(
         Column(name, column, given[column])
         for name in spec.keys
@@ -52,7 +53,7 @@ def resolve(
                 )
             )
         elif column is not None:
-            moment_type = "date" if given[column] == "date" else "timestamp"
+            moment_type = "date" if given[column] == "date" else TIMESTAMP
     for name in spec.tie_break_by:
         wanted_column(name, "tie_break_by", given, mistakes)
     attributes = tuple(
@@ -86,6 +87,17 @@ def resolve(
     if missing:
         raise TargetError(counted("the dimension", missing), missing)
     return layout
+
+
+def twice(batch: t.StructType) -> list[Mistake]:
+    lowered = [name.lower() for name in batch.names]
+    return [
+        Mistake(
+            name, "each column of the batch once", "a name that stands there twice", "rename one"
+        )
+        for position, name in enumerate(batch.names)
+        if name.lower() in lowered[:position]
+    ]
 
 
 def wanted_column(

@@ -9,7 +9,7 @@ from typing import Any
 from healing_tables.constants import constant
 from healing_tables.errors import Mistake
 from healing_tables.layout import MOMENTS, find
-from healing_tables.moments import as_micros
+from healing_tables.moments import TIMESTAMP, as_micros
 from healing_tables.naming import quoted
 
 
@@ -30,7 +30,7 @@ class Side:
     def moment(self, name: object, where: str, mistakes: list[Mistake]) -> tuple[str, str]:
         """A column with moments, as microseconds, and its type."""
         column = self.column(name, where, mistakes)
-        kind = self.types[column] if column is not None else "timestamp"
+        kind = self.types[column] if column is not None else TIMESTAMP
         if kind not in MOMENTS:
             mistakes.append(Mistake(where, "a date or a timestamp", kind, "cast it"))
         return as_micros(quoted(column or ""), kind), kind

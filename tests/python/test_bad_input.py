@@ -174,7 +174,21 @@ def refused(lab: Lab) -> Lab:
             }
         },
     )
-    lab.dbt("run")
+    lab.model(
+        "bad_table",
+        f"{{{{ healing_tables.dimension(sources={{'crm': {{{CRM}}}}}, key_columns='id', exists_in=['cmr']) }}}}",
+        materialized="table",
+        meta={"healing_tables": {"atributes": ["name"]}},
+    )
+    lab.dbt("run", "--exclude", "bad_table")
+    lab.dbt(
+        "run",
+        "--select",
+        "bad_table",
+        "bad_meta",
+        "--vars",
+        "{healing_tables: {on_tye: x, mode: heal}}",
+    )
     return lab
 
 
@@ -190,6 +204,15 @@ def test_refused(refused: Lab, name: str) -> None:
 def test_unknown_option_of_the_materialization(refused: Lab) -> None:
     status, message = refused.results["bad_meta"]
     assert status == "error"
-    wrong = ["meta.healing_tables.cheks", "publish", "overlap", "max_removed_keys_ratio"]
-    for part in ["4 mistakes", *wrong]:
+    project = "vars.healing_tables.on_tye"
+    wrong = ["meta.healing_tables.cheks", "publish", "overlap", "max_removed_keys_ratio", project]
+    for part in ["5 mistakes", *wrong]:
+        assert part in message
+
+
+def test_unknown_options_of_any_other_model(refused: Lab) -> None:
+    status, message = refused.results["bad_table"]
+    assert status == "error"
+    wrong = ["meta.healing_tables.atributes", "vars.healing_tables.on_tye", "cmr"]
+    for part in ["3 mistakes", *wrong]:
         assert part in message

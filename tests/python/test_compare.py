@@ -93,9 +93,17 @@ def built(lab: Lab, interpreted: None) -> Lab:
         unique_key="id",
         meta={"healing_tables": NAMED},
     )
+    for version in (1, 2):
+        lab.model(f"dim_two_v{version}", PLAIN, materialized="table", unique_key="id")
+    versioned = {
+        "name": "dim_two",
+        "latest_version": 2,
+        "config": {"file_format": "delta"},
+        "versions": [{"v": 1}, {"v": 2}],
+    }
     schema = {
         "sources": [{"name": "raw", "schema": lab.schema, "tables": [{"name": "crm"}]}],
-        "models": [schema_of(name) for name in DIMS],
+        "models": [*[schema_of(name) for name in DIMS], versioned],
     }
     lab.write("models/schema.yml", json.dumps({"version": 2} | schema))
     found = lab.dbt("run")
@@ -181,6 +189,30 @@ def test_no_difference_is_said_and_integer_keys_are_left_out(built: Lab) -> None
         "  not compared, integer keys, which only a build gives: sk"
     ]
     assert built.succeeded
+
+
+def test_a_version_is_asked_by_its_name(built: Lab) -> None:
+    built.spark.sql(f"delete from {built.schema}.dim_two_v1 where id = 1")
+    for name, table, told in (
+        ("dim_two.v1", "dim_two_v1", "2 missing"),
+        ("dim_two.v2", "dim_two_v2", "no difference"),
+        ("lab.dim_two", "dim_two_v2", "no difference"),
+    ):
+        line = compare(built, dimension=name)[0]
+        assert f"{built.schema}.{table} against" in line
+        assert told in line
+
+
+def test_the_test_is_shown_and_knows_a_part(built: Lab) -> None:
+    built.dbt("show", "--select", "t_damaged")
+    assert built.succeeded
+    assert any("superfluous" in text and "2024-03-01" in text for text in built.log), built.log
+    # what --empty has built is no rebuild
+    found = built.dbt("build", "--empty", "--select", "t_damaged", "t_good")
+    assert {name: status for name, (status, _) in found.items()} == {
+        "t_damaged": "pass",
+        "t_good": "pass",
+    }
 
 
 def test_the_test_returns_a_row_per_row_that_differs(built: Lab) -> None:

@@ -33,6 +33,11 @@ ZONE = "spark.sql.session.timeZone"
 PLAIN = {ZONE: "UTC", "spark.sql.ansi.enabled": "false"}
 ABROAD = PLAIN | {ZONE: "America/New_York"}
 STRICT = PLAIN | {"spark.sql.ansi.enabled": "true"}
+ELSEWHERE = STRICT | {
+    ZONE: "America/New_York",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+}
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -690,9 +695,9 @@ def test_dimension_equals_the_reference(built: Lab, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", ABROAD_SEEDS, ids="s{}".format)
-def test_another_zone_and_ansi_change_nothing(built: Lab, seed: int) -> None:
+def test_another_session_changes_nothing(built: Lab, seed: int) -> None:
     one = scenario(seed)
-    check(built, one, QUICK | STRICT | {ZONE: "America/New_York"})
+    check(built, one, QUICK | ELSEWHERE)
 
 
 @pytest.mark.parametrize("settings", [ABROAD, STRICT], ids=["zone", "ansi"])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.layout import Column, Layout
 from healing_tables.moments import as_micros
 from healing_tables.naming import literal, quoted
@@ -27,6 +27,9 @@ MISSING = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
+# What Spark and Delta call an error, and its text up to the stack trace
+CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:.(?!\n\n|\n\tat |SQLSTATE))*", re.DOTALL)
+AFTER_COMMIT = "DELTA_POST_COMMIT_HOOK_FAILED"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 CONFLICTS = (
     STALE,
@@ -86,20 +89,38 @@ def is_conflict(error: BaseException) -> bool:
 class DeltaTarget:
     """A Delta table by name (``schema.table``) or path (``/somewhere`` or ``s3://...``).
 
-    The rest is used when the table is made, on the first merge.
+    The rest is used when the table is made, on the first merge. Raises: ArgumentError if it is no name.
     """
 
     name: str
-    partition_by: Sequence[str] = ()
+    partition_by: Sequence[str] | str = ()
     properties: Mapping[str, object] = field(default_factory=dict)
     location: str | None = None
     comment: str | None = None
 
+    def __post_init__(self) -> None:
+        is_name = isinstance(self.name, str) and self.name.strip() != ""
+        if not is_name or (not self.is_path and "/" in self.name and "`" not in self.name):
+            mistake = Mistake(
+                "target",
+                "a table such as 'schema.table', or a whole path such as '/somewhere' or 's3://bucket/somewhere'",
+                repr(self.name),
+                "correct it",
+            )
+            raise ArgumentError(counted("the target", [mistake]), [mistake])
+
+    @property
+    def partition_columns(self) -> list[str]:
+        by = self.partition_by
+        return [by] if isinstance(by, str) else list(by)
+
+    @property
+    def is_path(self) -> bool:
+        return re.match("/|[A-Za-z][A-Za-z0-9+.-]*:/", self.name) is not None
+
     @property
     def sql_name(self) -> str:
-        if self.name.startswith("/") or "://" in self.name:
-            return f"delta.{quoted(self.name)}"
-        return self.name
+        return f"delta.{quoted(self.name)}" if self.is_path else self.name
 
     def beside(self, suffix: str) -> DeltaTarget:
         """A table next to this one: the name with a suffix."""
@@ -147,6 +168,24 @@ class DeltaTarget:
         """The table as it is now; it has to be there."""
         return spark.sql(f"select * from {self.sql_name}")
 
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """What the table or its schema does not take is a TargetError; a conflict stays what it is."""
+        try:
+            yield
+        except Exception as error:
+            told = CONDITION.search(str(error))
+            # without one it may be the connection, and after the commit the rows are there
+            if is_conflict(error) or told is None or AFTER_COMMIT in told[0]:
+                raise
+            mistake = Mistake(
+                self.name,
+                "a table that takes what the merge writes",
+                " ".join(told[0].split()),
+                "make the table, its schema or the batch fit",
+            )
+            raise TargetError(counted("the target", [mistake]), [mistake]) from error
+
     def not_delta(self, got: str) -> TargetError:
         mistake = Mistake(
             self.name,
@@ -170,10 +209,9 @@ class DeltaTarget:
             ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()),
             ") using delta",
         ]
-        if self.partition_by:
-            parts.append(
-                f"partitioned by ({', '.join(quoted(name) for name in self.partition_by)})"
-            )
+        if self.partition_columns:
+            by = ", ".join(quoted(name) for name in self.partition_columns)
+            parts.append(f"partitioned by ({by})")
         if self.location is not None:
             parts.append(f"location {literal(self.location)}")
         if self.comment is not None:
@@ -182,22 +220,24 @@ class DeltaTarget:
             f"{literal(name)} = {literal(value)}" for name, value in properties.items()
         )
         parts.append(f"tblproperties ({listed})")
-        for is_last in (False, False, False, False, True):
-            try:
-                spark.sql(" ".join(parts))
-                return
-            except AnalysisException as error:
-                # another first merge is making it: its folder is there, and not yet its first commit
-                if is_last or BEING_MADE not in str(error):
-                    raise
-                time.sleep(1)
+        with self.named_errors():
+            for is_last in (False, False, False, False, True):
+                try:
+                    spark.sql(" ".join(parts))
+                    return
+                except AnalysisException as error:
+                    # another first merge is making it: its folder is there, and not yet its first commit
+                    if is_last or BEING_MADE not in str(error):
+                        raise
+                    time.sleep(1)
 
     def add_columns(
         self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = ""
     ) -> None:
         """Args: columns: names and types; within: a struct column and a dot."""
         listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
-        spark.sql(f"alter table {self.sql_name} add columns ({listed})")
+        with self.named_errors():
+            spark.sql(f"alter table {self.sql_name} add columns ({listed})")
 
     def apply(
         self,
@@ -229,7 +269,8 @@ class DeltaTarget:
             before = spark.conf.get(METADATA, None)
             spark.conf.set(METADATA, merge_id)
             try:
-                spark.sql(statement).collect()
+                with self.named_errors():
+                    spark.sql(statement).collect()
             except KeyboardInterrupt:
                 # the statement may go on without us: its commit needs the id, for the next merge to find it
                 interrupted.add(merge_id)

@@ -1,0 +1,205 @@
+"""Tables that a merge cannot write to, side tables that have gone another way, and sessions with other settings."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from lab import Lab, plain_rows
+
+from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, TargetError, merge
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
+TYPE_4 = DimensionSpec(key_columns="id", attributes={"name": 4})
+ROW = "select 1 as id, 'a' as name"
+
+
+@pytest.fixture
+def dim(lab: Lab, request: pytest.FixtureRequest) -> str:
+    return f"{lab.schema}.{request.node.name.split('[')[0].removeprefix('test_')}"
+
+
+@contextmanager
+def session(lab: Lab, settings: dict[str, str]) -> Iterator[None]:
+    before = {name: lab.spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        lab.spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                lab.spark.conf.unset(name)
+            else:
+                lab.spark.conf.set(name, old)
+
+
+def names(lab: Lab, dim: str, *letters: str) -> None:
+    """A batch a day, from the first on."""
+    for day, letter in enumerate(letters, start=1):
+        merge(
+            lab.spark.sql(f"select 1 as id, '{letter}' as name"), dim, TYPE_4, at=f"2024-01-0{day}"
+        )
+
+
+@pytest.mark.parametrize("name", ["", "  ", None, 7, "warehouse/dim", "./dim"])
+def test_names_that_are_none(name: Any) -> None:
+    with pytest.raises(ArgumentError, match="target\n.*'schema.table'"):
+        DeltaTarget(name)
+
+
+def test_paths_and_names(lab: Lab, dim: str) -> None:
+    path = str(lab.home / "dim")
+    assert DeltaTarget(f"file:{path}").sql_name == f"delta.`file:{path}`"
+    assert DeltaTarget("db.`a/b`").sql_name == "db.`a/b`"
+    merge(lab.spark.sql(ROW), f"file:{path}", SPEC)
+    assert lab.spark.read.format("delta").load(path).count() == 1
+    merge(lab.spark.sql(ROW), DeltaTarget(dim, partition_by="name"), SPEC)
+    assert lab.spark.sql(f"describe detail {dim}").collect()[0]["partitionColumns"] == ["name"]
+
+
+def test_tables_that_do_not_take_it(lab: Lab, dim: str) -> None:
+    sql = lab.spark.sql
+    with pytest.raises(TargetError, match="SCHEMA_NOT_FOUND"):
+        merge(sql(ROW), "nowhere.dim", SPEC)
+    with pytest.raises(ArgumentError, match="partition_by\n(.*\n)*.*colour"):
+        merge(sql(ROW), DeltaTarget(dim, partition_by=["colour"]), SPEC)
+    parquet = str(lab.home / "parquet")
+    sql(ROW).write.parquet(parquet)
+    with pytest.raises(TargetError, match="Delta"):
+        merge(sql(ROW), parquet, SPEC)
+
+    merge(sql(ROW), dim, SPEC, at="2024-01-01")
+    rows = plain_rows(lab.spark.table(dim))
+    sql(f"alter table {dim} add constraint short check (length(name) < 5)")
+    for change in ("long enough", "b"):
+        if change == "b":
+            sql(f"alter table {dim} set tblproperties ('delta.appendOnly' = 'true')")
+        with pytest.raises(TargetError, match="takes what the merge writes") as error:
+            merge(sql(f"select 1 as id, '{change}' as name"), dim, SPEC, at="2024-01-02")
+        assert ("short" in str(error.value)) == (change != "b")
+        assert ("append" in str(error.value)) == (change == "b")
+    assert plain_rows(lab.spark.table(dim)) == rows
+
+
+def test_a_name_twice_in_the_batch(lab: Lab, dim: str) -> None:
+    with pytest.raises(BatchError, match="NAME\n.*each column of the batch once"):
+        merge(lab.spark.sql("select 1 as id, 'a' as name, 'b' as NAME"), dim, SPEC)
+
+
+def test_two_tables_that_are_one(lab: Lab, dim: str) -> None:
+    changes = lab.spark.sql(f"{ROW}, date '2024-01-01' as at")
+    for options in (
+        {"audit": {"table": f"`{lab.schema}`.{dim.split('.')[1].upper()}"}},
+        {"change_log": dim},
+        {"change_log": f"{dim}_log", "audit": {"table": f"{dim}_log"}},
+    ):
+        spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at", **options)
+        with pytest.raises(ArgumentError, match="a table of its own"):
+            merge(changes, dim, spec)
+    assert lab.spark.sql(f"show tables in {lab.schema} like '{dim.split('.')[1]}*'").isEmpty()
+
+
+def test_a_dimension_that_was_restored_without_its_history(lab: Lab, dim: str) -> None:
+    names(lab, dim, "a", "b", "c")
+    lab.spark.sql(f"restore table {dim} to version as of 1")
+    with pytest.raises(TargetError, match="history goes on.*\n.*\n.*id = 1\n.*RESTORE") as error:
+        merge(lab.spark.sql("select 1 as id, 'd' as name"), dim, TYPE_4, at="2024-01-04")
+    assert len(error.value.mistakes) == 1
+    # at version 1 nothing had been replaced yet
+    lab.spark.sql(f"restore table {dim}_history to version as of 0")
+    merge(lab.spark.sql("select 1 as id, 'd' as name"), dim, TYPE_4, at="2024-01-04")
+    assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+        (1, "a", dt.date(2024, 1, 1), dt.date(2024, 1, 4))
+    ]
+
+
+def test_a_dimension_that_was_dropped_without_its_history(lab: Lab, dim: str) -> None:
+    names(lab, dim, "a", "b")
+    history = plain_rows(lab.spark.table(f"{dim}_history"))
+    lab.spark.sql(f"drop table {dim}")
+    with pytest.raises(TargetError, match=f"{dim}_history\n.*\n.*an earlier table of this name"):
+        names(lab, dim, "b")
+    assert not lab.spark.catalog.tableExists(dim)
+    assert plain_rows(lab.spark.table(f"{dim}_history")) == history
+    lab.spark.sql(f"drop table {dim}_history")
+    names(lab, dim, "b")
+    assert plain_rows(lab.spark.table(dim), ["id", "name"]) == [(1, "b")]
+
+
+def test_type_4_after_an_audit(lab: Lab, dim: str) -> None:
+    first = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 1},
+        audit={},
+        column_names=dict.fromkeys(("valid_from", "valid_to", "is_current", "version")),
+    )
+    merge(lab.spark.sql(ROW), dim, first, at="2024-01-01")
+    lab.spark.sql(f"alter table {dim} add columns (last_updated date)")
+    lab.spark.sql(f"update {dim} set last_updated = date '2024-01-01'")
+    merge(lab.spark.sql("select 1 as id, 'b' as name"), dim, TYPE_4, at="2024-01-02")
+    assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+        (1, "a", dt.date(2024, 1, 1), dt.date(2024, 1, 2))
+    ]
+
+
+SETTINGS = {
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "true",
+    "spark.sql.caseSensitive": "true",
+}
+
+
+def merged(lab: Lab, dim: str) -> list[Any]:
+    """What two batches leave in four dimensions and beside them, with the types of all columns."""
+    kinds: dict[str, dict[str, Any]] = {
+        "two": {"attributes": {"*": 2}, "surrogate_key": {"name": "sk", "strategy": "hash"}},
+        "mixed": {"attributes": {"name": {"scd_type": 3, "changed_at": True}, "*": 6}},
+        "four": {"attributes": {"*": 4}, "audit": {"actor": "me", "table": f"{dim}_four_audit"}},
+        "logged": {"attributes": {"*": 2}, "change_log": f"{dim}_log"},
+    }
+    found: list[Any] = []
+    for kind, options in kinds.items():
+        spec = DimensionSpec(
+            key_columns="id",
+            changed_at="at",
+            column_names={"key_hash": "key_hash", "row_hash": "row_hash"} if kind == "two" else {},
+            valid_to_current="2999-12-31",
+            **options,
+        )
+        for day, name in ((1, "a"), (2, "b")):
+            row = (
+                f"select 1 as id, '{name}' as name, array('x') as tags, "
+                f"array(timestamp_micros({day})) as stamps, timestamp_micros(1700000000000000 + {day}) as at"
+            )
+            merge(lab.spark.sql(row), f"{dim}_{kind}", spec, batch_id="b")
+    for table, leave in (
+        ("two", []),
+        ("mixed", []),
+        ("four", []),
+        ("four_history", []),
+        ("four_audit", ["row_id", "dimension"]),
+        ("logged", []),
+        ("log", ["merge_id", "logged_at"]),
+    ):
+        frame = lab.spark.table(f"{dim}_{table}").drop(*leave)
+        found.append([table, frame.dtypes, plain_rows(frame)])
+    return found
+
+
+def test_settings_of_the_session(lab: Lab, dim: str) -> None:
+    wanted = merged(lab, dim)
+    assert ("valid_from", "timestamp") in wanted[0][1]
+    with session(lab, SETTINGS):
+        merged(lab, f"{dim}_other")
+    for table, kinds, rows in wanted:
+        frame = lab.spark.table(f"{dim}_other_{table}").select([name for name, _ in kinds])
+        assert frame.dtypes == kinds, table
+        assert plain_rows(frame) == rows, table
