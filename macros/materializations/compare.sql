@@ -141,7 +141,6 @@
     {%- endfor -%}
     {%- if about.build is defined -%}
         {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%}
-        {%- do healing_tables._drop_side_tables(about.build) -%}
     {%- endif -%}
     {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}

@@ -144,11 +144,11 @@
         change.row, publish=change.how if change.how != 'unchanged' else none, version_after=version,
         table_id=build.table_id if build.table_id is not none and change.how != 'overwrite' else healing_tables._table_id(target, details))) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
-    {%- do healing_tables._drop_side_tables(build) -%}
 {%- endmacro %}
 
-{#- The build's row in the log. -#}
+{#- The build's row in the log; of what it has made only the candidate may stay. -#}
 {% macro _end_build(about, status, more) -%}
     {%- do healing_tables._write_log(
         about.build.log, dict(about.build, status=status, finished_at=healing_tables._now(), **more)) -%}
+    {%- do healing_tables._drop_side_tables(about.build) -%}
 {%- endmacro %}

@@ -73,7 +73,7 @@ def built(lab: Lab) -> Lab:
                 for id_ in (1, 2, 3)
             ),
         )
-    tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew", "typed"))
+    tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew", "typed", "apart"))
     lab.write(
         "models/sources.yml",
         f"sources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]\n",
@@ -184,6 +184,19 @@ def test_a_refused_build_has_a_row_too(built: Lab) -> None:
         "valid_order": 0,
         "no_consecutive_duplicates": 0,
     }
+
+
+def test_a_heal_that_fails_a_check_leaves_its_candidate_only(built: Lab) -> None:
+    dim(built, "gapless", LOADED % "apart", options={"checks": {"no_gaps": {}}})
+    built.spark.sql(f"create table {built.schema}.apart using delta as table {built.schema}.plain")
+    assert run(built, "gapless")[0] == "success"
+    for moment, gone in (("2024-02-01", "true"), ("2024-03-01", "false")):
+        add(built, "apart", f"(3, 'a', {gone}, date '{moment}', timestamp '2024-04-01 00:00:00Z')")
+    status, message = run(built, "gapless")
+    assert (status, newest(built, "gapless")["mode"]) == ("error", "heal"), message
+    assert newest(built, "gapless")["reason"] == "failed no_gaps"
+    left = built.spark.sql(f"show tables in {built.schema} like 'gapless__candidate_*'").collect()
+    assert len(left) == 1 and left[0]["tableName"] in message
 
 
 def test_log_schema_is_where_the_log_lies(built: Lab) -> None:
