@@ -73,9 +73,8 @@ def session_settings(home: Path) -> dict[str, str]:
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        # thousands of short statements: the optimizing compiler costs more than it gives
         "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
+            f"-XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
         ),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
