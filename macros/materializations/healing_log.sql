@@ -44,8 +44,10 @@
     {%- if not made -%}
         {%- set columns = [] -%}
         {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-        {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
-            ~ (format or healing_tables._file_format())) -%}
+        {%- set format = format or healing_tables._file_format() -%}
+        {#- each build adds a file with one row; Delta puts them together now and then -#}
+        {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format
+            ~ (" tblproperties ('delta.autoOptimize.autoCompact' = 'true')" if format == 'delta' else '')) -%}
     {%- endif -%}
     {{- return(log) -}}
 {%- endmacro %}

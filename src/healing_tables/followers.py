@@ -8,7 +8,7 @@ commit is there go on, those of a commit that never came are dropped after a day
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +40,8 @@ AUDIT_COLUMNS = {
     "row_id": "string",
 }
 JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
+# Each merge adds a small file; Delta puts them together now and then
+GROWING = {"delta.autoOptimize.autoCompact": "true"}
 ABANDONED = "interval 1 day"
 LOGGED = "logged"  # a mark: the change log has rows of this merge
 
@@ -61,12 +63,13 @@ class Followers:
 
     @property
     def history(self) -> DeltaTarget:
-        return self.target.beside("_history")
+        return replace(self.target.beside("_history"), properties=GROWING)
 
     @property
     def audit(self) -> DeltaTarget:
         table = (self.spec.audit or {}).get("table")
-        return self.target.beside("_audit") if table is None else DeltaTarget(table)
+        target = self.target.beside("_audit") if table is None else DeltaTarget(table)
+        return replace(target, properties=GROWING)
 
     def history_columns(self) -> dict[str, str]:
         columns = [*self.layout.keys, *self.layout.attributes]

@@ -208,6 +208,18 @@ def test_log_schema_is_where_the_log_lies(built: Lab) -> None:
     ]
 
 
+def test_the_log_does_not_fall_to_pieces(built: Lab) -> None:
+    table, few = f"{built.schema}.healing_log", "spark.databricks.delta.autoCompact.minNumFiles"
+    rows = built.spark.table(table).count()
+    built.spark.conf.set(few, "3")
+    try:
+        run(built, "loaded")
+    finally:
+        built.spark.conf.unset(few)
+    assert built.spark.sql(f"describe detail {table}").collect()[0]["numFiles"] == 1
+    assert built.spark.table(table).count() == rows + 1
+
+
 def test_history_prints_the_last_builds(built: Lab) -> None:
     built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: loaded, limit: 1}")
     lines = [line for line in built.log if " | " in line]
