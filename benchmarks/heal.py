@@ -55,8 +55,6 @@ def run(options: argparse.Namespace, home: Path) -> None:
     settings = session_settings(home) | {
         "spark.driver.memory": options.memory,
         "spark.sql.shuffle.partitions": "16",
-        # not as in the tests, which leave the optimizing compiler out
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={home}",
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
