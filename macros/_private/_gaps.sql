@@ -35,6 +35,10 @@
         {%- else -%}
             {#- in any case: as columns are found -#}
             {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing(gap, known), known) -%}
+            {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_moment(bound) is none -%}
+                {%- do healing_tables._mistake(
+                    mistakes, 'allowed_gaps', "a moment in UTC such as '2024-01-01'", bound, 'correct the text') -%}
+            {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -40,7 +40,7 @@
     {%- set cases = [] -%}
     {%- if attribute.rule == 'first_present' -%}
         {%- for result in results -%}
-            {%- do cases.append('when ' ~ healing_tables._id(attribute.from[loop.index0].source) ~ ' is not null then ' ~ result) -%}
+            {%- do cases.append('when ' ~ healing_tables._said_by(attribute.from[loop.index0].source) ~ ' is not null then ' ~ result) -%}
         {%- endfor -%}
         {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
     {%- endif -%}

@@ -24,9 +24,9 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Types without equality: maps, variants, and structs or arrays that hold one. -#}
+{#- Types without equality: maps, variants, and structs or arrays that hold one; not fields that are called so. -#}
 {% macro _has_no_equality(type) -%}
-    {{- return(modules.re.search('(^|[<:,] ?)(map<|variant)', type) is not none) -}}
+    {{- return(modules.re.search('(^|[<:,] ?)(map<|variant($|[>,]))', type) is not none) -}}
 {%- endmacro %}
 
 {#- Precision and scale of an integer or decimal type. -#}

@@ -15,10 +15,12 @@
     {%- call statement('candidate') -%}
         {{ healing_tables._create_candidate(candidate, folder, healing_tables._with_sequence(query, about, sequence)) }}
     {%- endcall -%}
-    {%- do healing_tables._check_candidate(target, candidate, about, healing_tables._now() - started) -%}
+    {%- set seconds = healing_tables._now() - started -%}
+    {#- before the checks: a build that they refuse tells it too -#}
+    {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about) -%} {%- endif -%}
+    {%- do healing_tables._check_candidate(target, candidate, about, seconds) -%}
     {#- the constraints of a contract too hold before anything is published -#}
     {%- do persist_constraints(candidate, model) -%}
-    {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about) -%} {%- endif -%}
     {%- set change = healing_tables._compare(target, candidate, about, existing, stored, sequence) -%}
     {%- if build.mode == 'heal' and change.how == 'overwrite' -%}
         {%- do healing_tables._rebuild_instead(target, build, change.obstacle) -%}

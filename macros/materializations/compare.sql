@@ -25,10 +25,15 @@
         {%- set query = healing_tables._difference(sides) ~ 'select * from difference' -%}
         {%- do sides.update({'kept': healing_tables._side_table(candidate, about.build, '_changes', query)}) -%}
     {%- endif -%}
-    {%- set figures = {} -%}
-    {%- for name, value in run_query(healing_tables._figures(sides, about, existing)).rows[0].dict().items() -%}
+    {%- set figures = {'current_keys': 0, 'closed_versions': 0} -%}
+    {%- for name, value in run_query(healing_tables._figures(sides, existing)).rows[0].dict().items() -%}
         {%- do figures.update({name: value if name == 'buckets' else value | int}) -%}
     {%- endfor -%}
+    {%- if figures.ended_keys > 0 or figures.lost_versions > 0 -%}
+        {%- for name, value in run_query(healing_tables._stored_figures(sides, existing)).rows[0].dict().items() -%}
+            {%- do figures.update({name: value | int}) -%}
+        {%- endfor -%}
+    {%- endif -%}
     {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
     {%- set unchanged = figures.stored_versions - figures.updated - figures.deleted -%}

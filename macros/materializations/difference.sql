@@ -51,8 +51,8 @@ unequal as (
 )
 {%- endmacro %}
 
-{#- The difference in figures: one row. What is stored is counted over all keys, also where a few are healed. -#}
-{% macro _figures(sides, about, existing) -%}
+{#- The difference in figures: one row. `stored_versions` are those of all keys, also where a few are healed. -#}
+{% macro _figures(sides, existing) -%}
 {{ healing_tables._difference(sides) }},
 differing_keys as (
     select {{ sides.key_names }},
@@ -60,8 +60,8 @@ differing_keys as (
         count_if(stored_row is not null and candidate_row is not null) as updated,
         count_if(candidate_row is null) as deleted,
         bool_or(was_current) and not bool_or(is_current) as ends,
-        {#- also one that would be current again: its end is history #}
-        count_if(stored_row is not null and not was_current and (candidate_row is null or is_current)) as lost_versions,
+        {#- also one that would be current again: its end is history, but where a key has one row that shows no gaps #}
+        count_if(stored_row is not null and not was_current and (candidate_row is null{{ ' or is_current' if sides.is_versioned }})) as lost_versions,
         bool_or(is_repeated) as is_repeated
     from difference
     group by {{ sides.key_names }}
@@ -79,15 +79,15 @@ changes as (
         {%- endif %}
         count(*) as differing_keys
     from differing_keys
-),
-stored as (
-    select
-        count(*) as stored_versions,
-        count(distinct if(is_current, struct({{ sides.key_names }}), null)) as current_keys,
-        count_if(not is_current) as closed_versions
-    from {% if sides.touched is none -%} sides where is_stored {%- else -%} (select {{ sides.stored }} from {{ existing }}) {%- endif %}
 )
-select *, (select count(*) from {{ sides.candidate_rows }}) as candidate_versions from changes cross join stored
+select *, (select count(*) from {{ existing }}) as stored_versions, (select count(*) from {{ sides.candidate_rows }}) as candidate_versions
+from changes
+{%- endmacro %}
+
+{#- What is stored, over all keys: only a build that takes something away has to ask. -#}
+{% macro _stored_figures(sides, existing) -%}
+select count(distinct if(is_current, struct({{ sides.key_names }}), null)) as current_keys, count_if(not is_current) as closed_versions
+from (select {{ sides.stored }} from {{ existing }})
 {%- endmacro %}
 
 {#- Keys by number, the same for equal keys: a short list of these stands for a few keys of any type. -#}
@@ -178,7 +178,7 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
     {%- for key in about.key_columns -%} {%- do stored_keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {{- return(dict(
         read, key_names=keys | join(', '), key_columns=about.key_columns, valid_from=about.valid_from, columns=shared, touched=touched, kept=none,
-        has_buckets=simple | length == about.key_columns | length,
+        has_buckets=simple | length == about.key_columns | length, is_versioned=about.get('versioned') | select | list | length > 0,
         stored_rows=existing | string if touched is none
             else '(select * from ' ~ existing ~ ' where ' ~ healing_tables._is_touched(stored_keys, touched) ~ ')',
         candidate_rows='(\n' ~ rows ~ '\n)')) -}}

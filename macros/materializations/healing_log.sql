@@ -26,12 +26,17 @@
         ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
 {%- endmacro %}
 
+{#- The schema of a table beside the target; that of the target dbt has made. -#}
+{% macro _ready_schema(target, beside) -%}
+    {%- if beside.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ beside.without_identifier()) -%} {%- endif -%}
+{%- endmacro %}
+
 {#-
     The log, made if it is missing, before the build does anything. Of the threads of a run the first to ask makes it,
     the others wait: Delta refuses one of two that make a table at once.
 -#}
 {% macro _ready_log(target, log, format=none) -%}
-    {%- if log.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ log.without_identifier()) -%} {%- endif -%}
+    {%- do healing_tables._ready_schema(target, log) -%}
     {%- if healing_tables._is_there(log) -%} {{ return(log) }} {%- endif -%}
     {%- set owner = 'healing_tables ' ~ log -%}
     {%- set builder = model.unique_id if model is defined and model.unique_id is defined else invocation_id -%}

@@ -14,6 +14,7 @@
     {%- endif -%}
     {%- set drop = healing_tables._full_refresh(mistakes, target, existing) -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
+    {%- do healing_tables._ready_schema(target, healing_tables._side_place(target)) -%}
     {%- set root = config.get('location_root') -%}
     {{- return({
         'target': target | string,
@@ -60,6 +61,10 @@
         {#- YAML makes dates of unquoted moments -#}
         {%- do spec.update({name: value | string if value.isoformat is defined else value}) -%}
     {%- endfor -%}
+    {#- a run may open a guard, as it may for a rebuild -#}
+    {%- if var('max_removed_keys_ratio', none) is not none -%}
+        {%- do spec.update({'max_removed_keys_ratio': var('max_removed_keys_ratio')}) -%}
+    {%- endif -%}
     {%- do healing_tables._place_side_tables(spec, target) -%}
     {%- if not healing_tables._list(spec.key_columns) -%}
         {%- do spec.update({'key_columns': healing_tables._unique_key()}) -%}
@@ -75,15 +80,24 @@
     {{- return(spec) -}}
 {%- endmacro %}
 
-{#- A change log or an audit without a schema is in `log_schema`, or else in that of the model: not where the session is. -#}
+{#- Where the tables beside a dimension are: in `log_schema`, or else with it. -#}
+{% macro _side_place(target) -%}
+    {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
+{%- endmacro %}
+
+{#- A change log, a history or an audit without a schema is there, and not where the session is. -#}
 {% macro _place_side_tables(spec, target) -%}
-    {%- set own = healing_tables._option('log_schema', none) -%}
-    {%- set place = target if own is none else target.incorporate(path={'schema': own}) -%}
+    {%- set place = healing_tables._side_place(target) -%}
+    {%- set moves = place.schema != target.schema -%}
     {%- if spec.change_log is string and '.' not in spec.change_log -%}
         {%- do spec.update({'change_log': place.incorporate(path={'identifier': spec.change_log}) | string}) -%}
     {%- endif -%}
+    {%- set history = spec.history or (target.identifier ~ '_history' if moves) -%}
+    {%- if history is string and '.' not in history -%}
+        {%- do spec.update({'history': place.incorporate(path={'identifier': history}) | string}) -%}
+    {%- endif -%}
     {%- if spec.audit is mapping -%}
-        {%- set name = spec.audit.get('table') or (target.identifier ~ '_audit' if own is not none) -%}
+        {%- set name = spec.audit.get('table') or (target.identifier ~ '_audit' if moves) -%}
         {%- if name is string and '.' not in name -%}
             {%- do spec.update({'audit': dict(spec.audit, table=place.incorporate(path={'identifier': name}) | string)}) -%}
         {%- endif -%}

@@ -35,7 +35,7 @@ def merge_model(
         check_alone(batch, spec)  # before the table goes
     if given["drop"] and has_history_table(spec):
         # first, so that a run that was killed between the two can be repeated
-        spark.sql(f"drop table if exists {given['target']}_history")
+        spark.sql(f"drop table if exists {spec.history or given['target'] + '_history'}")
     for statement in given["drop"]:
         spark.sql(statement)
     # a part of the batch says nothing about the keys that it lacks

@@ -63,7 +63,9 @@ class Followers:
 
     @property
     def history(self) -> DeltaTarget:
-        return replace(self.target.beside("_history"), properties=GROWING)
+        name = self.spec.history
+        target = self.target.beside("_history") if name is None else DeltaTarget(name)
+        return replace(target, properties=GROWING)
 
     @property
     def audit(self) -> DeltaTarget:

@@ -33,6 +33,7 @@ class DimensionSpec:
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
         change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
             changes find their place.
+        history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
         current_while_deleted: the last version of a deleted key keeps its current flag.
         surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
@@ -53,6 +54,7 @@ class DimensionSpec:
     tie_break_by: Sequence[str] | str = ()
     on_tie: str = "error"
     change_log: str | None = None
+    history: str | None = None
     max_removed_keys_ratio: float = 0.5
     current_while_deleted: bool = False
     surrogate_key: Mapping[str, str] | None = None
@@ -122,14 +124,32 @@ def value_of_default(item: Any) -> Any:
 def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
     known = [item.name for item in fields(DimensionSpec)]
     values = {name: value for name, value in given.items() if name in known}
-    for other, name in (("KEYS", "key_columns"), ("DIFF_COLS", "attributes")):
-        if other in given and name in given:
-            mistakes.append(Mistake(other, f"one of {other} and {name}", "both", "remove one"))
-        elif other in given:
-            values[name] = given[other]
+    if "KEYS" in given and "key_columns" in given:
+        mistakes.append(Mistake("KEYS", "one of KEYS and key_columns", "both", "remove one"))
+    elif "KEYS" in given:
+        values["key_columns"] = given["KEYS"]
+    if "DIFF_COLS" in given:
+        columns = as_names("DIFF_COLS", given["DIFF_COLS"], mistakes)
+        values["attributes"] = beside(columns, given.get("attributes"), mistakes)
     others = [str(name) for name in given if name not in ("KEYS", "DIFF_COLS")]
     mistakes += unknown_options("", others, known)
     return values
+
+
+def beside(columns: Sequence[str], attributes: Any, mistakes: list[Mistake]) -> dict[str, Any]:
+    """DIFF_COLS, of type 2, and the attributes of other types that are named beside them."""
+    others = as_attributes(attributes, mistakes) if attributes is not None else {}
+    twice = [name for name in columns if name in others]
+    if twice:
+        mistakes.append(
+            Mistake(
+                "DIFF_COLS",
+                "columns that attributes does not name",
+                ", ".join(twice),
+                "name each column in one of the two",
+            )
+        )
+    return {**dict.fromkeys(columns, 2), **others}
 
 
 def check(values: dict[str, Any]) -> list[Mistake]:
@@ -154,7 +174,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         if values[name] not in wanted:
             choice = " or ".join(str(value) for value in wanted)
             mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
-    for name in ("changed_at", "deleted_when", "change_log"):
+    for name in ("changed_at", "deleted_when", "change_log", "history"):
         if values[name] is not None and not (
             isinstance(values[name], str) and values[name].strip()
         ):

@@ -1,6 +1,7 @@
 {#- A failing row touches its predecessor and carries equal versioned attributes. -#}
 {% test no_consecutive_duplicates(
-    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', tracked_columns=none, row_hash='row_hash', column_name=none
+    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', tracked_columns=none, row_hash='row_hash',
+    is_current='is_current', column_name=none
 ) %}
 {%- set key_columns = key_columns or column_name %}
 select row.*

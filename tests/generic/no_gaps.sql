@@ -1,5 +1,8 @@
 {#- A failing row is a stretch between a key's first and last moment that no row covers. -#}
-{% test no_gaps(model, key_columns=none, valid_from='valid_from', valid_to='valid_to', allowed_gaps=[], tolerance=none, column_name=none) %}
+{% test no_gaps(
+    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', allowed_gaps=[], tolerance=none, is_current='is_current',
+    column_name=none
+) %}
 {%- set key_columns = key_columns or column_name %}
 select
     {%- for key in healing_tables._list(key_columns) %}

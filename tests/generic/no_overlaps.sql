@@ -1,5 +1,7 @@
 {#- A failing row is a pair of rows of one key that share a moment; each pair once. -#}
-{% test no_overlaps(model, key_columns=none, valid_from='valid_from', valid_to='valid_to', column_name=none) %}
+{% test no_overlaps(
+    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', is_current='is_current', column_name=none
+) %}
 {%- set key_columns = key_columns or column_name %}
 select
     {%- for key in healing_tables._list(key_columns) %}

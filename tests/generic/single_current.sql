@@ -1,7 +1,7 @@
 {#- A failing row is a key with more than one current row, or (unless at_most_one) with none. -#}
 {% test single_current(
     model, key_columns=none, is_current='is_current', at_most_one=false, current_value='(not given)', valid_to='valid_to',
-    valid_to_current='(not given)', column_name=none
+    valid_to_current='(not given)', valid_from='valid_from', column_name=none
 ) %}
 {%- set key_columns = key_columns or column_name %}
 select

@@ -71,12 +71,14 @@ NAMES = {
     "valid_to": "effective_to",
 }
 FLAG = {"is_current": "scd_active", "current_value": "Y"}
+# each check takes the names of all generated columns, also of those that it does not read
+EACH = NAMES | {"is_current": "scd_active"}
 SINGLE: dict[str, dict[str, Any]] = {
-    "single_current": {"key_columns": ["shop", "code"]} | FLAG,
-    "no_overlaps": NAMES,
-    "no_gaps": NAMES,
-    "valid_order": NAMES,
-    "no_consecutive_duplicates": NAMES | {"tracked_columns": ["tier"]},
+    "single_current": EACH | FLAG,
+    "no_overlaps": EACH,
+    "no_gaps": EACH,
+    "valid_order": EACH,
+    "no_consecutive_duplicates": EACH | {"tracked_columns": ["tier"]},
 }
 
 
@@ -215,6 +217,7 @@ def test_allowed_gaps_of_a_part_of_the_key(lab: Lab) -> None:
         "misspelt": [gap | {"idd": 5}],
         "no_map": ["2024-01-02"],
         "no_end": [{"gap_start": "2024-01-02"}],
+        "no_moment": [{"gap_start": "soon", "gap_end": "2024-01-05"}],
     }
     tests = [
         block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": [gap | given]})

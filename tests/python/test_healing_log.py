@@ -184,6 +184,7 @@ def test_a_refused_build_has_a_row_too(built: Lab) -> None:
         "valid_order": 0,
         "no_consecutive_duplicates": 0,
     }
+    assert newest(built, "damaged")["rows_set_aside"] == 0  # counted before the checks
 
 
 def test_a_heal_that_fails_a_check_leaves_its_candidate_only(built: Lab) -> None:

@@ -98,6 +98,12 @@ def merged(lab: Lab) -> Lab:
         tags=["nightly"],
         meta={"healing_tables": ATTRIBUTES["healing_tables"] | side_tables},
     )
+    batch(
+        lab,
+        "dim_four",
+        tags=["nightly"],
+        meta={"healing_tables": {"attributes": {"*": 4}, "log_schema": f"{lab.schema}_logs"}},
+    )
     lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
     everything = ["dim_sql", "dim_py", "tag:nightly"]
     for rows, selected in ((FIRST, everything), (SECOND, everything), (SECOND, ["dim_py"])):
@@ -125,6 +131,12 @@ def test_side_tables_are_beside_the_dimension(merged: Lab) -> None:
     assert merged.results["dim_logged"][0] == "success", merged.results["dim_logged"]
     for name in ("said_of_logged", "changes_of_logged"):
         assert merged.spark.table(f"{merged.schema}.{name}").count() > 0
+
+
+def test_side_tables_go_to_log_schema(merged: Lab) -> None:
+    earlier = merged.spark.table(f"{merged.schema}_logs.dim_four_history")
+    assert [(row["id"], row["name"]) for row in earlier.collect()] == [(1, "Ann")]
+    assert not merged.spark.catalog.tableExists(f"{merged.schema}.dim_four_history")
 
 
 def test_the_generic_tests_run_on_it(merged: Lab) -> None:
@@ -189,6 +201,9 @@ def refused(merged: Lab) -> Lab:
     merged.dbt("run", "--vars", project, "--select", *names)
     merged.notes["first"] = [row[0] for row in merged.rows("dim_new", "valid_from")]
 
+    merged.dbt("run", "--vars", "{max_removed_keys_ratio: 2}", "--select", "dim_sql")
+    merged.results["dim_sql, with a variable"] = merged.results["dim_sql"]
+
     batch(merged, "dim_new", table="no_key", meta={"healing_tables": own})
     merged.dbt("run", "--full-refresh", "--select", "dim_new")
     merged.results["dim_new, NULL as its key"] = merged.results["dim_new"]
@@ -224,6 +239,12 @@ def test_mistakes_in_the_configuration_come_together(refused: Lab) -> None:
 def test_options_come_from_the_project_too(refused: Lab) -> None:
     """An unquoted moment in YAML is a date."""
     assert refused.notes["first"] == ["1900-01-01 00:00:00"] * 3
+
+
+def test_a_run_may_open_the_guard(refused: Lab) -> None:
+    """Its variable reaches the library, which says what it may be."""
+    status, message = refused.results["dim_sql, with a variable"]
+    assert status == "error" and "max_removed_keys_ratio" in message, message
 
 
 @pytest.mark.parametrize("name, part", [("dim_wrong", "on_tie"), ("dim_no_key", "NULL")])

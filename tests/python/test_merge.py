@@ -66,6 +66,8 @@ def test_all_mistakes_of_a_spec_come_together() -> None:
         "valid_to_current",
     ]
     assert "7 mistakes; nothing was written." in str(error.value)
+    with pytest.raises(SpecError, match="columns that attributes does not name"):
+        DimensionSpec.from_dict({"KEYS": "id", "DIFF_COLS": ["a"], "attributes": {"a": 1}})
     with pytest.raises(SpecError, match="type 4 with type 2"):
         DimensionSpec(key_columns="id", attributes={"a": 4, "b": 2})
     with pytest.raises(SpecError, match=r"one of 0, 1, 2, 3, 4, 6"):
@@ -80,6 +82,9 @@ def test_a_spec_from_yaml(tmp_path: Any) -> None:
     assert spec == DimensionSpec(
         key_columns=["id"], attributes=["name"], valid_from_first=spec.valid_from_first
     )
+    path.write_text("KEYS: [id]\nDIFF_COLS: [name]\nattributes: {mail: 1, tier: }\n")
+    mixed = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1, "tier": 2})
+    assert DimensionSpec.from_yaml(path) == mixed
 
 
 def test_an_unchanged_batch_commits_nothing(lab: Lab, dim: str) -> None:

@@ -93,7 +93,19 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (1, "gone", "2024-01-03", END, True),
         ],
     ),
+    "first_present_of_a_source_named_as_the_moment": (
+        (
+            f"sources={{'at': {{{SOURCE}, 'where': 'seq > 1'}}, 'crm': {{{SOURCE}}}}}, "
+            "attributes={'status': {'from': ['at', 'crm'], 'rule': 'first_present'}}"
+        ),
+        [
+            (1, "open", "2024-01-01", "2024-01-02", False),
+            (1, "x", "2024-01-02", "2024-01-03", False),
+            (1, "gone", "2024-01-03", END, True),
+        ],
+    ),
 }
+FIELDS = "struct<sku:string,variant_id:int>"  # a field that is called like a type without equality
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +128,12 @@ def built(lab: Lab) -> Lab:
         materialized="healing_table",
         unique_key="id",
     )
+    types = f"{{'id': 'int', 'at': 'date', 'thing': '{FIELDS}'}}"
+    lab.model(
+        "fields",
+        "with things as (select id, at, named_struct('sku', status, 'variant_id', seq) as thing from {{ source('raw', 'log') }})\n"
+        f"{{{{ healing_tables.dimension({{'s': {{'relation': 'things', 'changed_at': 'at'}}}}, 'id', ['thing'], column_types={types}) }}}}",
+    )
     lab.dbt("run")
     return lab
 
@@ -133,3 +151,8 @@ def test_options(built: Lab, name: str) -> None:
 def test_a_gap_of_a_source_named_in_another_case(built: Lab) -> None:
     assert built.results["gaps"][0] == "success", built.results["gaps"]
     assert len(built.rows("gaps")) == 2
+
+
+def test_a_field_called_variant_is_no_variant(built: Lab) -> None:
+    assert built.results["fields"][0] == "success", built.results["fields"]
+    assert [row[0][0] for row in built.rows("fields", "thing")] == ["gone", "open", "x"]

@@ -35,6 +35,12 @@ def deleted(dim: str, keys: int, gone: int) -> Rows:
     ]
 
 
+def returned(dim: str, keys: int, gone: int, back: int) -> Rows:
+    return deleted(dim, keys, gone) + [
+        [dim, key, "2024-04-01", "U", "b", "north", key] for key in range(1, back + 1)
+    ]
+
+
 def few(dim: str) -> Rows:
     """Of 30 keys: 1 changes, the first value of 2 was wrong, 3 never was, a late row of 4 arrives."""
     rows = [row for row in history(dim, 30) if row[1] != 3]
@@ -67,6 +73,8 @@ DIMS: dict[str, tuple[Rows, Rows]] = {
     "seq_parquet": (history("seq_parquet", 3), history("seq_parquet", 3)[:-1]),
     "small": (history("small", 19), deleted("small", 19, 18)),
     "emptied_parquet": (history("emptied_parquet", 3), []),
+    # of three that have ended two return: of one row per key, no version is lost
+    "back": (deleted("back", 30, 3), returned("back", 30, 3, 2)),
 }
 REFUSED = {
     "wiped": ["max_removed_versions_ratio", "0.1 of the closed", "30 of 30 (1.00)"],
@@ -136,6 +144,7 @@ def built(lab: Lab, interpreted: None) -> Lab:
     dim(lab, "over", meta={"healing_tables": {"publish": "overwrite"}})
     dim(lab, "all", meta={"healing_tables": {"publish": "merge"}})
     dim(lab, "emptied_parquet", file_format="parquet")
+    dim(lab, "back", {"name": 1})
     dim(lab, "seq", meta=KEYS)
     dim(lab, "seq_parquet", meta=KEYS, file_format="parquet")
     run(lab, 0)
@@ -155,7 +164,18 @@ def built(lab: Lab, interpreted: None) -> Lab:
         lab.notes[name] = [str(row) for row in lab.rows(f"dim_{name}", *SEQUENCE)]
         DIMS[name][1].append([name, 1, "2024-03-01", "U", "c", "north", 1])
     dim(lab, "seq", ("name", "points"), meta=KEYS)
-    run(lab, 1, "--vars", ALLOW, "--exclude", "dim_over", "dim_all", "dim_half", "dim_small")
+    run(
+        lab,
+        1,
+        "--vars",
+        ALLOW,
+        "--exclude",
+        "dim_over",
+        "dim_all",
+        "dim_half",
+        "dim_small",
+        "dim_back",
+    )
     return lab
 
 
@@ -228,7 +248,7 @@ def test_what_removes_too_much_is_refused(built: Lab, name: str) -> None:
     assert sorted(row[0] for row in built.rows(f"dim_{name}", "id")) == sorted(after)
 
 
-@pytest.mark.parametrize("name", ["half", "small"])
+@pytest.mark.parametrize("name", ["half", "small", "back"])
 def test_what_the_guards_let_pass(built: Lab, name: str) -> None:
     assert built.notes[f"dim_{name} second"][0] == "success", built.notes[f"dim_{name} second"]
 
