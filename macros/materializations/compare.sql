@@ -167,7 +167,7 @@
 {#- What was compared must still be stored: a build that another one has overtaken would undo it. -#}
 {% macro _check_not_overtaken(target, candidate, about, existing, stored) -%}
     {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
-    {%- set others = healing_tables._writes_since(existing, about.build.version_before) -%}
+    {%- set others = healing_tables._told_writes(healing_tables._commits_since(existing, about.build.version_before)) -%}
     {%- if others -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -179,10 +179,11 @@
 
 {#-
     Between that look and the moment from which on Delta sees other commits lies a moment. A commit in it is seen
-    afterwards; without a row in the log the next build is a rebuild, whatever its mode.
+    afterwards; without a row in the log the next build is a rebuild, whatever its mode. Gives the version of the build's commit.
 -#}
 {% macro _check_was_alone(target, build) -%}
-    {%- set writes = healing_tables._writes_since(target, build.version_before) -%}
+    {%- set commits = healing_tables._commits_since(target, build.version_before) -%}
+    {%- set writes = healing_tables._told_writes(commits) -%}
     {%- if writes | length > 1 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -190,12 +191,13 @@
             writes | join(', ') ~ ': rows of both may be there', 'run it again: the next build rebuilds all keys') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
+    {{- return(commits | map(attribute='version') | max if commits else healing_tables._newest_version(target)) -}}
 {%- endmacro %}
 
-{#- Commits after a version that may have changed rows, as texts; none are known where the history does not reach back. -#}
-{% macro _writes_since(relation, version) -%}
+{#- Those of `commits` that may have changed rows, as texts; none where the history does not reach back. -#}
+{% macro _told_writes(commits) -%}
     {%- set writes = [] -%}
-    {%- for commit in healing_tables._commits_since(relation, version) or [] if commit.operation not in healing_tables._upkeep() -%}
+    {%- for commit in commits or [] if commit.operation not in healing_tables._upkeep() -%}
         {%- do writes.append('version ' ~ commit.version ~ ' (' ~ commit.operation ~ ')') -%}
     {%- endfor -%}
     {{- return(writes) -}}

@@ -7,7 +7,7 @@
     {%- set log = healing_tables._ready_log(target, healing_tables._log_of(target, healing_tables._option('log_schema', none))) -%}
     {%- set build = {
         'dimension': target.identifier, 'relation': target | string, 'mode': 'rebuild', 'reason': none,
-        'spec': healing_tables._definition(sql), 'table_id': healing_tables._table_id(existing, stored),
+        'spec': healing_tables._definition(sql), 'table_id': healing_tables._table_id(existing, stored) if healing_tables._can_heal() else none,
         'version_before': healing_tables._table_version(existing, stored), 'high_water_marks': {}, 'checks': {},
         'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log} -%}
     {%- set last = healing_tables._last_build(target, log) -%}

@@ -10,14 +10,14 @@
 -#}
 {% macro _marks(about) -%}
     {%- set marks = {} -%}
+    {%- set loaded = [] -%}
     {%- for source in about.sources if source.get('reading') and source.reading.place is not none -%}
         {%- set reading = source.reading -%}
         {%- if reading.loaded_at is not none -%}
             {#- a time that is still to come would hide all that is loaded until then -#}
-            {%- set newest = run_query(
-                'select max(' ~ reading.loaded_at ~ ') as newest from ' ~ reading.relation ~ ' where ' ~ reading.loaded_at
-                ~ ' <= unix_micros(now())').rows[0]['newest'] -%}
-            {%- do marks.update({source.name: 'loaded until ' ~ healing_tables._instant_text(newest)}) -%}
+            {%- do loaded.append(
+                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ reading.loaded_at ~ ') as newest from '
+                ~ reading.relation ~ ' where ' ~ reading.loaded_at ~ ' <= unix_micros(now())') -%}
         {%- else -%}
             {%- set relation = healing_tables._relation_at(reading.place) -%}
             {%- set details = healing_tables._details(relation) -%}
@@ -34,6 +34,11 @@
                 source.name ~ ': empty': taken['empty'] | int | string}) -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- if loaded -%}
+        {%- for row in run_query(loaded | join(' union all ')).rows -%}
+            {%- do marks.update({row['name']: 'loaded until ' ~ healing_tables._instant_text(row['newest'])}) -%}
+        {%- endfor -%}
+    {%- endif -%}
     {{- return(marks) -}}
 {%- endmacro %}
 

@@ -129,9 +129,11 @@
 {% macro _after_publish(target, candidate, folder, about, stored, change) -%}
     {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored, change) -%} {%- endif -%}
     {%- set build = about.build -%}
-    {%- if change.how == 'merge' -%} {%- do healing_tables._check_was_alone(target, build) -%} {%- endif -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}
-    {%- set version = build.version_before if change.how == 'unchanged' else healing_tables._table_version(target, details) -%}
+    {%- if change.how == 'unchanged' -%} {%- set version = build.version_before -%}
+    {%- elif change.how == 'merge' -%} {%- set version = healing_tables._check_was_alone(target, build) -%}
+    {%- else -%} {%- set version = healing_tables._table_version(target, details) -%}
+    {%- endif -%}
     {%- if change.how == 'unchanged' -%}
         {%- set how = 'unchanged, nothing to publish' -%}
     {%- elif folder is not none -%}
@@ -139,10 +141,14 @@
     {%- elif version is not none -%}
         {%- set how = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge' else ', as a whole') -%}
     {%- endif -%}
+    {%- set table_id = build.table_id -%}
+    {%- if healing_tables._can_heal() and (table_id is none or change.how == 'overwrite') -%}
+        {%- set table_id = healing_tables._table_id(target, details) -%}
+    {%- endif -%}
     {%- do healing_tables._progress(target, (how or 'published') ~ (': ' ~ change.told if change.told)) -%}
     {%- do healing_tables._end_build(about, 'unchanged' if change.how == 'unchanged' else 'published', dict(
         change.row, publish=change.how if change.how != 'unchanged' else none, version_after=version,
-        table_id=build.table_id if build.table_id is not none and change.how != 'overwrite' else healing_tables._table_id(target, details))) -%}
+        table_id=table_id)) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
 {%- endmacro %}
 
