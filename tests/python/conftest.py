@@ -72,6 +72,7 @@ def session_settings(home: Path) -> dict[str, str]:
     settings |= {
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM: 10,000 tasks
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.driver.extraJavaOptions": (
             f"-XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
@@ -84,9 +85,20 @@ def session_settings(home: Path) -> dict[str, str]:
     return settings
 
 
+@pytest.fixture(scope="session")
+def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """dbt parses the package once, for all labs."""
+    empty = Lab(spark, tmp_path_factory.mktemp("empty"), schema="empty")
+    empty.dbt("parse")
+    Lab.parsed = empty.home / "target" / "partial_parse.msgpack"
+
+
 @pytest.fixture(scope="module")
 def lab(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    spark: SparkSession,
+    parsed: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Lab:
     """A dbt project of its own, with a schema of its own, that has the package installed."""
     name = request.module.__name__.split(".")[-1]
@@ -95,7 +107,10 @@ def lab(
 
 @pytest.fixture(scope="module")
 def connect_lab(
-    connect: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    connect: SparkSession,
+    parsed: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Lab:
     name = request.module.__name__.split(".")[-1]
     return Lab(connect, tmp_path_factory.mktemp(name), schema=f"connect_{name}")
