@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from as_of_rules import RULES, Rule
 from lab import Lab, plain_rows
-from test_cases import load
+from test_cases import load, made
 
 from healing_tables import ArgumentError, as_of
 
@@ -17,7 +17,7 @@ WAYS = ("many", "few")
 
 
 def relation(table: str) -> str:
-    return f"api.Relation.create(schema=target.schema, identifier='{table}')"
+    return f"api.Relation.create(schema='global_temp', identifier='{table}')"
 
 
 def model(facts: str, dimension: str, arguments: dict[str, Any], way: str) -> str:
@@ -71,15 +71,15 @@ REFUSED = {
 @pytest.fixture(scope="module")
 def built(lab: Lab) -> Lab:
     for number, rule in enumerate(RULES):
-        lab.table(f"facts_{number}", rule.fact_columns, rule.facts)
-        lab.table(f"dim_{number}", rule.columns, rule.dimension)
+        lab.view(f"facts_{number}", rule.fact_columns, rule.facts)
+        lab.view(f"dim_{number}", rule.columns, rule.dimension)
         for way in WAYS:
             call = model(f"facts_{number}", f"dim_{number}", rule.arguments, way)
             lab.model(f"rule_{number}_{way}", call)
     for case in CASES:
         name = case["id"].lower()
         for part in ("facts", "dim"):
-            lab.table(f"{part}_{name}", case["input"][part]["columns"], case["input"][part]["rows"])
+            lab.view(f"{part}_{name}", case["input"][part]["columns"], case["input"][part]["rows"])
         for way in WAYS:
             call = model(f"facts_{name}", f"dim_{name}", case_arguments(case), way)
             lab.model(f"case_{name}_{way}", call)
@@ -98,16 +98,11 @@ def refused(built: Lab) -> Lab:
 
 
 def table(lab: Lab, name: str) -> Any:
-    return lab.spark.table(f"{lab.schema}.{name}")
+    return lab.spark.table(f"global_temp.{name}")
 
 
 def compiled(lab: Lab, name: str) -> str:
     return (lab.home / f"target/compiled/lab/models/{name}.sql").read_text()
-
-
-def made(lab: Lab, name: str) -> Any:
-    """What the model gives, without the seconds that a view costs."""
-    return lab.spark.sql(compiled(lab, name))
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -225,13 +220,16 @@ def test_the_plan_is_short(
     built: Lab, way: str, broadcast: str, exchanges: int, sorts: int
 ) -> None:
     """One shuffle and one sort of both sides together, or of each; facts stay where they are if the other is small."""
+    built.table("facts_0", RULES[0].fact_columns, RULES[0].facts)
+    built.table("dim_0", RULES[0].columns, RULES[0].dimension)
     spark, settings = built.spark, {"spark.sql.autoBroadcastJoinThreshold": broadcast}
     settings["spark.sql.adaptive.enabled"] = "false"
     before = {name: str(spark.conf.get(name)) for name in settings}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
-        plan = spark.sql("explain " + compiled(built, f"rule_0_{way}")).collect()[0][0]
+        sql = compiled(built, f"rule_0_{way}").replace("global_temp", built.schema)
+        plan = spark.sql("explain " + sql).collect()[0][0]
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
