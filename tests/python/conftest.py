@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,21 @@ from sessions import functions_of, without_codegen
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
+
+
+@cache
+def is_ours(file: Path) -> bool:
+    """Runs side by side share a folder and take the files between them: who makes a file's folder in it runs the file."""
+    try:
+        Path(os.environ["HEALING_TABLES_SHARED"], file.name).mkdir()
+    except FileExistsError:
+        return False
+    return True
+
+
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """True: nothing is left to do for this test."""
+    return None if "HEALING_TABLES_SHARED" not in os.environ or is_ours(item.path) else True
 
 
 @pytest.fixture(scope="session")

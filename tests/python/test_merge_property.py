@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from decimal import Decimal
 from itertools import pairwise
@@ -49,7 +50,8 @@ OPTIONS: dict[str, Any] = {
     "valid_to_current": "2999-12-31",
     "current_values": ["Y", "N"],
 }
-SEEDS = (1, 2)
+CUTS = {1: [300, 301, 900], 2: [1500]}
+SEEDS = list(CUTS) if "HEALING_TABLES_SEEDS" in os.environ else [1]
 START = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
 
 
@@ -118,10 +120,10 @@ def assert_equal_tables(spark: SparkSession, name: str, wanted: str) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(("seed", "cuts"), [(1, [300, 301, 900]), (2, [1500])])
-def test_batches_in_order_equal_a_rebuild(rebuilt: Lab, seed: int, cuts: list[int]) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_batches_in_order_equal_a_rebuild(rebuilt: Lab, seed: int) -> None:
     name, spec = f"{rebuilt.schema}.merged_{seed}", spec_of()
-    edges = [START + dt.timedelta(minutes=minute) for minute in [-1, *cuts, 3000]]
+    edges = [START + dt.timedelta(minutes=minute) for minute in [-1, *CUTS[seed], 3000]]
     read = rebuilt.spark.table(f"{rebuilt.schema}.changes_{seed}")
     for low, high in pairwise(edges):
         part = read.where(

@@ -7,6 +7,7 @@ A scenario is a seed: rerun one with ``-k s17``.
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +25,10 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from reference import Attribute, Condition, Dimension, Row, Source, Value
 
-SEEDS = range(44)
-ABROAD_SEEDS = range(1, 44, 3)
-VARIED = range(0, 44, 8)
+# as many as it takes to have each kind of key twice
+SEEDS = range(44 if "HEALING_TABLES_SEEDS" in os.environ else 26)
+ABROAD_SEEDS = SEEDS[1::3]
+VARIED = SEEDS[::8]
 DEFAULT_ENGINE_SEEDS = VARIED[::2]
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 ZONE = "spark.sql.session.timeZone"
