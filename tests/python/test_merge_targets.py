@@ -104,7 +104,7 @@ def test_two_tables_that_are_one(lab: Lab, dim: str) -> None:
     assert lab.spark.sql(f"show tables in {lab.schema} like '{dim.split('.')[1]}*'").isEmpty()
 
 
-def test_a_dimension_that_was_restored_without_its_history(lab: Lab, dim: str) -> None:
+def test_a_dimension_that_was_restored_or_dropped_without_its_history(lab: Lab, dim: str) -> None:
     names(lab, dim, "a", "b")
     lab.spark.sql(f"restore table {dim} to version as of 1")
     with pytest.raises(TargetError, match="history goes on.*\n.*\n.*id = 1\n.*RESTORE") as error:
@@ -116,10 +116,6 @@ def test_a_dimension_that_was_restored_without_its_history(lab: Lab, dim: str) -
     assert plain_rows(lab.spark.table(f"{dim}_history")) == [
         (1, "a", dt.date(2024, 1, 1), dt.date(2024, 1, 4))
     ]
-
-
-def test_a_dimension_that_was_dropped_without_its_history(lab: Lab, dim: str) -> None:
-    names(lab, dim, "a", "b")
     history = plain_rows(lab.spark.table(f"{dim}_history"))
     lab.spark.sql(f"drop table {dim}")
     with pytest.raises(TargetError, match=f"{dim}_history\n.*\n.*an earlier table of this name"):
