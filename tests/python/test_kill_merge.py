@@ -26,8 +26,48 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 
 
+@pytest.fixture(scope="module")
+def undisturbed(lab: Lab) -> Callable[[str, int], str]:
+    """A table of all batches up to a number; asked again, it goes on from there."""
+    done = Counter[str]()
+
+    def merged(kind: str, last: int) -> str:
+        table = f"{lab.schema}.undisturbed_{kind}"
+        for number in range(done[kind], last + 1):
+            merge_here(lab.spark, job(table, SPECS[kind], number))
+        done[kind] = last + 1
+        return table
+
+    return merged
+
+
+def test_a_killed_writer_that_came_first(
+    lab: Lab, undisturbed: Callable[[str, int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It commits between the plan and the MERGE of this merge, which then has nothing left to do but to hand on."""
+    table, options = f"{lab.schema}.came_first", SPECS["type4"]
+    merge_here(lab.spark, job(table, options, 0))
+    apply, calls = DeltaTarget.apply, []
+
+    def late(self: Any, *args: Any, **settings: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(Followers, "catch_up", killed_after_the_commit())
+                merge_here(lab.spark, job(table, options, 1))
+        return apply(self, *args, **settings)
+
+    monkeypatch.setattr(DeltaTarget, "apply", late)
+    result = merge_here(lab.spark, job(table, options, 1))
+    assert (result.attempts, result.commit_version) == (2, None)
+    monkeypatch.undo()
+    compare(lab.spark, f"{table}%s", undisturbed("type4", 1) + "%s", options)
+
+
 @pytest.mark.parametrize("kind", SPECS)
-def test_killed_again_and_again(lab: Lab, connect_url: str, kind: str) -> None:
+def test_killed_again_and_again(
+    lab: Lab, connect_url: str, undisturbed: Callable[[str, int], str], kind: str
+) -> None:
     if kind != "type4" and "HEALING_TABLES_KILLS" not in os.environ:
         pytest.skip("set HEALING_TABLES_KILLS")
     options, table = SPECS[kind], f"{lab.schema}.killed_{kind}"
@@ -49,10 +89,7 @@ def test_killed_again_and_again(lab: Lab, connect_url: str, kind: str) -> None:
             left.look()
     run(connect_url, [job(table, options, number)])
     print(f"\n{kind}: {number + 1} batches, {seconds:.1f} s a merge; kills left {dict(left.found)}")
-    undisturbed = f"{table}_undisturbed"
-    for n in range(number + 1):
-        merge_here(lab.spark, job(undisturbed, options, n))
-    compare(lab.spark, f"{table}%s", f"{undisturbed}%s", options)
+    compare(lab.spark, f"{table}%s", undisturbed(kind, number) + "%s", options)
 
 
 def run(url: str, jobs: list[Job]) -> list[Done]:
@@ -79,29 +116,6 @@ class Left:
         what = "rows for a commit that never came" if new else "nothing"
         self.found["rows to hand on" if committed else what] += 1
         self.known = ids
-
-
-def test_a_killed_writer_that_came_first(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It commits between the plan and the MERGE of this merge, which then has nothing left to do but to hand on."""
-    table, options = f"{lab.schema}.came_first", SPECS["type4"]
-    merge_here(lab.spark, job(table, options, 0))
-    apply, calls = DeltaTarget.apply, []
-
-    def late(self: Any, *args: Any, **settings: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 1:
-            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-                patch.setattr(Followers, "catch_up", killed_after_the_commit())
-                merge_here(lab.spark, job(table, options, 1))
-        return apply(self, *args, **settings)
-
-    monkeypatch.setattr(DeltaTarget, "apply", late)
-    result = merge_here(lab.spark, job(table, options, 1))
-    assert (result.attempts, result.commit_version) == (2, None)
-    monkeypatch.undo()
-    for number in range(2):
-        merge_here(lab.spark, job(f"{table}_undisturbed", options, number))
-    compare(lab.spark, f"{table}%s", f"{table}_undisturbed%s", options)
 
 
 def killed_after_the_commit() -> Callable[..., None]:

@@ -10,14 +10,14 @@ from killed import KEYS, generate, two_dimensions
 from lab import Lab
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-GENERATIONS = 3
+GENERATIONS = 2
 TABLES = ["dim_delta", "dim_parquet"]
 
 
 def read(lab: Lab, table: str, enough: threading.Event) -> list[list[tuple[str, int]]]:
     """What a session of its own sees, over and over."""
     spark, seen = lab.spark.newSession(), []
-    while not enough.is_set():
+    while not enough.wait(0.1):  # and the build gets its share of the machine
         spark.catalog.refreshTable(f"{lab.schema}.{table}")
         rows = spark.sql(f"select name, count(*) from {lab.schema}.{table} group by name")
         seen.append([(row[0], row[1]) for row in rows.collect()])
