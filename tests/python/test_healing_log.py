@@ -54,7 +54,7 @@ def said(lab: Lab) -> str:
 
 @pytest.fixture(scope="module")
 def built(lab: Lab) -> Lab:
-    """Three keys of one version each, in three tables; all dimensions built twice, by two threads."""
+    """Three keys of one version each, in three tables; all dimensions but one built twice, by two threads."""
     columns = "(id int, name string, gone boolean, changed_at date, loaded_at timestamp)"
     for table, properties in (
         ("plain", ""),
@@ -111,8 +111,7 @@ def built(lab: Lab) -> Lab:
         },
     )
     lab.dbt("run")
-    lab.notes["first"] = list(lab.log)
-    lab.dbt("run")
+    lab.dbt("run", "--exclude", "remade")
     return lab
 
 
@@ -247,8 +246,7 @@ def test_history_prints_the_last_builds(built: Lab) -> None:
 def test_keys_that_a_run_names(built: Lab) -> None:
     """A correction that the marks do not show: the row was loaded long ago."""
     for keys, wanted in (
-        ("heal_keys: [2]", {2}),
-        ("heal_keys: [{id: 3}], heal_where: 'id < 1'", {3}),
+        ("heal_keys: [2, {id: 3}], heal_where: 'id < 1'", {2, 3}),
         ("heal_since: '2024-01-01'", {1}),
     ):
         for id_ in wanted:
@@ -260,7 +258,8 @@ def test_keys_that_a_run_names(built: Lab) -> None:
         before = newest(built, "loaded")["high_water_marks"]
         assert run(built, "loaded", "--vars", f"{{{keys}}}")[0] == "success"
         row = newest(built, "loaded")
-        assert (row["mode"], row["rows_added"], row["rows_changed"]) == ("heal", 1, 1), keys
+        found = (row["mode"], row["rows_added"], row["rows_changed"])
+        assert found == ("heal", len(wanted), len(wanted)), keys
         assert row["high_water_marks"] == before
     assert run(built, "loaded", "--vars", "{heal_keys: [{no: 3}]}")[0] == "error"
     assert "a value of each of id" in built.results["loaded"][1]
@@ -277,7 +276,7 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
         f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using delta"
     )
     moment = "timestamp '2024-02-01 10:00:00Z'"
-    for at in ("n", "s"):
+    for at in ("n", "s", "e"):
         values = (
             f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
         )
@@ -285,21 +284,20 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
     keys = ["at", "size", "open", "since"]
     dim(built, "typed_dim", OF_TYPED, unique_key=keys)
     assert run(built, "typed_dim")[0] == "success", built.results["typed_dim"]
-    listed = "{AT: n, size: %s, open: true, since: %s}"
+    listed = "{AT: n, size: 7, open: true, since: 2024-02-01 10:00}"
+    otherwise = "{AT: s, size: 7.0, open: true, since: '2024-02-01 10:00:00'}"
     for number, (keys_named, changed) in enumerate(
         [
-            (f"heal_keys: [{listed % ('7', '2024-02-01 10:00')}]", 1),
-            (f"heal_keys: [{listed % ('7.0', chr(39) + '2024-02-01 10:00:00' + chr(39))}]", 1),
-            ("heal_where: \"at = 's' -- south\"", 1),
-            ("heal_since: '2024-01-01'", 2),
-            ("heal_keys: []", 0),
+            (f"heal_keys: [{listed}, {otherwise}]", 2),
+            ("heal_keys: [], heal_where: \"at = 's' -- south\"", 1),
+            ("heal_since: '2024-01-01'", 3),
         ]
     ):
         built.spark.sql(f"update {table} set name = 'b{number}'")
         assert run(built, "typed_dim", "--vars", f"{{{keys_named}}}")[0] == "success", keys_named
         row = newest(built, "typed_dim")
         found = (row["mode"], row["rows_changed"], row["rows_unchanged"])
-        assert found == ("heal", changed, 2 - changed), (keys_named, row)
+        assert found == ("heal", changed, 3 - changed), (keys_named, row)
     assert run(built, "typed_dim", "--vars", "{heal_since: '2024-02-30'}")[0] == "error"
     assert "a moment in UTC" in built.results["typed_dim"][1]
 
