@@ -1,6 +1,6 @@
 """Real data, healed as it came: dim_runway is one rebuild, and what the monthly files say; what an outage does.
 
-HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in twenty, and three instalments.
+HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in sixty, and three instalments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lab import PROFILE, ROOT, Lab
 from pyspark.sql import DataFrame
 
 EVERYTHING = "HEALING_TABLES_MONTHS" in os.environ
-SAMPLE = "true" if EVERYTHING else "pmod(runway_id, 20) = 7"
+SAMPLE = "true" if EVERYTHING else "pmod(runway_id, 60) = 7"
 START, END = "2022-01-01 00:00:00", "2026-09-01 00:00:00"
 OUTAGE, NIGHT, MENDED = "2025-01-31 12:40:18", "2025-01-31 20:00:00", "2025-02-01 01:18:01"
 MONTHS = [f"{2022 + month // 12}-{month % 12 + 1:02}-01 00:00:00" for month in range(57)]
@@ -66,6 +66,10 @@ def differences(left: DataFrame, right: DataFrame) -> list[list[Any]]:
     """Rows of one side only, up to three of each."""
     both = [left.exceptAll(right), right.exceptAll(left)]
     return [frame.limit(3).collect() for frame in both]
+
+
+def runways(lab: Lab) -> int:
+    return int(lab.spark.table(f"{lab.schema}.all_seen").select("runway_id").distinct().count())
 
 
 @dataclass
@@ -119,7 +123,8 @@ def test_instalments_are_healed(healed: Healed) -> None:
     assert [row["mode"] for row in rows] == ["rebuild"] + ["heal"] * (len(INSTALMENTS) - 1)
     night = rows[INSTALMENTS.index(NIGHT)]
     assert night["status"] == "published"
-    assert 0 < night["keys_affected"] < 1500  # of all the others the deletions say nothing
+    # of all the others the deletions say nothing
+    assert 0 < night["keys_affected"] < (1500 if EVERYTHING else runways(healed.lab) * 2 / 3)
     assert sum(row["rows_removed"] for row in rows[1:]) == 0
 
 
@@ -162,7 +167,8 @@ def monthly(healed: Healed) -> Lab:
         until(lab, "seen_so_far", "snapshot_at", moment)
         until(lab, "calendar", "taken_at", moment)
         until(lab, "stg_ourairports_runways", "changed_at", moment)
-        for name, (status, message) in lab.dbt("run").items():
+        selected = ["--select", "dim_*"] if step else []  # the views stay as they are
+        for name, (status, message) in lab.dbt("run", *selected).items():
             lab.notes[f"{name} {step}"] = [status, message]
     return lab
 
@@ -205,7 +211,7 @@ def test_taken_at_its_word_the_outage_is_a_gap_of_each_runway(monthly: Lab, name
     listed = spark.sql(
         f"select runway_id from {schema}.all_seen where snapshot_at = timestamp'{MENDED}Z'"
     )
-    assert listed.count() > 2000
+    assert listed.count() > 0.9 * runways(monthly)
     assert differences(gone, listed) == [[], []]
     assert differences(back, listed) == [[], []]
     assert spark.sql(
