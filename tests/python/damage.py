@@ -102,13 +102,21 @@ SET_ASIDE = {
 
 
 def delta(
-    lab: Lab, name: str, columns: list[list[str]], rows: list[list[Any]], *, partitioned: str = ""
+    lab: Lab,
+    name: str,
+    columns: list[list[str]],
+    rows: list[list[Any]],
+    *,
+    partitioned: str = "",
+    files: int = 0,
 ) -> None:
-    """A Delta table of these rows, made anew."""
-    lab.frame(columns, rows).createOrReplaceTempView("delta_rows")
+    """A Delta table of these rows, made anew; ``files``: spread over so many, if each has a row."""
+    frame = lab.frame(columns, rows)
+    (frame.coalesce(1) if files else frame).createOrReplaceTempView("delta_rows")
+    hint = f"/*+ repartition({files}) */" if files else ""
     lab.spark.sql(
         f"create or replace table {lab.schema}.`{name}` using delta {partitioned} "
-        "tblproperties ('delta.columnMapping.mode' = 'name') as select * from delta_rows"
+        f"tblproperties ('delta.columnMapping.mode' = 'name') as select {hint} * from delta_rows"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from damage import COLUMNS, HEALTHY, commits, delta, operation, tables
 from lab import Lab
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 YOUNG = "dim_busy__candidate_0123456789abcdef0123456789abcdef"
 
 
@@ -25,21 +23,11 @@ def files_of(lab: Lab, name: str) -> list[str]:
 
 def scattered(lab: Lab, name: str, how: str = "") -> None:
     """A table of several files."""
-    delta(lab, name, COLUMNS, HEALTHY, partitioned=how)
-    for _ in range(2):
-        lab.spark.sql(f"insert into {lab.schema}.{name} select * from delta_rows")
+    delta(lab, name, COLUMNS, HEALTHY * 3, partitioned=how, files=6)
 
 
 @pytest.fixture(scope="module")
-def few_tasks(lab: Lab) -> Iterator[None]:
-    """VACUUM lists a folder in 10,000 tasks otherwise."""
-    lab.spark.conf.set(TASKS, "2")
-    yield
-    lab.spark.conf.unset(TASKS)
-
-
-@pytest.fixture(scope="module")
-def seen(lab: Lab, interpreted: None, few_tasks: None) -> dict[str, Any]:
+def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
     scattered(lab, "dim_many")
     scattered(lab, "dim_parted", "partitioned by (id)")
     scattered(lab, "dim_liquid", "cluster by (id)")
