@@ -355,6 +355,7 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     built.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     built.spark.sql(f"update {built.schema}.fed set name = 'v' where id = 2")
     built.spark.sql(f"vacuum {built.schema}.fed retain 0 hours")
+    built.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert "a VACUUM may have taken its change data" in reason("fed_dim")
     assert ("v",) in built.rows("fed_dim", "name")
     add(built, "fed", "(3, 'late', false, date '2024-01-03', null)")
