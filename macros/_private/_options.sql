@@ -54,13 +54,16 @@
     {{- return(healing_tables._list(healing_tables._model_config().get('unique_key'))) -}}
 {%- endmacro %}
 
-{#- The configuration of the model that is built, or that an operation asks about (see _asked); a unit test has one of
-    its own, so that of the model it tests. -#}
+{#- The configuration of the model that is built, or that an operation asks about (see _asked); a test has one of its own,
+    so that of the model it tests. -#}
 {% macro _model_config() -%}
     {%- if healing_tables_asked is defined -%} {{ return(healing_tables_asked.node.config) }} {%- endif -%}
     {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
         {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
         {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
+    {%- endif -%}
+    {%- if model is defined and model is mapping and model.get('attached_node') -%}
+        {{- return(((graph.get('nodes') or {}).get(model.attached_node) or {}).get('config') or {}) -}}
     {%- endif -%}
     {{- return(config if config is defined else {}) -}}
 {%- endmacro %}

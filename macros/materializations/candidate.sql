@@ -92,20 +92,26 @@
             target, 'rows set aside are not counted: source ' ~ (unseen | join(', ')) ~ ' is a CTE or an ephemeral model, which only the model can read') -%}
     {%- else -%} {%- do about.build.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
     {%- endif -%}
+    {%- set warnings = [] -%}
     {%- if queries -%}
         {%- for row in run_query(queries | join(' union all ')).rows -%}
             {%- do about.build.update({
                 'rows_set_aside': about.build.rows_set_aside + row['set_aside'] | int,
                 'ties_resolved': about.build.ties_resolved + row['ties'] | int}) if not unseen -%}
             {%- if row['set_aside'] > 0 -%}
-                {%- do exceptions.warn(
+                {%- do warnings.append(
                     target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source'] ~ ' set aside (NULL key, NULL or endless moment, '
                     ~ 'or empty period); healing_tables.set_aside lists them') -%}
             {%- endif -%}
             {%- if row['ties'] > 0 -%}
-                {%- do exceptions.warn(
+                {%- do warnings.append(
                     target ~ ': ' ~ row['ties'] ~ ' ties in source ' ~ row['source'] ~ ' resolved by on_tie: greatest') -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
+    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
+        {#- dbt makes an error of the first -#}
+        {%- do healing_tables._end_build(about, 'refused', {'reason': warnings | join('; ')}) -%}
+    {%- endif -%}
+    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
 {%- endmacro %}

@@ -33,6 +33,9 @@ def block_of(name: str, test: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {f"healing_tables.{test}": block}
 
 
+OWN = ["single_current", "valid_order"]
+
+
 @pytest.fixture(scope="module")
 def tested(lab: Lab) -> Lab:
     models: list[dict[str, Any]] = []
@@ -45,6 +48,13 @@ def tested(lab: Lab) -> Lab:
             arguments["tracked_columns"] = case["params"]["attrs"]
         test = block_of(f"t_{name}", TESTS[case["capability"]], arguments)
         models.append({"name": name, "data_tests": [test]})
+    lab.model(
+        "dim_own",
+        "select 1 as id, date '2024-01-01' as valid_from, cast(null as date) as valid_to, 'Y' as is_current",
+        meta={"healing_tables": {"current_values": ["Y", "N"], "valid_to_current": None}},
+    )
+    own = [block_of(f"own_{name}", name, {"key_columns": "id"}) for name in OWN]
+    models.append({"name": "dim_own", "data_tests": own})
     lab.write("models/schema.yml", json.dumps({"version": 2, "models": models}))
     lab.dbt("build")
     return lab
@@ -59,6 +69,11 @@ def test_case(tested: Lab, case: dict[str, Any]) -> None:
     columns = [column for column, _ in expected["columns"]]
     found = plain_rows(tested.spark.table(f"{tested.schema}_dbt_test__audit.{name}_rows"), columns)
     assert found == plain_rows(tested.frame(expected["columns"], expected["rows"]))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_the_model_says_of_its_columns(tested: Lab, name: str) -> None:
+    assert tested.results[f"own_{name}"][0] == "pass", tested.results[f"own_{name}"]
 
 
 # Planted faults: 400 keys of two columns, their rows cut, doubled, moved and flagged at random.

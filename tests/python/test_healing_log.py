@@ -186,6 +186,20 @@ def test_a_refused_build_has_a_row_too(built: Lab) -> None:
     assert newest(built, "damaged")["rows_set_aside"] == 0  # counted before the checks
 
 
+def test_a_warning_that_is_an_error_is_a_refusal(built: Lab) -> None:
+    """`--warn-error`: nothing is published, and the log says why."""
+    built.spark.sql(
+        f"create table {built.schema}.keyless using delta as select cast(null as int) as id, 'a' as name, date '2024-01-01' as changed_at"
+    )
+    place = f"api.Relation.create(schema='{built.schema}', identifier='keyless')"
+    dim(built, "strict", f"'crm': {{'relation': {place}, 'changed_at': 'changed_at'}}")
+    status, _ = run(built, "strict", "--warn-error-options", "{error: [JinjaLogWarning]}")
+    row = newest(built, "strict")
+    assert (status, row["status"], row["rows_set_aside"]) == ("error", "refused", 1), row
+    assert "1 rows of source crm set aside" in row["reason"]
+    assert not built.spark.catalog.tableExists(f"{built.schema}.strict")
+
+
 def test_a_heal_that_fails_a_check_leaves_its_candidate_only(built: Lab) -> None:
     dim(built, "gapless", LOADED % "apart", options={"checks": {"no_gaps": {}}})
     built.spark.sql(f"create table {built.schema}.apart using delta as table {built.schema}.plain")
