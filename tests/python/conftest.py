@@ -101,18 +101,9 @@ def session_settings(home: Path) -> dict[str, str]:
     return settings
 
 
-@pytest.fixture(scope="session")
-def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """dbt parses the package once, for all labs."""
-    empty = Lab(spark, tmp_path_factory.mktemp("empty"), schema="empty")
-    empty.dbt("parse")
-    Lab.parsed = empty.home / "target" / "partial_parse.msgpack"
-
-
 @pytest.fixture(scope="module")
 def lab(
     spark: SparkSession,
-    parsed: None,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Lab:
@@ -124,7 +115,6 @@ def lab(
 @pytest.fixture(scope="module")
 def connect_lab(
     connect: SparkSession,
-    parsed: None,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Lab:
