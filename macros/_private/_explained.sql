@@ -54,6 +54,7 @@ from versions
 {{ healing_tables._about(source, 'told') }} as (
     select
         {{ healing_tables._source_moment(source) }} as at,
+        {{ healing_tables._cut_moment(source) }} as counts_at,
         {{ healing_tables._state(source) }} as state,
         {{ healing_tables._tie(source) if source.has_tie else 'cast(null as int)' }} as tie,
         case
@@ -61,6 +62,9 @@ from versions
             when not coalesce(({{ source.where_without_key }}), false) then 'not read: where'
             {%- endif %}
             when not coalesce({{ healing_tables._placeable(spec, source) }}, false) then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
+            {%- if healing_tables._within_cut(source) %}
+            when not ({{ healing_tables._within_cut(source) | join(' and ') }}) then 'not read: outside of since and until'
+            {%- endif %}
         end as left_out,
         array(
             {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list)) | unique %}
@@ -79,17 +83,18 @@ from versions
 select 'row' as kind, row.at as place, {{ healing_tables._told({
     'source': healing_tables._text(source.name), 'moment': healing_tables._told_moment('row.at'), 'deletes': 'row.state is null',
     'says': 'row.says',
-    'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then 'lost a tie' "
-        ~ "when row.nth > 1 then 'no change: said twice' when row.at = point.at and point.changed then 'change' else 'no change' end"}) }} as told
+    'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
+        ~ ("if(row.at < " ~ healing_tables._constant_micros(source.cut_from) ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
+        ~ "when row.nth > 1 then 'no change: said twice' when row.counts_at = point.at and point.changed then 'change' else 'no change' end"}) }} as told
 from (
-    select *, row_number() over (partition by at, state, left_out order by tie desc) as nth
+    select *, row_number() over (partition by counts_at, state, left_out order by tie desc) as nth
     from {{ healing_tables._about(source, 'told') }}
 ) as row
 left join (
     select at, {{ healing_tables._said_by(source.name) }} as state, {{ healing_tables._changed(spec, source) }} as changed, lead(at) over (order by at) as next_at
     from points
 ) as point
-on point.at <= row.at and (point.next_at is null or row.at < point.next_at)
+on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point.next_at)
 {%- endmacro %}
 
 {% macro _told(fields) -%}

@@ -53,7 +53,7 @@
     {{- return(asked) -}}
 {%- endmacro %}
 
-{#- Candidates of other runs beside the table: {relation, hours (its age; 0 if it holds nothing)}. -#}
+{#- Candidates of other runs beside the table: {relation, age (text), is_young}. One without rows has no file to tell its age: it was refused. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
     {%- for name in healing_tables._of_other_runs(relation) -%}
@@ -61,8 +61,9 @@
         {%- set age = run_query(
             'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
             ~ candidate).rows[0]['hours'] -%}
-        {%- set hours = 0 if age is none else age | float -%}
-        {%- do found.append({'relation': candidate, 'hours': hours, 'is_young': hours < build_hours}) -%}
+        {%- do found.append({
+            'relation': candidate, 'age': 'without rows' if age is none else '%.1f hours old' | format(age | float),
+            'is_young': age is not none and age | float < build_hours}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}
@@ -72,7 +73,7 @@
     {%- for candidate in candidates if candidate.is_young and not force -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours ~ ' hours (build_hours)',
-            candidate.relation ~ ', ' ~ '%.1f' | format(candidate.hours) ~ ' hours old',
+            candidate.relation ~ ', ' ~ candidate.age,
             'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add force: true') -%}
     {%- endfor -%}
 {%- endmacro %}
@@ -82,7 +83,7 @@
     {%- for candidate in candidates -%}
         {%- if drop_candidates -%}
             {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
-            {%- do healing_tables._say('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ '%.1f' | format(candidate.hours) ~ ' hours old') -%}
+            {%- do healing_tables._say('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ candidate.age) -%}
         {%- else -%}
             {%- do healing_tables._say('maintain', relation, 'a build has left ' ~ candidate.relation ~ '; drop_candidates: true drops it') -%}
         {%- endif -%}

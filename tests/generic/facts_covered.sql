@@ -5,7 +5,7 @@
 -#}
 {% test facts_covered(
     model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',
-    valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many'
+    valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many', column_name=none
 ) %}
 {%- if not healing_tables._can_look_up() -%}
 {{ healing_tables._no_look_up() }}

@@ -1,6 +1,6 @@
 {#- A failing row is a row that the stored table lacks ('missing'), has too many ('superfluous') or that is 'different'
     from what its model gives now; also one row that names columns that a rebuild would add, change or remove. -#}
-{% test matches_rebuild(model, key_columns=none) %}
+{% test matches_rebuild(model, key_columns=none, column_name=none) %}
 {%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {#- what --empty or --sample has built is no rebuild -#}
 {%- if healing_tables._is_partial_run() -%} {{ return('select 1 as one from ' ~ model ~ ' where false') }} {%- endif -%}
@@ -18,7 +18,7 @@ select
     how,
     array_join(transform({{ healing_tables._differing_columns(sides) }}, cell -> cell.column), ', ') as columns
 from differing
-{%- for which, names in sides.left_out.items() if sides.is_other_shape and not which.startswith('integer') %}
+{%- for which, names in sides.left_out.items() if which in sides.other_shape %}
 union all
 select {% for key in sides.key_columns %}null, {% endfor %}null, 'columns', {{ healing_tables._text(which ~ ': ' ~ names) }}
 {%- endfor %}

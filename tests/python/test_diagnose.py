@@ -10,8 +10,8 @@ from lab import Lab
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-DIM = """{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'at'}},
-    attributes=['name'], column_names={'valid_from': 'since', 'valid_to': 'until', 'is_current': 'active'},
+DIM = """{{ healing_tables.dimension({'crm': {'relation': ref('stg_crm'), 'changed_at': 'at'}},
+    attributes=['name'], column_types={'id': 'int', 'at': 'date', 'name': 'string'}, column_names={'valid_from': 'since', 'valid_to': 'until', 'is_current': 'active'},
     valid_to_current=none, current_values=['Y', 'N']) }}"""
 
 # Its source has two rows of key 1: both are current, from one moment on.
@@ -32,6 +32,7 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
     )
     changes = [[1, "2024-01-01", "a"], [1, "2024-02-01", "b"], [2, "2024-01-01", "a"]]
     lab.table("crm", [["id", "int"], ["at", "date"], ["name", "string"]], changes)
+    lab.model("stg_crm", "select * from {{ source('raw', 'crm') }}", materialized="ephemeral")
     lab.model("dim_called", DIM, materialized="healing_table", unique_key="id")
     lab.write("snapshots/seen.yml", SNAPSHOT)
     lab.dbt("build")

@@ -69,6 +69,14 @@ KINDS = """
 ) }}
 """
 
+# What the source says from 10 January until 1 March: the state that it had brought along, then one change.
+CUT = """
+{{ healing_tables.dimension(
+    {'log': {'relation': ref('cut_log'), 'changed_at': 'day', 'since': '2024-01-10', 'until': '2024-03-01'}},
+    attributes=['mail'], key_columns='id'
+) }}
+"""
+
 
 def explained(log: list[str]) -> list[str]:
     lines = [line for text in log for line in text.split("\n")]
@@ -110,7 +118,15 @@ def rules(lab: Lab) -> Lab:
     lab.model("snap", f"select * from {lab.schema}.snap_rows")
     lab.model("terms", f"select * from {lab.schema}.term_rows")
     lab.model("dim_kinds", KINDS)
-    lab.dbt("run", "--select", "left", "right", "snap", "terms")
+    days = {"2024-01-01": "a", "2024-01-05": "b", "2024-02-01": "c", "2024-03-01": "d"}
+    lab.table(
+        "cut_rows",
+        [["day", "date"], ["id", "int"], ["mail", "string"]],
+        [[day, 1, mail] for day, mail in days.items()],
+    )
+    lab.model("cut_log", f"select * from {lab.schema}.cut_rows")
+    lab.model("dim_cut", CUT)
+    lab.dbt("run", "--select", "left", "right", "snap", "terms", "cut_log")
     return lab
 
 
@@ -304,6 +320,16 @@ def test_snapshots_and_periods(rules: Lab) -> None:
     lines = ask(rules, dimension="dim_kinds", key="1")
     for title, expected in OTHER_KINDS.items():
         assert part(lines, title) == cells(expected.strip("\n").split("\n")), title
+
+
+def test_rows_outside_of_a_cut(rules: Lab) -> None:
+    lines = ask(rules, dimension="dim_cut", key="1")
+    assert part(lines, "Rows of the sources") == [
+        ["log", "2024-01-01", "no change: before since", "mail=a"],
+        ["log", "2024-01-05", "change", "mail=b"],
+        ["log", "2024-02-01", "change", "mail=c"],
+        ["log", "2024-03-01", "not read: outside of since and until", "mail=d"],
+    ]
 
 
 def test_the_worked_example(rules: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,9 @@ def loaded(lab: Lab, interpreted: None) -> Lab:
         }
         for allowed, which in (("unknown", "shop"), ("known", "plain"))
     ]
-    tables = [{"name": "fct_all", "data_tests": tests}, {"name": "dim_shop"}, {"name": "dim_plain"}]
+    fact: dict[str, Any] = {"name": "fct_all", "data_tests": tests[:1]}
+    fact["columns"] = [{"name": "the key", "data_tests": tests[1:]}]
+    tables: list[dict[str, Any]] = [fact, {"name": "dim_shop"}, {"name": "dim_plain"}]
     sources = [{"name": "raw", "schema": lab.schema, "tables": tables}]
     lab.write("models/raw.yml", json.dumps({"version": 2, "sources": sources}))
     return lab

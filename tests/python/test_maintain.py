@@ -10,6 +10,7 @@ from damage import COLUMNS, HEALTHY, commits, delta, operation, tables
 from lab import Lab
 
 pytestmark = pytest.mark.usefixtures("interpreted")
+REFUSED = "dim_many__candidate_0123456789abcdef0123456789abcdef"  # by the guard, since it is empty
 YOUNG = "dim_busy__candidate_0123456789abcdef0123456789abcdef"
 
 
@@ -33,6 +34,7 @@ def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
     scattered(lab, "dim_liquid", "cluster by (id)")
     scattered(lab, "dim_busy")
     delta(lab, YOUNG, COLUMNS, HEALTHY)
+    delta(lab, REFUSED, COLUMNS, [])
     lab.table("dim_parquet", COLUMNS, HEALTHY)
     where = {"key_columns": ["id"]}
     found: dict[str, Any] = {"files before": files_of(lab, "dim_many")}
@@ -112,6 +114,10 @@ def test_a_build_at_work_is_left_alone(lab: Lab, seen: dict[str, Any]) -> None:
     assert f"dropped {lab.schema}.{YOUNG}" in told(seen, "forced")
     assert YOUNG not in seen["forced tables"]
     assert "OPTIMIZE" in seen["forced commits"]
+
+
+def test_a_candidate_without_rows_is_no_build_at_work(seen: dict[str, Any]) -> None:
+    assert f"a build has left lab_test_maintain.{REFUSED};" in told(seen, "many")
 
 
 def test_a_parquet_table_has_nothing_to_do(seen: dict[str, Any]) -> None:
