@@ -1,7 +1,8 @@
 {#-
     Both sides of a comparison as _sides gives them, for a rebuild (`other` none) or another table, with what a report
     wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
-    called), left_out {which columns: their names}, is_other_shape (a rebuild has other columns than the table).
+    called), left_out {which columns: their names}, other_shape (those of left_out by which a rebuild
+    has other columns than the table).
 -#}
 {% macro _compared_sides(asked, existing, other=none, filter=none) -%}
     {%- set about = asked.about -%}
@@ -25,17 +26,17 @@
     {%- set sides = healing_tables._sides(about, stored_rows, rows, was, will) -%}
     {%- set called = 'rebuilt' if other is none else 'other' -%}
     {%- set key_types = [] -%}
-    {%- for key in about.key_columns -%} {%- do key_types.append(was[key] if key in sides.columns else 'string') -%} {%- endfor -%}
+    {%- for key in about.key_columns -%} {%- do key_types.append(healing_tables._side_by_side(key, was, will).type) -%} {%- endfor -%}
     {%- set start_text = 'cast(start as string)' -%}
-    {%- if about.valid_from in sides.columns -%}
-        {%- set start_text = healing_tables._as_text('start', was[about.valid_from]) -%}
-    {%- elif was.get(about.valid_from) in ['date', 'timestamp', 'timestamp_ntz'] -%}
-        {%- set start_text = healing_tables._as_text('timestamp_micros(start)', 'timestamp') -%}
+    {%- if about.valid_from is not none -%}
+        {%- set type = healing_tables._side_by_side(about.valid_from, was, will).type -%}
+        {%- set start_text = healing_tables._as_text(*(['timestamp_micros(start)', 'timestamp'] if type == 'micros' else ['start', type])) -%}
     {%- endif -%}
     {%- set left_out = healing_tables._left_out(about, sides, was, will, called) -%}
     {{- return(dict(
         sides, types=was, key_types=key_types, start_text=start_text, start_name=about.valid_from, called=called,
-        left_out=left_out, is_other_shape=other is none and left_out.keys() | reject('equalto', 'integer keys, which only a build gives') | list | length > 0)) -}}
+        left_out=left_out, other_shape=[] if other is not none
+            else left_out.keys() | reject('in', ['integer keys, which only a build gives', 'of a type without equality']) | list)) -}}
 {%- endmacro %}
 
 {#- The table that the model has built. -#}

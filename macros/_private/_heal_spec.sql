@@ -29,12 +29,20 @@
     numbered, a heal of some keys would give others than a rebuild.
 -#}
 {% macro _says_more(sql) -%}
-    {%- set comments = '(?s)--[^\n]*|/[*].*?[*]/' -%}
+    {%- set after = healing_tables._without_comments(sql.rsplit(healing_tables._call_end(), 1)[-1]) -%}
+    {{- return(after not in ['', ';'] or healing_tables._ctes_before(sql) is none) -}}
+{%- endmacro %}
+
+{#- The CTEs before the call of dimension(), as text to begin a select with; none if something else stands there. -#}
+{% macro _ctes_before(sql) -%}
     {%- set call = modules.re.search('select\\s+/[*] healing_tables: [{]', sql) -%}
-    {%- if call is none -%} {{ return(true) }} {%- endif -%}
-    {%- set before = modules.re.sub(comments, '', sql[:call.start()]) | trim -%}
-    {%- set after = modules.re.sub(comments, '', sql.rsplit(healing_tables._call_end(), 1)[-1]) | trim -%}
-    {{- return(after not in ['', ';'] or not (before == '' or modules.re.match('(?is)with\\b.*[)]$', before))) -}}
+    {%- if call is none -%} {{ return(none) }} {%- endif -%}
+    {%- set code = healing_tables._without_comments(sql[:call.start()]) -%}
+    {{- return(sql[:call.start()] ~ '\n' if code == '' or modules.re.match('(?is)with\\b.*[)]$', code) else none) -}}
+{%- endmacro %}
+
+{% macro _without_comments(sql) -%}
+    {{- return(modules.re.sub('(?s)--[^\n]*|/[*].*?[*]/', '', sql) | trim) -}}
 {%- endmacro %}
 
 {#- What every call ends with. -#}
@@ -43,15 +51,16 @@
 {%- endmacro %}
 
 {#- Whether a condition depends on other rows than the one it is about, or on the time at which it is asked. -#}
-{% macro _looks_elsewhere(condition) -%}
+{% macro _looks_elsewhere(condition, words='select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid') -%}
     {%- set code = modules.re.sub("'[^']*'|`[^`]*`", '', condition or '') -%}
-    {{- return(modules.re.search(
-        '(?i)\\b(select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid)\\b', code) is not none) -}}
+    {{- return(modules.re.search('(?i)\\b(' ~ words ~ ')\\b', code) is not none) -}}
 {%- endmacro %}
 
 {#- The definition of a dimension as one number: if it is another one, what is stored cannot be healed. -#}
-{% macro _definition(sql) -%}
-    {{- return(local_md5(modules.re.sub('/[*] healing_tables.*?[*]/', '', sql))) -}}
+{% macro _definition(sql, about) -%}
+    {%- set loaded = [] -%}
+    {%- for source in about.sources if source.get('reading') -%} {%- do loaded.append(source.reading.loaded_column) -%} {%- endfor -%}
+    {{- return(local_md5(modules.re.sub('/[*] healing_tables.*?[*]/', '', sql) ~ tojson(loaded))) -}}
 {%- endmacro %}
 
 {#- Expressions over the rows of a source; moments as microseconds. `place`: none for what only the model's own select knows. -#}
@@ -64,7 +73,7 @@
         {%- set calendar = 'select ' ~ healing_tables._micros(healing_tables._id(source.moment), source.calendar_type) ~ ' as at from ' ~ source.calendar -%}
     {%- endif -%}
     {{- return({
-        'relation': source.relation, 'place': source.place, 'kind': source.kind, 'keys': keys,
+        'relation': source.relation, 'place': source.place if not source.calendar or healing_tables._place(source.calendar) else none, 'kind': source.kind, 'keys': keys,
         'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._placeable(spec, source) ~ ', false)',
         'at': healing_tables._source_moment(source),
         'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._column_type(source, source.moment),

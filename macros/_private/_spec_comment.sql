@@ -7,8 +7,9 @@
     {%- for source in spec.sources -%}
         {%- do sources.append({
             'name': source.name,
-            'set_aside': healing_tables._count_set_aside(spec, source) if source.place is not none else none,
-            'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' and source.place is not none else none}) -%}
+            'is_read_by_all': source.place is not none and not healing_tables._looks_elsewhere((source.where or '') ~ ' ' ~ (source.deleted_when or ''), 'select'),
+            'set_aside': healing_tables._count_set_aside(spec, source),
+            'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none}) -%}
         {%- if healing_tables._can_heal() -%}
             {%- do sources[-1].update({'reading': healing_tables._reading(spec, source)}) -%}
         {%- endif -%}

@@ -17,7 +17,7 @@
     {%- endcall -%}
     {%- set seconds = healing_tables._now() - started -%}
     {#- before the checks: a build that they refuse tells it too -#}
-    {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about) -%} {%- endif -%}
+    {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about, sql) -%} {%- endif -%}
     {%- do healing_tables._check_candidate(target, candidate, about, seconds) -%}
     {#- the constraints of a contract too hold before anything is published -#}
     {%- do persist_constraints(candidate, model) -%}
@@ -80,21 +80,23 @@
 {%- endmacro %}
 
 {#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
-{% macro _warn_of_rows(target, about) -%}
+{% macro _warn_of_rows(target, about, sql) -%}
     {%- set queries = [] -%}
-    {%- set unseen = about.sources | selectattr('set_aside', 'none') | map(attribute='name') | list -%}
+    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
+    {%- set ctes = healing_tables._ctes_before(sql) -%}
+    {%- set unseen = about.sources | selectattr('is_read_by_all', 'false') | map(attribute='name') | list if ctes is none else [] -%}
     {%- for source in about.sources if source.name not in unseen -%}
         {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside ~ ') as set_aside, '
             ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
     {%- endfor -%}
     {%- if unseen -%}
         {%- do healing_tables._progress(
-            target, 'rows set aside are not counted: source ' ~ (unseen | join(', ')) ~ ' is a CTE or an ephemeral model, which only the model can read') -%}
+            target, 'rows set aside are not counted: source ' ~ (unseen | join(', ')) ~ ' or its where is a part of the model, which only the model can read') -%}
     {%- else -%} {%- do about.build.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
     {%- endif -%}
     {%- set warnings = [] -%}
     {%- if queries -%}
-        {%- for row in run_query(queries | join(' union all ')).rows -%}
+        {%- for row in run_query((ctes or '') ~ queries | join(' union all ')).rows -%}
             {%- do about.build.update({
                 'rows_set_aside': about.build.rows_set_aside + row['set_aside'] | int,
                 'ties_resolved': about.build.ties_resolved + row['ties'] | int}) if not unseen -%}

@@ -22,19 +22,23 @@ with difference as (
 {{ healing_tables._unequal(sides) }},
 difference as (
     select {{ sides.key_names }}, start,
-        max(if(before > 0, compared, null)) as stored_row,
-        max(if(after > 0, compared, null)) as candidate_row,
-        coalesce(bool_or(is_current) filter (where before > 0), false) as was_current,
-        coalesce(bool_or(is_current) filter (where after > 0), false) as is_current,
+        max(if(before > after, compared, null)) as stored_row,
+        max(if(after > before, compared, null)) as candidate_row,
+        coalesce(bool_or(is_current) filter (where before > after), false) as was_current,
+        coalesce(bool_or(is_current) filter (where after > before), false) as is_current,
         {#- only where the check no_overlaps is off, or someone else has written #}
         sum(before) > 1 or sum(after) > 1 as is_repeated
     from unequal
     group by {{ sides.key_names }}, start
+    {%- if sides.touched is not none %}
+    having bool_or(before <> after)
+    {%- endif %}
 )
 {%- endif -%}
 {%- endmacro %}
 
-{#- The rows of which one side has more than the other, each with how many both have. -#}
+{#- The rows of which one side has more than the other, each with how many both have. A heal has few: it keeps those that are
+    equal, which tell whether a start has several rows. -#}
 {% macro _unequal(sides) -%}
 with sides as (
     select {{ sides.stored }}, true as is_stored
@@ -47,7 +51,9 @@ unequal as (
     select {{ sides.key_names }}, start, is_current, compared, count_if(is_stored) as before, count_if(not is_stored) as after
     from sides
     group by {{ sides.key_names }}, start, is_current, compared
+    {%- if sides.touched is none %}
     having count_if(is_stored) <> count_if(not is_stored)
+    {%- endif %}
 )
 {%- endmacro %}
 
@@ -94,14 +100,18 @@ from (select {{ sides.stored }} from {{ existing }})
 {% macro _bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
 
 {#-
-    The difference as one MERGE. A row that is not as it was compared stays: another writer was there, which Delta or
-    _check_was_alone tells. Delta would compute the difference twice, once to find the files and once to write them:
-    kept for the statement, it is computed once.
+    The difference as one MERGE. In a rebuild, a row that is not as it was compared stays: another of its start, or another
+    writer was there. A heal knows that no start has several rows, and asks for key and start only: so Delta does not read
+    all columns of the target again, and a row that another writer has made meanwhile becomes what this build says. Either
+    way Delta or _check_was_alone tells of the other writer.
+    Delta would compute the difference of a rebuild twice, once to find the files and once to write them: kept for the
+    statement, it is computed once. That of a heal is a table already.
     Where few keys differ, rows of other buckets are left out on both sides: else all of the target would be shuffled.
 -#}
 {% macro _merge_difference(target, change) -%}
 {%- set sides = change.sides -%}
-{%- do healing_tables._set('spark.databricks.delta.merge.materializeSource', 'all') -%}
+{%- set is_kept = sides.kept is not none -%}
+{%- do healing_tables._set('spark.databricks.delta.merge.materializeSource', 'none' if is_kept else 'all') -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}
@@ -116,7 +126,7 @@ from (select {{ sides.stored }} from {{ existing }})
     {%- do values.append('d.candidate_row.' ~ name) -%}
     {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}
 {%- endfor -%}
-{%- set same_row = 'struct(t.' ~ (names | join(', t.')) ~ ') <=> d.stored_row' -%}
+{%- set same_row = '' if is_kept else ' and struct(t.' ~ (names | join(', t.')) ~ ') <=> d.stored_row' -%}
 merge into {{ target }} as t
 using (
 {{ healing_tables._difference(sides) }}
@@ -127,11 +137,13 @@ where {{ healing_tables._bucket(sides.key_names.split(', ')) }} in ({{ change.bu
 ) as d
 on {% if change.buckets %}{{ healing_tables._bucket(target_keys) }} in ({{ change.buckets }})
 and {% endif -%}
-{{ same_start | join(' and ') }} and d.stored_row is not null
-when matched and d.candidate_row is null and {{ same_row }} then delete
-when matched and {{ same_row }} then update set {{ assignments | join(', ') }}
-{#- Another row of this start stays. Without a clause for all, Delta would read all columns to find the files to change #}
+{{ same_start | join(' and ') }}{{ ' and d.stored_row is not null' if not is_kept }}
+when matched and d.candidate_row is null{{ same_row }} then delete
+when matched{{ same_row }} then update set {{ assignments | join(', ') }}
+{%- if not is_kept %}
+{#- without a clause for all, Delta would read all columns to find the files to change #}
 when matched then update set {{ target_keys[0] }} = {{ target_keys[0] }}
+{%- endif %}
 when not matched and d.candidate_row is not null then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
 {%- endmacro %}
 
@@ -145,18 +157,11 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
         {%- do shared.append(name) -%}
     {%- endfor -%}
     {%- set read = {} -%}
-    {%- for side, columns in {'stored': was, 'candidate': will}.items() -%}
+    {%- for side in ['stored', 'candidate'] -%}
         {%- set parts = [] -%}
-        {%- for key in about.key_columns -%}
-            {%- set name = healing_tables._id(key) -%}
-            {%- do parts.append((name if key in shared else 'cast(' ~ name ~ ' as string)') ~ ' as key_' ~ loop.index) -%}
-        {%- endfor -%}
-        {%- set start = 'cast(null as bigint)' if about.valid_from is none else healing_tables._id(about.valid_from) -%}
-        {%- if about.valid_from is not none and about.valid_from not in shared -%}
-            {%- set start = healing_tables._micros(start, columns[about.valid_from])
-                if columns[about.valid_from] in ['date', 'timestamp', 'timestamp_ntz'] else 'cast(' ~ start ~ ' as string)' -%}
-        {%- endif -%}
-        {%- do parts.append(start ~ ' as start') -%}
+        {%- for key in about.key_columns -%} {%- do parts.append(healing_tables._side_by_side(key, was, will)[side] ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+        {%- do parts.append(
+            ('cast(null as bigint)' if about.valid_from is none else healing_tables._side_by_side(about.valid_from, was, will)[side]) ~ ' as start') -%}
         {%- set known = dict(about, is_current=about.is_current if about.is_current in shared else none) -%}
         {%- do parts.append(
             (healing_tables._current_condition(known) if known.is_current is not none or about.valid_to in shared else 'true') ~ ' as is_current') -%}
@@ -182,4 +187,20 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
         stored_rows=existing | string if touched is none
             else '(select * from ' ~ existing ~ ' where ' ~ healing_tables._is_touched(stored_keys, touched) ~ ')',
         candidate_rows='(\n' ~ rows ~ '\n)')) -}}
+{%- endmacro %}
+
+{#- A column on both sides, so that it compares by value if it has two types: {stored, candidate, type ('micros': moments)}. -#}
+{% macro _side_by_side(column, was, will) -%}
+    {%- set name = healing_tables._id(column) -%}
+    {%- set types = {'stored': was[healing_tables._find(column, was)], 'candidate': will[healing_tables._find(column, will)]} -%}
+    {%- set is_moment = types.values() | reject('in', ['date', 'timestamp', 'timestamp_ntz']) | list | length == 0 -%}
+    {%- set common = healing_tables._common_type(types.values() | list) -%}
+    {%- set sides = {'type': types.stored if types.stored == types.candidate else 'micros' if is_moment else 'string' if common == 'mixed' else common} -%}
+    {%- for side, type in types.items() -%}
+        {%- do sides.update({side: name if type == sides.type
+            else healing_tables._micros(name, type) if is_moment
+            else 'cast(' ~ name ~ ' as string)' if common == 'mixed'
+            else healing_tables._cast(name, type, common)}) -%}
+    {%- endfor -%}
+    {{- return(sides) -}}
 {%- endmacro %}

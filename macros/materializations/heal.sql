@@ -7,7 +7,7 @@
     {%- set log = healing_tables._ready_log(target, healing_tables._log_of(target, healing_tables._option('log_schema', none))) -%}
     {%- set build = {
         'dimension': target.identifier, 'relation': target | string, 'mode': 'rebuild', 'reason': none,
-        'spec': healing_tables._definition(sql), 'table_id': healing_tables._table_id(existing, stored) if healing_tables._can_heal() else none,
+        'spec': healing_tables._definition(sql, about), 'table_id': healing_tables._table_id(existing, stored) if healing_tables._can_heal() else none,
         'version_before': healing_tables._table_version(existing, stored), 'high_water_marks': {}, 'checks': {},
         'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log} -%}
     {%- set last = healing_tables._last_build(target, log) -%}
@@ -68,7 +68,7 @@
         {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', ')) ~ ' asks for more than its own row'}) -}}
     {%- endif -%}
     {%- if unreadable -%}
-        {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ' is a CTE or an ephemeral model, which nobody else can read'}) -}}
+        {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ', or its calendar, is a CTE or an ephemeral model, which nobody else can read'}) -}}
     {%- endif -%}
     {%- if healing_tables._names_keys() -%}
         {#- other keys may have news too: they keep theirs for the next heal -#}
@@ -143,12 +143,13 @@
     {%- for row in run_query('select invocation_id from ' ~ log ~ " where status = 'refused' and " ~ healing_tables._is_log_of(target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in left -%}
-        {%- set id = name.split('__candidate_')[-1] -%}
-        {#- a side table of a candidate has more behind the id -#}
-        {%- if '_' not in id and id not in known -%}
+    {%- for name in left | sort -%}
+        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
+        {%- set id = name.split('__candidate_')[-1].split('_')[0] -%}
+        {%- if id not in known -%}
+            {%- do known.append(id) -%}
             {%- do healing_tables._progress(
-                target, 'another build of it was killed or is running: its candidate ' ~ name ~ ' is there, and the log has no row of it') -%}
+                target, 'another build of it was killed or is running: its table ' ~ name ~ ' is there, and the log has no row of it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -49,12 +49,18 @@
     {%- if not made -%}
         {%- set columns = [] -%}
         {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-        {%- set format = format or healing_tables._file_format() -%}
+        {#- other formats do not bear two writers at once -#}
+        {%- set format = format or ('delta' if healing_tables._has_delta() else healing_tables._file_format()) -%}
         {#- each build adds a file with one row; Delta puts them together now and then -#}
         {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format
             ~ (" tblproperties ('delta.autoOptimize.autoCompact' = 'true')" if format == 'delta' else '')) -%}
     {%- endif -%}
     {{- return(log) -}}
+{%- endmacro %}
+
+{#- Whether the session knows Delta tables, also where the model at work is none. -#}
+{% macro _has_delta() -%}
+    {{- return(healing_tables._has_commits() or 'delta' in run_query('set spark.sql.catalog.spark_catalog').rows[0]['value'] | lower) -}}
 {%- endmacro %}
 
 {#- Spark's names have no case; who wrote a row may have spelled one in another. -#}

@@ -6,7 +6,8 @@
     erp               version 12 of 5c1f..., with change feed
     web               loaded until 2024-03-01 02:00:00.000000Z
     web: taken until  2024-03-01 00:00:00.000000Z
-    web: empty        0
+    web: empty        0, 0
+    web: lately       417, 2718281828459045235
 -#}
 {% macro _marks(about) -%}
     {%- set marks = {} -%}
@@ -28,10 +29,10 @@
         {%- endif -%}
         {%- if reading.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._taken(reading)
-                ~ ' select max(at) as newest, count_if(not is_seen) as empty from taken').rows[0] -%}
+                ~ ' select max(at) as newest, ' ~ healing_tables._empty_ones('true') ~ ' as empty from taken').rows[0] -%}
             {%- do marks.update({
                 source.name ~ ': taken until': healing_tables._instant_text(taken['newest']),
-                source.name ~ ': empty': taken['empty'] | int | string}) -%}
+                source.name ~ ': empty': taken['empty']}) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if loaded -%}
@@ -39,15 +40,18 @@
             {%- do marks.update({row['name']: 'loaded until ' ~ healing_tables._instant_text(row['newest'])}) -%}
         {%- endfor -%}
     {%- endif -%}
+    {%- for source in about.sources if source.name ~ ': empty' in marks and source.reading.loaded_at is not none -%}
+        {%- do marks.update({source.name ~ ': lately': healing_tables._loaded_lately(source.reading, marks[source.name])}) -%}
+    {%- endfor -%}
     {{- return(marks) -}}
 {%- endmacro %}
 
-{#- The snapshots that were taken: `taken` with at and is_seen, whether the data have a row of it. -#}
+{#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. -#}
 {% macro _taken(reading) -%}
 with taken as (
-    select at, bool_or(is_seen) as is_seen
+    select at, coalesce(bool_or(is_seen), false) as is_seen
     from (
-        select distinct {{ reading.at }} as at, true as is_seen from {{ reading.relation }}
+        select {{ reading.at }} as at, {{ 'true' if reading.looks_elsewhere else reading.where }} as is_seen from {{ reading.relation }}
         {%- if reading.calendar is not none %}
         union all
         select at, false as is_seen from ({{ reading.calendar }})
@@ -56,6 +60,12 @@ with taken as (
     where at < {{ reading.limit }}
     group by at
 )
+{%- endmacro %}
+
+{#- The snapshots without a row, as far as they lie in `range`: how many, and which. -#}
+{% macro _empty_ones(range) -%}
+    {%- set empty = ' filter (where not is_seen and ' ~ range ~ ')' -%}
+    {{- return('concat(count(*)' ~ empty ~ ", ', ', coalesce(bit_xor(xxhash64(at))" ~ empty ~ ', 0))') -}}
 {%- endmacro %}
 
 {% macro _relation_at(place) -%}

@@ -59,6 +59,6 @@
 {#- Rows that say something of the time from a moment on; who left at the first snapshot since then was in the one before. -#}
 {% macro _since(reading) -%}
     {%- set since = healing_tables._constant_micros(var('heal_since')) -%}
-    {%- if reading.kind != 'snapshots' -%} {{ return('at >= ' ~ since ~ (' or until >= ' ~ since if reading.until is not none)) }} {%- endif -%}
+    {%- if reading.kind != 'snapshots' -%} {{ return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if reading.until is not none)) }} {%- endif -%}
     {{- return('at >= coalesce((' ~ healing_tables._taken(reading) ~ ' select max(at) from taken where at < ' ~ since ~ '), ' ~ since ~ ')') -}}
 {%- endmacro %}

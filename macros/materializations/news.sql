@@ -15,7 +15,9 @@
         {{- return({'keys': none, 'obstacle': 'the last build left no mark of source ' ~ name ~ ' that fits'}) -}}
     {%- endif -%}
     {%- if reading.loaded_at is not none -%}
-        {%- set rows = healing_tables._loaded_since(reading, before[name]) -%}
+        {%- set lately = before.get(name ~ ': lately') -%}
+        {%- set is_known = lately is not none and lately == healing_tables._loaded_lately(reading, before[name]) -%}
+        {%- set rows = healing_tables._loaded_since(reading, before[name], is_known) -%}
     {%- elif now[name] == before[name] -%}
         {%- set rows = none -%}
     {%- else -%}
@@ -37,18 +39,33 @@
 {%- endmacro %}
 
 {#-
-    Some time is read twice: a row may be committed after another one that was loaded later. Rows without a time are
-    always news. The column stands alone where its type allows it, so that files can be skipped.
+    Some time is read twice: a row may be committed after another one that was loaded later. `is_known`: it was not. Rows
+    without a time are always news.
 -#}
-{% macro _loaded_since(reading, mark) -%}
-    {%- set since = healing_tables._instant(mark[13:]) -%}
-    {%- if since is none -%} {{ return(healing_tables._read_rows(reading, reading.relation, 'true')) }} {%- endif -%}
-    {%- set overlap = healing_tables._overlap([]) -%}
-    {%- set since = since ~ ' - ' ~ '%d' | format((overlap | float) * 1000000) -%}
-    {%- set column = reading.loaded_column -%}
-    {%- set is_new = column ~ ' >= ' ~ healing_tables._moment(since, 'timestamp') if reading.loaded_type == 'timestamp'
-        else reading.loaded_at ~ ' >= ' ~ since -%}
-    {{- return(healing_tables._read_rows(reading, reading.relation, '(' ~ is_new ~ ' or ' ~ column ~ ' is null)')) -}}
+{% macro _loaded_since(reading, mark, is_known) -%}
+    {%- set until = healing_tables._instant(mark[13:]) -%}
+    {%- if until is none -%} {{ return(healing_tables._read_rows(reading, reading.relation, 'true')) }} {%- endif -%}
+    {%- set is_new = healing_tables._loaded(reading, '>', until) if is_known else healing_tables._loaded(reading, '>=', healing_tables._before_overlap(until)) -%}
+    {{- return(healing_tables._read_rows(reading, reading.relation, '(' ~ is_new ~ ' or ' ~ reading.loaded_column ~ ' is null)')) -}}
+{%- endmacro %}
+
+{#- The rows of the time that is read twice, as a text: of snapshots, where each heal would else touch all keys of the last. -#}
+{% macro _loaded_lately(reading, mark) -%}
+    {%- set until = healing_tables._instant(mark[13:]) -%}
+    {%- if until is none -%} {{ return('nothing') }} {%- endif -%}
+    {%- set lately = healing_tables._loaded(reading, '>=', healing_tables._before_overlap(until)) ~ ' and ' ~ healing_tables._loaded(reading, '<=', until) -%}
+    {{- return(run_query("select concat(count(*), ', ', coalesce(sum(cast(xxhash64(struct(*)) as decimal(20,0))), 0)) from ("
+        ~ healing_tables._read_rows(reading, reading.relation, lately) ~ ')').rows[0][0]) -}}
+{%- endmacro %}
+
+{% macro _before_overlap(until) -%}
+    {{- return(until ~ ' - ' ~ '%d' | format((healing_tables._overlap([]) | float) * 1000000)) -}}
+{%- endmacro %}
+
+{#- The column stands alone where its type allows it, so that files can be skipped. -#}
+{% macro _loaded(reading, operator, moment) -%}
+    {{- return(reading.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._moment(moment, 'timestamp') if reading.loaded_type == 'timestamp'
+        else reading.loaded_at ~ ' ' ~ operator ~ ' ' ~ moment) -}}
 {%- endmacro %}
 
 {#- In seconds. -#}
@@ -69,7 +86,7 @@
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
 {% macro _feed_obstacle(name, reading, now, before) -%}
-    {%- if now.split(' ')[3] != before.split(' ')[3] -%} {{ return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs loaded_at') }} {%- endif -%}
+    {%- if now.split(' ')[3].rstrip(',') != before.split(' ')[3].rstrip(',') -%} {{ return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs loaded_at') }} {%- endif -%}
     {%- if not before.endswith('feed') or not now.endswith('feed') -%}
         {{- return('source ' ~ name ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
@@ -90,10 +107,12 @@
         ~ (' union all select at from (' ~ rows ~ ')' if rows is not none)
         ~ '), bounds as (select min(at) as first, max(at) as last from news)'
         ~ ' select min(first) as first, coalesce(max(at) filter (where at < first), min(first)) as since,'
-        ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, count(*) filter (where not is_seen and at <= ' ~ until ~ ') as empty'
+        ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, ' ~ healing_tables._empty_ones('at <= ' ~ until) ~ ' as empty'
+        ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken)) as gone' if rows is not none)
         ~ ' from taken cross join bounds').rows[0] -%}
-    {%- if (around['empty'] | int) != (before[name ~ ': empty'] | int) -%}
-        {{- return({'keys': none, 'obstacle': 'empty snapshots of source ' ~ name ~ ' from before the last build have come or gone'}) -}}
+    {%- if around['empty'] != before[name ~ ': empty'] or (around.dict().get('gone') or 0) > 0 -%}
+        {#- of a snapshot without rows that count, no row tells which keys it ended -#}
+        {{- return({'keys': none, 'obstacle': 'snapshots of source ' ~ name ~ ' from before the last build have come or gone'}) -}}
     {%- endif -%}
     {%- if around['first'] is none -%} {{ return({'keys': none, 'obstacle': none}) }} {%- endif -%}
     {%- set bounds = ' between ' ~ (around['since'] | int) ~ ' and ' ~ (around['until'] | int) -%}

@@ -22,7 +22,7 @@
     {%- set missing = healing_tables._missing(about.key_columns + [about.valid_from, about.sequence], columns) -%}
     {%- if not missing and healing_tables._family(columns[about.sequence]) == 'integer' -%}
         {%- set found = run_query('select max(' ~ healing_tables._id(about.sequence) ~ ') as largest from ' ~ existing).rows[0]['largest'] -%}
-        {%- do sequence.update({'stored': existing | string, 'largest': [sequence.largest, (found or 0) | int] | max}) -%}
+        {%- do sequence.update({'stored': existing | string, 'types': columns, 'largest': [sequence.largest, (found or 0) | int] | max}) -%}
     {%- endif -%}
     {{- return(sequence) -}}
 {%- endmacro %}
@@ -33,7 +33,7 @@
     {%- if healing_tables._has_commits() -%}
         {{- return('select cast(null as bigint) as ' ~ healing_tables._id(sequence.name) ~ ', * from (\n' ~ query ~ '\n)') -}}
     {%- endif -%}
-    {{- return(healing_tables._numbered(query, healing_tables._query_columns(query), about, sequence)) -}}
+    {{- return(healing_tables._numbered(query, healing_tables._described('describe query ' ~ query), about, sequence)) -}}
 {%- endmacro %}
 
 {#- The rows of the candidate as the target will hold them: a select. -#}
@@ -45,7 +45,20 @@
 {% macro _numbered(query, columns, about, sequence) -%}
 {%- set number = healing_tables._id(sequence.name) -%}
 {%- set version = [] -%}
-{%- for column in about.key_columns + [about.valid_from] -%} {%- do version.append(healing_tables._id(column)) -%} {%- endfor -%}
+{%- set known = [] -%}
+{%- set known_names = [] -%}
+{%- set same_version = [] -%}
+{%- for column in about.key_columns + [about.valid_from] -%}
+    {%- set name = healing_tables._id(column) -%}
+    {%- do version.append(name) -%}
+    {%- if sequence.stored is not none -%}
+        {%- set sides = healing_tables._side_by_side(column, sequence.types, columns) -%}
+        {%- set there = healing_tables._id('version ' ~ loop.index) -%}
+        {%- do known.append(sides.stored ~ ' as ' ~ there) -%}
+        {%- do known_names.append(there) -%}
+        {%- do same_version.append(sides.candidate ~ ' <=> known.' ~ there) -%}
+    {%- endif -%}
+{%- endfor -%}
 select
     {%- if sequence.stored is none %}
     cast({{ sequence.largest }} as bigint) + row_number() over (order by fresh.{{ version | join(', fresh.') }}) as {{ number }}
@@ -63,11 +76,11 @@ from (
 ) as fresh
 {%- if sequence.stored is not none %}
 left join (
-    select {{ version | join(', ') }}, max({{ number }}) as {{ number }}
-    from {{ sequence.stored }}
-    group by {{ version | join(', ') }}
+    select {{ known_names | join(', ') }}, max({{ number }}) as {{ number }}
+    from (select {{ known | join(', ') }}, {{ number }} from {{ sequence.stored }})
+    group by {{ known_names | join(', ') }}
 ) as known
-on {% for column in version %}fresh.{{ column }} <=> known.{{ column }}{{ ' and ' if not loop.last }}{% endfor %}
+on {{ same_version | join(' and ') }}
 {#- joined, since Delta does not read the target in a scalar subquery here #}
 cross join (
     select greatest(coalesce(max({{ number }}), 0), {{ sequence.largest }}) as {{ number }}

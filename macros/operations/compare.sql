@@ -23,10 +23,10 @@
         ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different' if found.rows else 'no difference')) -%}
     {%- for side, text in sides.left_out.items() -%} {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%} {%- endfor -%}
     {%- if found.rows -%} {%- do healing_tables._print_differences(sides, found) -%} {%- endif -%}
-    {%- if fail and (found.rows or sides.is_other_shape) -%}
+    {%- if fail and (found.rows or sides.other_shape) -%}
         {{- exceptions.raise_compiler_error(
             'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'
-            ~ (' and in its columns' if sides.is_other_shape) ~ '. remedy: '
+            ~ (' and in its columns' if sides.other_shape) ~ '. remedy: '
             ~ ('dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
                else 'find out which of the two is right; explain shows where a value comes from')) -}}
     {%- endif -%}

@@ -53,7 +53,10 @@ def schema_of(name: str) -> dict[str, object]:
     test: dict[str, object] = {"name": f"t_{name}", "config": config}
     if name == "damaged":
         test["arguments"] = {"key_columns": ["id"]}
-    return {"name": f"dim_{name}", "data_tests": [{"healing_tables.matches_rebuild": test}]}
+    tests: dict[str, object] = {"data_tests": [{"healing_tables.matches_rebuild": test}]}
+    if name == "seq":  # it may stand under a column
+        tests = {"columns": [{"name": "id", **tests}]}
+    return {"name": f"dim_{name}", **tests}
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +266,27 @@ def test_a_model_that_has_changed_since_its_build(built: Lab) -> None:
     assert ["different", "1", "2024-01-01", "until `x`", "2024-02-01", "NULL"] in rows
     assert not built.succeeded
     assert any("differs in 5 rows and in its columns" in text for text in built.log)
+
+
+def test_a_column_without_equality_is_told_and_is_no_difference(built: Lab) -> None:
+    period = "date '2024-01-01' as valid_from, date '9999-12-31' as valid_to, true as is_current"
+    built.model(
+        "dim_map",
+        f"select 1 as id, {period}, 'a' as name, map('k', 1) as extra",
+        materialized="healing_table",
+        unique_key="id",
+        meta={
+            "healing_tables": {
+                "tracked_columns": "name",
+                "column_names": {"version": None, "row_hash": None},
+            }
+        },
+    )
+    built.dbt("run", "--select", "dim_map")
+    lines = compare(built, dimension="dim_map", fail=True)
+    assert lines[0].endswith("1 rows rebuilt, no difference")
+    assert lines[1] == "  not compared, of a type without equality: extra (map<string,int>)"
+    assert built.succeeded
 
 
 def test_against_a_copy_with_another_open_end(built: Lab) -> None:

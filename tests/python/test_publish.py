@@ -278,6 +278,31 @@ def test_integer_keys_survive_a_merge_and_an_overwrite(built: Lab) -> None:
     assert commits(built, "seq") == [overwrite, "SET TBLPROPERTIES", "MERGE", overwrite]
 
 
+def test_integer_keys_stay_where_key_and_moment_get_another_type(built: Lab) -> None:
+    """Midnight in UTC is no midnight in Berlin; '01' is not 1."""
+    source = f"'relation': api.Relation.create(schema='{built.schema}', identifier='zoned')"
+    call = f"{{'crm': {{{source}, 'changed_at': 'at'}}}}, key_columns=['id'], attributes=['name']"
+    built.model(
+        "dim_zoned",
+        f"{{{{ healing_tables.dimension({call}) }}}}",
+        materialized="healing_table",
+        unique_key="id",
+        meta=KEYS,
+    )
+    name = ["name", "string"]
+    built.table("zoned", [["id", "int"], ["at", "date"], name], [[1, "2024-01-01", "a"]])
+    built.dbt("run", "--select", "dim_zoned")
+    rows = [[key, "2024-01-01T00:00:00", "a"] for key in ("01", "1")]
+    built.table("zoned", [["id", "string"], ["at", "timestamp"], name], rows)
+    before = built.spark.conf.get("spark.sql.session.timeZone")
+    built.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        built.dbt("run", "--select", "dim_zoned")
+    finally:
+        built.spark.conf.set("spark.sql.session.timeZone", str(before))
+    assert built.rows("dim_zoned", "id", "sk") == [("01", 2), ("1", 1)]
+
+
 def test_empty_builds_without_the_guard(built: Lab) -> None:
     allowed = ["--vars", "{allow_sample: true}"]
     built.dbt("run", "--empty", "--select", "dim_few", *allowed)
