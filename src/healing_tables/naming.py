@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from healing_tables.layout import Column, Layout
 
 
@@ -31,4 +33,13 @@ def literal(value: object) -> str:
         return str(value).lower()
     if isinstance(value, (int, float)):
         return str(value)
+    text = str(value)
+    if re.search(r"[\\'$]", text):
+        # Spark replaces ${...} in all SQL, and reads backslashes as the session says
+        return f"cast(X'{text.encode().hex()}' as string)"
+    return f"'{text}'"
+
+
+def in_quotes(value: object) -> str:
+    """A text where Spark takes nothing but one in quotes: in the properties of a table."""
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -20,13 +20,14 @@ from healing_tables.errors import (
     counted,
 )
 from healing_tables.layout import Layout
-from healing_tables.naming import literal, quoted
+from healing_tables.naming import quoted
 from healing_tables.plan import AHEAD, DAMAGED, LATE
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
 GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message
+RANGED = ("tinyint", "smallint", "int", "bigint", "date")  # and text
 REMEDIES = {
     NULL_KEY: ("a key and a moment in every row", "filter these rows out, or give them a key"),
     AT_THE_END: (
@@ -77,8 +78,7 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
     rows, wrong, low, high = events.selectExpr(
         "coalesce(sum(rows), 0)",
         "count(problem)",
-        "cast(min(k1) as string)",
-        "cast(max(k1) as string)",
+        *[bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
         check_problems(events, layout)
@@ -100,14 +100,22 @@ def check_problems(events: DataFrame, layout: Layout) -> None:
         raise refusal(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
 
 
+def bound(expression: str, kind: str) -> str:
+    """A key as text that stands for it in SQL; NULL of types that have no range. Text comes as bytes."""
+    if kind == "string":
+        return f"hex(cast({expression} as binary))"
+    return f"cast({expression} as string)" if kind in RANGED else "cast(null as string)"
+
+
 def key_range(layout: Layout, low: str | None, high: str | None) -> str:
-    key = layout.keys[0]
-    if low is None or key.type not in ("tinyint", "smallint", "int", "bigint", "string", "date"):
+    """Args: low, high: of `bound`."""
+    if low is None or high is None:
         return ""
-    name = f"t.{quoted(key.name)}"
+    key = layout.keys[0]
+    prefix = "X" if key.type == "string" else ""
     return " and ".join(
-        f"{name} {sign} cast({literal(str(bound))} as {key.type})"
-        for sign, bound in ((">=", low), ("<=", high))
+        f"t.{quoted(key.name)} {sign} cast({prefix}'{end}' as {key.type})"
+        for sign, end in ((">=", low), ("<=", high))
     )
 
 

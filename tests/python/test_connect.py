@@ -10,6 +10,7 @@ from kill_batches import SPECS, compare, job, merge_here
 from lab import Lab, plain_rows
 from sessions import functions_of, without_codegen
 
+from healing_tables import DimensionSpec, merge
 from healing_tables.targets.delta import DeltaTarget, is_conflict
 
 OPTIONS = SPECS["type4"] | {"surrogate_key": {"name": "sk", "strategy": "sequence"}}
@@ -68,3 +69,14 @@ def test_another_writer(remote: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         (5, "5 since 1", 1, False),
         (5, "5 since 2", 2, True),
     ]
+
+
+def test_a_binary_key(remote: Lab) -> None:
+    """A client reads no text from bytes that are none."""
+    table = f"{remote.schema}.binary_key"
+    spec = DimensionSpec(key_columns="id")
+    for day in (1, 2):
+        row = remote.spark.sql(f"select X'fffe' as id, 'day {day}' as name")
+        merge(row, table, spec, at=f"2024-01-0{day}")
+    rows = remote.spark.table(table).selectExpr("hex(id)", "version")
+    assert plain_rows(rows) == [("FFFE", 1), ("FFFE", 2)]

@@ -208,3 +208,23 @@ def test_settings_of_the_session(lab: Lab, dim: str) -> None:
         frame = lab.spark.table(f"{dim}_other_{table}").select([name for name, _ in kinds])
         assert frame.dtypes == kinds, table
         assert plain_rows(frame) == rows, table
+
+
+def test_values_are_no_sql(lab: Lab, dim: str) -> None:
+    """Spark replaces ${...} in all SQL, and reads backslashes as the session says."""
+    name, key = "${name}", "${a}\\'b"
+    row = lab.spark.createDataFrame([(key, name)], "id string, name string")
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2},
+        current_values=["${yes}", "no"],
+        audit={"actor": "${me}", "reason": "it's"},
+    )
+    with session(lab, {"spark.sql.parser.escapedStringLiterals": "true"}):
+        merge(row, dim, spec, at="2024-01-01")
+    merge(row, dim, spec, at="2024-01-02")
+    merge(row.selectExpr("id", "'b' as name"), dim, spec, at="2024-01-03")
+    shown = plain_rows(lab.spark.table(dim), ["id", "name", "is_current", "version"])
+    assert shown == [(key, name, "no", 1), (key, "b", "${yes}", 2)]
+    told = plain_rows(lab.spark.table(f"{dim}_audit"), ["change_type", "actor", "reason"])
+    assert told == [(kind, "${me}", "it's") for kind in ("close", "insert", "insert")]

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.layout import Column, Layout
 from healing_tables.moments import as_micros
-from healing_tables.naming import literal, quoted
+from healing_tables.naming import in_quotes, literal, quoted
 from healing_tables.spec import DimensionSpec
 
 STALE = "healing_tables: stale plan"
@@ -213,11 +213,11 @@ class DeltaTarget:
             by = ", ".join(quoted(name) for name in self.partition_columns)
             parts.append(f"partitioned by ({by})")
         if self.location is not None:
-            parts.append(f"location {literal(self.location)}")
+            parts.append(f"location {in_quotes(self.location)}")
         if self.comment is not None:
-            parts.append(f"comment {literal(self.comment)}")
+            parts.append(f"comment {in_quotes(self.comment)}")
         listed = ", ".join(
-            f"{literal(name)} = {literal(value)}" for name, value in properties.items()
+            f"{in_quotes(name)} = {in_quotes(value)}" for name, value in properties.items()
         )
         parts.append(f"tblproperties ({listed})")
         with self.named_errors():
