@@ -195,6 +195,11 @@ class Merge:
         merge_id = str(uuid.uuid4())
         if followers:
             followers.announce(plan, merge_id, self.batch_id)
+        if set(counts) == {
+            "archive"
+        }:  # keys that come and go in one batch: there will be no commit
+            followers.hand_on(spark, merge_id)
+            return
         try:
             with as_view(plan) as view:
                 self.version = table.apply(

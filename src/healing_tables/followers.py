@@ -175,11 +175,14 @@ class Followers:
         committed = self.target.versions_of(spark, ids) if ids else {}
         for merge_id, is_old in found:
             if merge_id in committed:
-                for table, statement in self.statements(merge_id):
-                    retrying(table.name, partial(run, spark, statement))
-            elif not is_old:
-                continue
-            retrying(self.pending.name, partial(self.withdraw, spark, merge_id))
+                self.hand_on(spark, merge_id)
+            elif is_old:
+                retrying(self.pending.name, partial(self.withdraw, spark, merge_id))
+
+    def hand_on(self, spark: SparkSession, merge_id: str) -> None:
+        for table, statement in self.statements(merge_id):
+            retrying(table.name, partial(run, spark, statement))
+        retrying(self.pending.name, partial(self.withdraw, spark, merge_id))
 
     def mark(self, spark: SparkSession, merge_id: str) -> None:
         """Changes are about to go to the change log, and will have to reach the dimension."""

@@ -228,3 +228,20 @@ def test_values_are_no_sql(lab: Lab, dim: str) -> None:
     assert shown == [(key, name, "no", 1), (key, "b", "${yes}", 2)]
     told = plain_rows(lab.spark.table(f"{dim}_audit"), ["change_type", "actor", "reason"])
     assert told == [(kind, "${me}", "it's") for kind in ("close", "insert", "insert")]
+
+
+def test_type_4_keys_that_come_and_go_in_one_batch(lab: Lab, dim: str) -> None:
+    """Nothing of them reaches the dimension: there is no commit, and their rows are in the history."""
+    spec = DimensionSpec(
+        key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'"
+    )
+    row = "select {} as id, '{}' as name, date '2024-01-0{}' as at".format
+    merge(lab.spark.sql(row(1, "a", 1)), dim, spec)
+    for _ in range(2):
+        both = lab.spark.sql(f"{row(7, 'b', 2)} union all {row(7, 'gone', 3)}")
+        assert merge(both, dim, spec).commit_version is None
+        assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+            (7, "b", dt.date(2024, 1, 2), dt.date(2024, 1, 3))
+        ]
+        assert lab.spark.table(f"{dim}__pending").isEmpty()
+    assert plain_rows(lab.spark.table(dim), ["id", "name"]) == [(1, "a")]
