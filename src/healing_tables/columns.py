@@ -35,7 +35,7 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
         "when stored_until is not null and here then 'reopened' else 'overwritten' end"
     )
     action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
-    ends_key = f"kind = 0 and {closes} and is_last"
+    ends_key = f"is_last and {UNTIL} is not null and was_open"
     return as_plan(versions, layout, values, action=action, reason=reason, ends_key=ends_key)
 
 

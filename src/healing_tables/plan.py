@@ -298,4 +298,5 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f"lead(if(kind = 1, at, null)) over ({order}) as next_from",
         f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
         f"lead(part) over ({order}) is null as is_last",
+        f"max(kind = 0 and stored_until is null) over (partition by {', '.join(keys)}) as was_open",
     )

@@ -293,6 +293,20 @@ def test_full_batches(lab: Lab, dim: str) -> None:
     ]
 
 
+def test_the_guard_counts_keys_that_change_and_end_in_one_batch(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id", attributes={"name": 2}, changed_at="at", deleted_when="name = 'gone'"
+    )
+    rows = "select id, '{}' as name, date '2024-01-0{}' as at from range({}, {})".format
+    merge(lab.spark.sql(rows("A", 1, 0, 20)), dim, spec)
+    with pytest.raises(GuardError, match=r"11 of 20 \(0.55\)"):
+        merge(lab.spark.sql(f"{rows('B', 2, 0, 11)} union all {rows('gone', 3, 0, 11)}"), dim, spec)
+    # a key that was not there does not end, nor does one that returns
+    new = f"{rows('A', 2, 20, 40)} union all {rows('gone', 3, 20, 40)}"
+    back = f"{rows('gone', 2, 0, 20)} union all {rows('B', 3, 0, 20)}"
+    assert merge(lab.spark.sql(f"{new} union all {back}"), dim, spec).inserted == 40
+
+
 def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59"
