@@ -214,11 +214,13 @@ class ChangeLog:
             zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True)
         )
         columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
-        columns |= {
-            name: f"tie.t{n}"
-            for n, name in enumerate(self.ties, start=1)
-            if name in self.own_ties()
-        }
+        for n, name in enumerate(self.ties, start=1):
+            # a row that ends its key has no attributes, and its place among others all the same
+            found = find(name, columns)
+            if found is None:
+                columns[name] = f"tie.t{n}"
+            elif columns[found].startswith("state."):
+                columns[found] = f"if(gone, tie.t{n}, {columns[found]})"
         columns |= {
             "changed_at": "timestamp_micros(at)",
             "is_deleted": "gone",
@@ -236,7 +238,7 @@ class ChangeLog:
     def append_statement(self, view: str) -> str:
         keys = [key.name for key in self.layout.keys]
         state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
-        same = [*keys, *self.own_ties(), "is_full"]
+        same = dict.fromkeys([*keys, *self.ties, "is_full"])
         place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
         on, differs = f"t.changed_at = s.changed_at and {place}", ""

@@ -204,3 +204,22 @@ def test_what_a_log_cannot_do(lab: Lab, dim: str) -> None:
     strange = DimensionSpec(key_columns="id", change_log=f"{dim}_strange")
     with pytest.raises(TargetError, match="the change log of a dimension"):
         merge(batch(lab, (1, "A", None)), f"{dim}_strange_dim", strange)
+
+
+@pytest.mark.parametrize("on_tie", ["error", "greatest"])
+def test_a_tie_breaker_that_is_an_attribute(lab: Lab, on_tie: str) -> None:
+    dim = f"{lab.schema}.ties_{on_tie}"
+    spec = spec_of(
+        dim,
+        attributes=["name", "seq"],
+        tie_break_by="seq",
+        on_tie=on_tie,
+        changed_at="at",
+        deleted_when="name = 'gone'",
+    )
+    row = f"select {{}} as id, '{{}}' as name, {{}} as seq, timestamp '{day(1)}' as at".format
+    # in two batches; key 2 ends by the greatest row
+    for parts in ([row(1, "A", 1), row(2, "gone", 5)], [row(1, "B", 2), row(2, "C", 3)]):
+        merge(lab.spark.sql(" union all ".join(parts)), dim, spec)
+    shown = ("id", "name", "seq", "valid_from", "valid_to")
+    assert versions(lab, dim, *shown) == [(1, "B", 2, day(1), END)]
