@@ -142,7 +142,8 @@ class Merge:
             log.read(spark, version, range_), touched, batch, self.full_at
         ).localCheckpoint()
         check_problems(said, layout)
-        events = log.with_absences(said, logged, self.full_at)
+        held = log.held(batch, self.full_at)
+        events = log.with_absences(said, logged, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
         known = known.join(touched, keys, "left_semi")
         plan = difference(made, known, events, layout, spec).localCheckpoint()
@@ -150,12 +151,12 @@ class Merge:
 
         news = said.where("not is_logged").drop("is_logged")
         if not news.isEmpty() or (
-            self.full_at is not None and not log.has_full(logged, self.full_at)
+            self.full_at is not None and not log.has_full(logged, held, self.full_at)
         ):
             followers.mark(spark, self.log_id)
             left_ids.append(self.log_id)
             version += 1
-            if log.append(news, self.log_id, full_at=self.full_at) != version:
+            if log.append(news, self.log_id, full_at=self.full_at, held=held) != version:
                 raise StalePlan
         self.commit(plan, counts, stored, "" if layout.is_sequence else range_)
         if log.target.version(spark) != version:

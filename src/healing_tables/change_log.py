@@ -26,7 +26,8 @@ from healing_tables.targets.delta import DeltaTarget, as_view, stale
 GENERATED = {
     "changed_at": TIMESTAMP,
     "is_deleted": "boolean",
-    "is_full": "boolean",  # no change: a batch that held every key was taken at this moment
+    # no change: a batch that held every key was taken at this moment; with a key: this one too, with later rows only
+    "is_full": "boolean",
     "is_seed": "boolean",  # taken over from a stored version
     "merge_id": "string",
     "logged_at": TIMESTAMP,
@@ -148,18 +149,33 @@ class ChangeLog:
             .withColumn("at", f.expr(f"{full_at}L"))
         )
 
-    def with_absences(self, said: DataFrame, logged: DataFrame, full_at: int | None) -> DataFrame:
+    def held(self, batch: DataFrame, full_at: int | None) -> DataFrame:
+        """``k1..n``, ``at``: keys that a full batch holds with later rows only, so that nothing else says so."""
+        if full_at is None or self.spec.changed_at is None:
+            return batch.limit(0).select(*key_names(self.layout), "at")
+        first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
+        return first.where(f"first_at > {full_at}L").selectExpr(
+            *key_names(self.layout), f"{full_at}L as at"
+        )
+
+    def with_absences(
+        self, said: DataFrame, logged: DataFrame, held: DataFrame, full_at: int | None
+    ) -> DataFrame:
         """``said``, and the end of each key that the next full batch does not hold."""
         keys = key_names(self.layout)
-        taken = logged.where("is_full").groupBy().agg(f.expr("collect_set(at) as taken"))
+        full = logged.where("is_full")
+        taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
+        held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
+        held = held.groupBy(*keys).agg(f.expr("collect_set(at) as held"))
         if full_at is not None:
             taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
         absent = (
             said.crossJoin(f.broadcast(taken))
+            .join(held, keys, "left")
             .selectExpr(
                 *keys,
                 "gone",
-                "array_min(filter(taken, moment -> moment > at)) as next_taken",
+                "array_min(filter(array_except(taken, coalesce(held, array())), moment -> moment > at)) as next_taken",
                 f"lead(at) over (partition by {', '.join(keys)} order by at) as next_at",
             )
             .where("not gone and next_taken < coalesce(next_at, next_taken + 1)")
@@ -167,8 +183,11 @@ class ChangeLog:
         )
         return said.unionByName(absent, allowMissingColumns=True)
 
-    def has_full(self, logged: DataFrame, full_at: int) -> bool:
-        return not logged.where(f"is_full and at = {full_at}L").isEmpty()
+    def has_full(self, logged: DataFrame, held: DataFrame, full_at: int) -> bool:
+        """Whether the log knows of a full batch at this moment, and of its keys with later rows only."""
+        known = logged.where(f"is_full and at = {full_at}L")
+        new = held.join(known, key_names(self.layout), "left_anti")
+        return not known.isEmpty() and new.isEmpty()
 
     def taken_over(self, logged: DataFrame) -> DataFrame:
         """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the stored versions that the log began with."""
@@ -195,12 +214,14 @@ class ChangeLog:
         *,
         is_seed: bool = False,
         full_at: int | None = None,
+        held: DataFrame | None = None,
     ) -> int | None:
         """Add changes that are not there; the version of the commit, None if there was none.
 
         Args:
             changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
             full_at: the moment of a full batch, which gets a row without a key.
+            held: of `held`, which get a row as well.
         Raises: STALE if another writer has said something else about a key and moment.
         """
         changes = changes.withColumn("is_full", f.lit(False))
@@ -208,6 +229,11 @@ class ChangeLog:
             mark = changes.sparkSession.range(1).selectExpr(
                 f"{full_at}L as at", "false as gone", "true as is_full"
             )
+            if held is not None:
+                mark = mark.unionByName(
+                    held.selectExpr("*", "false as gone", "true as is_full"),
+                    allowMissingColumns=True,
+                )
             changes = changes.unionByName(mark, allowMissingColumns=True)
         spark = changes.sparkSession
         columns = dict(

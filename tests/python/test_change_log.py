@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -223,3 +224,31 @@ def test_a_tie_breaker_that_is_an_attribute(lab: Lab, on_tie: str) -> None:
         merge(lab.spark.sql(" union all ".join(parts)), dim, spec)
     shown = ("id", "name", "seq", "valid_from", "valid_to")
     assert versions(lab, dim, *shown) == [(1, "B", 2, day(1), END)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"), [("plain", (1, 3, 5)), ("logged", (1, 3, 5)), ("backwards", (5, 3, 1))]
+)
+def test_a_key_of_a_full_batch_is_not_absent_from_it(
+    lab: Lab, kind: str, order: tuple[int, ...]
+) -> None:
+    """Also where its rows are later than the moment of the batch."""
+    dim, noon = f"{lab.schema}.later_{kind}", "2024-01-03 12:00:00"
+    row = "select {} as id, '{}' as name, timestamp '{}' as at".format
+    later = [row(1, "B", noon), row(2, "A", day(1)), row(4, "B", noon)]
+    batches = {1: [row(n, "A", day(1)) for n in (1, 2, 3)], 3: later, 5: later}
+    spec = spec_of(dim, attributes=["name"], changed_at="at", full_batch=True)
+    if kind == "plain":
+        spec = replace(spec, change_log=None)
+    for number in (*order, order[-1]):
+        result = merge(
+            lab.spark.sql(" union all ".join(batches[number])), dim, spec, at=day(number)
+        )
+    assert result.commit_version is None
+    assert versions(lab, dim, "id", "name", "valid_from", "valid_to") == [
+        (1, "A", day(1), noon),
+        (1, "B", noon, END),
+        (2, "A", day(1), END),
+        (3, "A", day(1), day(3)),
+        (4, "B", noon, END),
+    ]
