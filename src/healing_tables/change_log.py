@@ -18,6 +18,7 @@ from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout, find, types_of
 from healing_tables.moments import TIMESTAMP
 from healing_tables.naming import by_name, literal, numbered, quoted
+from healing_tables.refusals import check_stored
 from healing_tables.seeds import seeds
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget, as_view, stale
@@ -84,6 +85,7 @@ class ChangeLog:
         if missing:
             self.target.add_columns(spark, missing)
         if stored is not None and table.isEmpty():
+            check_stored(stored, self.layout, self.spec)
             self.append(
                 seeds(stored, self.layout, self.spec, self.ties),
                 f"seed-{uuid.uuid4()}",

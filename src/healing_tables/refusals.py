@@ -141,6 +141,18 @@ def check_plan(
     return counts
 
 
+def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
+    """Raises: TargetError if any key of the dimension is damaged; a plan looks at the keys of its batch only."""
+    rows = stored_rows(stored, stored, layout, spec).groupBy(*key_names(layout))
+    found = rows.agg(
+        f.expr("count_if(alive) as open_rows"),
+        f.expr("count_if(current) as current_rows"),
+        f.expr(f"count(*) - {'count(distinct at)' if layout.is_versioned else '1'} as doubles"),
+    ).where("open_rows > 1 or current_rows > 1 or doubles > 0")
+    if not found.isEmpty():
+        raise refusal(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
+
+
 def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
     empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
     current = stored_rows(empty, stored, layout, spec).where("alive").count()

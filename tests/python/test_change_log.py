@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
 from healing_tables import (
     BatchError,
@@ -252,3 +253,13 @@ def test_a_key_of_a_full_batch_is_not_absent_from_it(
         (3, "A", day(1), day(3)),
         (4, "B", noon, END),
     ]
+
+
+def test_a_log_does_not_begin_with_damage(lab: Lab, dim: str) -> None:
+    without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
+    merge(batch(lab, (1, "A", None), (2, "A", None)), dim, without, at=day(1))
+    twice = lab.spark.table(dim).where("id = 1").withColumn("name", lit("B"))
+    twice.write.insertInto(dim)
+    with pytest.raises(TargetError, match="two current versions(.*\n)*.*id = 1\n"):
+        merge(batch(lab, (2, "B", None)), dim, spec_of(dim), at=day(2))
+    assert lab.spark.table(f"{dim}_changes").isEmpty()
