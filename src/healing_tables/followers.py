@@ -87,7 +87,8 @@ class Followers:
         pending = {"merge_id": "string", "written_at": TIMESTAMP, **AUDIT_COLUMNS, **archived}
         self.pending.create(spark, pending)
         if archived:
-            self.history.create(spark, self.history_columns())
+            own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
+            self.history.ensure(spark, self.history_columns(), own, "history")
             self.widen(spark, self.history, "*")
             if "archived" in self.pending.rows(spark).columns:
                 self.widen(spark, self.pending, "archived.*")

@@ -245,3 +245,15 @@ def test_type_4_keys_that_come_and_go_in_one_batch(lab: Lab, dim: str) -> None:
         ]
         assert lab.spark.table(f"{dim}__pending").isEmpty()
     assert plain_rows(lab.spark.table(dim), ["id", "name"]) == [(1, "a")]
+
+
+def test_a_history_of_someone_else(lab: Lab, dim: str) -> None:
+    for columns in ("note string", "id string, valid_from date, valid_to date"):
+        count = columns.count(",") + 1
+        table = f"{dim}_notes_{count}"
+        lab.spark.sql(f"create table {table} ({columns}) using delta")
+        spec = DimensionSpec(key_columns="id", attributes={"name": 4}, history=table)
+        with pytest.raises(TargetError, match="the history of a dim(.*\n)*.*choose another name"):
+            merge(lab.spark.sql(ROW), dim, spec, at="2024-01-01")
+        assert len(lab.spark.table(table).columns) == count
+    assert not lab.spark.catalog.tableExists(dim)

@@ -14,10 +14,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
-from healing_tables.layout import Column, Layout
+from healing_tables.layout import Column, Layout, find, types_of
 from healing_tables.moments import as_micros
 from healing_tables.naming import in_quotes, literal, quoted
 from healing_tables.spec import DimensionSpec
+from healing_tables.stored_layout import fits
 
 STALE = "healing_tables: stale plan"
 MISSING = (
@@ -152,8 +153,12 @@ class DeltaTarget:
         if table is None:
             self.create(spark, columns)
             return self.rows(spark)
-        present = {name.lower() for name in table.columns}
-        missing = [name for name in own if name not in present]
+        present = types_of(table.schema)
+        missing = [
+            f"{name} {columns[name]}"
+            for name in own
+            if not fits(columns[name], present.get(find(name, present) or "", ""))
+        ]
         if missing:
             mistake = Mistake(
                 self.name,
