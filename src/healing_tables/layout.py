@@ -157,5 +157,16 @@ def check_names(layout: Layout, spec: DimensionSpec) -> None:
         for position, name in enumerate(names)
         if name.lower() in lowered[:position]
     ]
+    if layout.has_history:
+        mistakes += [
+            Mistake(
+                column.name,
+                "a name other than those of the history's bounds, valid_from and valid_to",
+                "a name that is taken",
+                "rename it in the batch, or leave it out of attributes",
+            )
+            for column in (*layout.keys, *layout.attributes)
+            if column.name.lower() in ("valid_from", "valid_to")
+        ]
     if mistakes:
         raise BatchError(counted("the dimension", mistakes), mistakes)

@@ -257,3 +257,10 @@ def test_a_history_of_someone_else(lab: Lab, dim: str) -> None:
             merge(lab.spark.sql(ROW), dim, spec, at="2024-01-01")
         assert len(lab.spark.table(table).columns) == count
     assert not lab.spark.catalog.tableExists(dim)
+
+
+def test_attributes_named_as_the_bounds_of_a_history(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(key_columns="id", attributes={"*": 4})
+    with pytest.raises(BatchError, match="Valid_From\n.*valid_from and valid_to"):
+        merge(lab.spark.sql(f"{ROW}, 1 as Valid_From"), dim, spec)
+    assert not lab.spark.catalog.tableExists(f"{dim}_history")
