@@ -81,7 +81,7 @@ class ChangeLog:
         wanted = self.columns()
         table = self.target.ensure(spark, wanted, GENERATED, "change log")
         present = types_of(table.schema)
-        missing = [(name, kind) for name, kind in wanted.items() if name not in present]
+        missing = [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
         if missing:
             self.target.add_columns(spark, missing)
         if stored is not None and table.isEmpty():

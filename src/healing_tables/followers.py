@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.batch import named_keys
 from healing_tables.hashing import ISO
-from healing_tables.layout import Layout
+from healing_tables.layout import Layout, find
 from healing_tables.moments import TIMESTAMP, as_micros
 from healing_tables.naming import by_name, literal, quoted
 from healing_tables.retries import retrying
@@ -101,7 +101,9 @@ class Followers:
         """Add the attributes that were appended to the dimension."""
         present = table.rows(spark).select(columns).columns
         missing = [
-            (name, kind) for name, kind in self.history_columns().items() if name not in present
+            (name, kind)
+            for name, kind in self.history_columns().items()
+            if find(name, present) is None
         ]
         if missing:
             table.add_columns(spark, missing, columns.rstrip("*"))

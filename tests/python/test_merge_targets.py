@@ -264,3 +264,16 @@ def test_attributes_named_as_the_bounds_of_a_history(lab: Lab, dim: str) -> None
     with pytest.raises(BatchError, match="Valid_From\n.*valid_from and valid_to"):
         merge(lab.spark.sql(f"{ROW}, 1 as Valid_From"), dim, spec)
     assert not lab.spark.catalog.tableExists(f"{dim}_history")
+
+
+def test_side_tables_that_spell_columns_differently(lab: Lab, dim: str) -> None:
+    columns = "ID int, NAME string, Valid_From date, VALID_TO date"
+    lab.spark.sql(f"create table {dim}_history ({columns}) using delta")
+    names(lab, dim, "a", "b")
+    assert plain_rows(lab.spark.table(f"{dim}_history"), ["id", "name"]) == [(1, "a")]
+    for day, seq in enumerate(("seq", "SEQ"), start=1):
+        spec = DimensionSpec(
+            key_columns="id", attributes=["name"], tie_break_by=seq, change_log=f"{dim}_log"
+        )
+        merge(lab.spark.sql(f"{ROW}, 1 as {seq}"), f"{dim}_logged", spec, at=f"2024-01-0{day}")
+    assert plain_rows(lab.spark.table(f"{dim}_logged"), ["id", "name"]) == [(1, "a")]
