@@ -14,7 +14,8 @@ from healing_tables.spec import DimensionSpec
 from healing_tables.stored import shown_by
 
 UNKNOWN = "a stored version that the change log does not know"
-KEPT = ("change_source",)  # says who wrote the row, which no log knows
+# Who wrote the row, and of how many slices it is made: no log knows it
+KEPT = ("change_source", "compressed_row_count")
 
 
 def difference(

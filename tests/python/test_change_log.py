@@ -263,3 +263,11 @@ def test_a_log_does_not_begin_with_damage(lab: Lab, dim: str) -> None:
     with pytest.raises(TargetError, match="two current versions(.*\n)*.*id = 1\n"):
         merge(batch(lab, (2, "B", None)), dim, spec_of(dim), at=day(2))
     assert lab.spark.table(f"{dim}_changes").isEmpty()
+
+
+def test_counts_of_rows_stay(lab: Lab, dim: str) -> None:
+    spec = spec_of(dim, column_names={"compressed_row_count": "compressed_row_count"})
+    merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
+    lab.spark.sql(f"update {dim} set compressed_row_count = 5")
+    merge(batch(lab, (1, "B", None)), dim, spec, at=day(3))
+    assert versions(lab, dim, "name", "compressed_row_count") == [("A", 5), ("B", 1)]
