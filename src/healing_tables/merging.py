@@ -91,7 +91,10 @@ def merge(
         moment_type="date" if moments.is_date(at) else moments.TIMESTAMP,
     )
     batch_id = batch_id or str(uuid.uuid4())
-    fixed = None if at is None else moment_of(at, layout, spec)
+    fixed = None
+    if at is not None or spec.changed_at is None or is_full:  # now may be after the end of time
+        moment = moment_of(at, layout, spec)
+        fixed = None if at is None else moment
     followers = Followers(table, layout, spec)
     change_log = None if spec.change_log is None else DeltaTarget(spec.change_log)
     check_own_names(followers, change_log)

@@ -177,3 +177,7 @@ def test_arguments_of_other_kinds(lab: Lab) -> None:
             merge(one, f"{lab.schema}.x", spec, at=at)
         with pytest.raises(ArgumentError, match=at):
             plan(one, None, spec, at)
+    past = DimensionSpec(key_columns="id", valid_to_current="2023-12-31")
+    with pytest.raises(ArgumentError, match="before the end of time"):  # now is after it
+        merge(one, f"{lab.schema}.x", past)
+    assert not lab.spark.catalog.tableExists(f"{lab.schema}.x")
