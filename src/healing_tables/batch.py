@@ -122,6 +122,20 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     )
 
 
+def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
+    """Events of a full batch that say, at its moment, once more what it holds: what ended a key may be newer than its row."""
+    newest = (
+        events.where(f"at <= {full_at}L")
+        .groupBy(*key_names(layout))
+        .agg(f.expr("max_by(struct(*), at) as newest"))
+    )
+    return (
+        newest.where(f"newest.at < {full_at}L and not newest.gone")
+        .selectExpr("newest.*")
+        .withColumn("at", f.expr(f"{full_at}L"))
+    )
+
+
 def value(column: Column) -> str:
     return f"cast({normal(quoted(column.column), column.type)} as {column.type})"
 

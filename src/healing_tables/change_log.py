@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.batch import key_names, named_keys, one_per_moment
+from healing_tables.batch import key_names, named_keys, one_per_moment, presence
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout, find, types_of
 from healing_tables.moments import TIMESTAMP
@@ -132,24 +132,13 @@ class ChangeLog:
         columns = [*keys, "at", "gone", "state", "tie", "is_logged"]
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if full_at is not None and self.spec.changed_at is not None:
-            batch = batch.select(columns).unionByName(self.presence(batch, full_at).select(columns))
+            batch = batch.select(columns).unionByName(
+                presence(batch, self.layout, full_at).select(columns)
+            )
         news = batch.join(self.taken_over(mine), [*keys, "at"], "left")
         fresh = news.where(f"not coalesce({self.agrees()}, false)")
         said = mine.select(columns).unionByName(fresh.select(columns))
         return one_per_moment(said, self.layout, self.spec)
-
-    def presence(self, batch: DataFrame, full_at: int) -> DataFrame:
-        """Rows of a full batch that say, at its moment, once more what it holds: an older one may come after it."""
-        newest = (
-            batch.where(f"at <= {full_at}L")
-            .groupBy(*key_names(self.layout))
-            .agg(f.expr("max_by(struct(*), at) as newest"))
-        )
-        return (
-            newest.where(f"newest.at < {full_at}L and not newest.gone")
-            .selectExpr("newest.*")
-            .withColumn("at", f.expr(f"{full_at}L"))
-        )
 
     def held(self, batch: DataFrame, full_at: int | None) -> DataFrame:
         """``k1..n``, ``at``: keys that a full batch holds with later rows only, so that nothing else says so."""

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from healing_tables import moments
 from healing_tables.batch import events as events_of
-from healing_tables.batch import key_names
+from healing_tables.batch import key_names, presence
 from healing_tables.columns import new_values
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.layout import Layout
@@ -105,10 +105,15 @@ def changes(
     keys = key_names(layout)
     known = stored_rows(events, stored, layout, spec)
     if full_batch:
-        absent = known.where("alive").join(events.select(*keys), keys, "left_anti")
-        events = events.unionByName(
-            absent.selectExpr(*keys, f"{moment}L as at", "true as gone"), allowMissingColumns=True
+        alive = known.where("alive")
+        absent = alive.join(events.select(*keys), keys, "left_anti").selectExpr(
+            *keys, f"{moment}L as at", "true as gone"
         )
+        if spec.changed_at is not None:
+            # a key that is back may have come with a moment from before its end
+            back = presence(events, layout, moment).join(alive, keys, "left_anti")
+            events = events.unionByName(back)
+        events = events.unionByName(absent, allowMissingColumns=True)
     touched = known.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", "0 as kind").unionByName(
         events.selectExpr("*", "1 as kind"), allowMissingColumns=True

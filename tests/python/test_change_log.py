@@ -271,3 +271,21 @@ def test_counts_of_rows_stay(lab: Lab, dim: str) -> None:
     lab.spark.sql(f"update {dim} set compressed_row_count = 5")
     merge(batch(lab, (1, "B", None)), dim, spec, at=day(3))
     assert versions(lab, dim, "name", "compressed_row_count") == [("A", 5), ("B", 1)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "logged"])
+def test_a_key_is_back_in_a_full_batch_with_its_old_moment(lab: Lab, kind: str) -> None:
+    dim = f"{lab.schema}.back_{kind}"
+    spec = spec_of(dim, attributes=["name"], changed_at="at", full_batch=True)
+    if kind == "plain":
+        spec = replace(spec, change_log=None)
+    row = f"select {{}} as id, 'A' as name, timestamp '{day(1)}' as at".format
+    for number, ids in ((2, (1, 2)), (3, (2,)), (4, (1, 2)), (4, (1, 2))):
+        rows = lab.spark.sql(" union all ".join(row(id_) for id_ in ids))
+        result = merge(rows, dim, spec, at=day(number))
+    assert result.commit_version is None
+    assert versions(lab, dim, "id", "valid_from", "valid_to") == [
+        (1, day(1), day(3)),
+        (1, day(4), END),
+        (2, day(1), END),
+    ]
