@@ -22,7 +22,7 @@ from healing_tables.layout import (
 from healing_tables.moments import TIMESTAMP
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
-from healing_tables.stored_layout import missing_moments, no_type, stored_layout
+from healing_tables.stored_layout import missing_moments, no_type, of_fixed_length, stored_layout
 
 
 def resolve(
@@ -82,6 +82,9 @@ def resolve(
     )
     check_names(layout, spec)
     if stored is not None:
+        padded = of_fixed_length(stored)
+        if padded:
+            raise TargetError(counted("the stored dimension", padded), padded)
         return stored_layout(spec, layout, types_of(stored))
     missing = missing_moments(layout)
     if missing:

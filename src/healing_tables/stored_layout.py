@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pyspark.sql import types as t
+
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.generated import GENERATED
 from healing_tables.hashing import is_text
 from healing_tables.layout import MOMENTS, Column, Layout, check_names, find, has_no_type
 from healing_tables.spec import DimensionSpec
 
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -123,6 +126,16 @@ def columns_to_add(
                 )
             )
     return tuple(found.items())
+
+
+def of_fixed_length(stored: t.StructType) -> list[Mistake]:
+    """Columns that Spark pads where it reads them: Delta does not merge into such a table."""
+    types = {field.name: field.metadata.get(DECLARED, "") for field in stored}
+    return [
+        Mistake(name, "text of any length", kind, "make it string or varchar")
+        for name, kind in types.items()
+        if kind.startswith("char")
+    ]
 
 
 def superfluous(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[Mistake]:

@@ -277,3 +277,16 @@ def test_side_tables_that_spell_columns_differently(lab: Lab, dim: str) -> None:
         )
         merge(lab.spark.sql(f"{ROW}, 1 as {seq}"), f"{dim}_logged", spec, at=f"2024-01-0{day}")
     assert plain_rows(lab.spark.table(f"{dim}_logged"), ["id", "name"]) == [(1, "a")]
+
+
+def test_columns_of_a_fixed_length(lab: Lab, dim: str) -> None:
+    """Delta does not merge into them."""
+    bounds = "valid_from date, valid_to date"
+    for kind in ("char(5)", "varchar(5)"):
+        table = f"{dim}_{kind[:4]}"
+        lab.spark.sql(f"create table {table} (id int, name {kind}, {bounds}) using delta")
+        if kind == "char(5)":
+            with pytest.raises(TargetError, match="name\n.*\n.*char.5.\n.*string or varchar"):
+                merge(lab.spark.sql(ROW), table, SPEC, at="2024-01-01")
+        else:
+            assert merge(lab.spark.sql(ROW), table, SPEC, at="2024-01-01").inserted == 1
