@@ -326,8 +326,8 @@ def test_a_moment_from_before_another_commit(
 
     def early() -> int:
         calls.append(1)
-        # of the first attempt: when it began, and the moment of its batch
-        return now() - (60_000_000 if len(calls) <= 2 else 0)
+        # is it before the end of time; then of the first attempt: when it began, and the moment of its batch
+        return now() - (60_000_000 if len(calls) <= 3 else 0)
 
     monkeypatch.setattr(moments, "now", early)
     assert merge(batch(lab, [(1, "B", None)]), dim, SPEC).attempts == 2
