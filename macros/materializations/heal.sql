@@ -68,7 +68,7 @@
         {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', ')) ~ ' asks for more than its own row'}) -}}
     {%- endif -%}
     {%- if unreadable -%}
-        {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ', or its calendar, is a CTE or an ephemeral model, which nobody else can read'}) -}}
+        {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ' is a CTE or an ephemeral model, or has such a calendar, which nobody else can read'}) -}}
     {%- endif -%}
     {%- if healing_tables._names_keys() -%}
         {#- other keys may have news too: they keep theirs for the next heal -#}

@@ -143,7 +143,8 @@ class Merge:
         ).localCheckpoint()
         check_problems(said, layout)
         held = log.held(batch, self.full_at)
-        events = log.with_absences(said, logged, held, self.full_at)
+        full = logged.where("is_full").localCheckpoint()  # few rows, asked for more than once
+        events = log.with_absences(said, full, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
         known = known.join(touched, keys, "left_semi")
         plan = difference(made, known, events, layout, spec).localCheckpoint()
@@ -151,7 +152,7 @@ class Merge:
 
         news = said.where("not is_logged").drop("is_logged")
         if not news.isEmpty() or (
-            self.full_at is not None and not log.has_full(logged, held, self.full_at)
+            self.full_at is not None and not log.has_full(full, held, self.full_at)
         ):
             followers.mark(spark, self.log_id)
             left_ids.append(self.log_id)
@@ -196,9 +197,8 @@ class Merge:
         merge_id = str(uuid.uuid4())
         if followers:
             followers.announce(plan, merge_id, self.batch_id)
-        if set(counts) == {
-            "archive"
-        }:  # keys that come and go in one batch: there will be no commit
+        if set(counts) == {"archive"}:
+            # keys that come and go in one batch: Delta makes no commit of that
             followers.hand_on(spark, merge_id)
             return
         try:

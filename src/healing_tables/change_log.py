@@ -150,11 +150,10 @@ class ChangeLog:
         )
 
     def with_absences(
-        self, said: DataFrame, logged: DataFrame, held: DataFrame, full_at: int | None
+        self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None
     ) -> DataFrame:
-        """``said``, and the end of each key that the next full batch does not hold."""
+        """``said``, and the end of each key that the next full batch does not hold. ``full``: what the log has of such."""
         keys = key_names(self.layout)
-        full = logged.where("is_full")
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
         held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
         held = held.groupBy(*keys).agg(f.expr("collect_set(at) as held"))
@@ -174,9 +173,9 @@ class ChangeLog:
         )
         return said.unionByName(absent, allowMissingColumns=True)
 
-    def has_full(self, logged: DataFrame, held: DataFrame, full_at: int) -> bool:
+    def has_full(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
         """Whether the log knows of a full batch at this moment, and of its keys with later rows only."""
-        known = logged.where(f"is_full and at = {full_at}L")
+        known = full.where(f"at = {full_at}L")
         new = held.join(known, key_names(self.layout), "left_anti")
         return not known.isEmpty() and new.isEmpty()
 

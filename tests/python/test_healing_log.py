@@ -169,7 +169,7 @@ def test_a_source_of_the_same_version_has_no_news(built: Lab) -> None:
 def test_a_source_that_only_the_model_can_read(built: Lab) -> None:
     assert len(built.rows("of_cte")) == 3
     row = newest(built, "of_cte")
-    assert (row["mode"], row["status"], row["rows_set_aside"]) == ("rebuild", "unchanged", None)
+    assert (row["mode"], row["status"], row["rows_set_aside"]) == ("rebuild", "unchanged", 0)
     assert row["reason"].startswith("source crm is a CTE or an ephemeral model")
 
 
