@@ -4,8 +4,13 @@
     {{- return('`' ~ (name | string | replace('`', '``')) ~ '`') -}}
 {%- endmacro %}
 
-{#- Text as a SQL literal. -#}
+{#- Text as a SQL expression: in two parts where Spark would put the value of a setting in the place of ${...}. -#}
 {% macro _text(value) -%}
+    {{- return(healing_tables._quoted(value) | replace('${', "$' '{")) -}}
+{%- endmacro %}
+
+{#- Text where SQL takes nothing but one literal: a location, a comment, a property. -#}
+{% macro _quoted(value) -%}
     {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'")) ~ "'") -}}
 {%- endmacro %}
 

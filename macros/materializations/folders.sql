@@ -28,7 +28,7 @@
     {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
     {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
         {%- do healing_tables._remember_largest(target, sequence, change) -%}
-        alter table {{ target }} set location {{ healing_tables._text(folder) }}
+        alter table {{ target }} set location {{ healing_tables._quoted(folder) }}
     {%- else -%}
         {%- if existing is not none -%} {%- do healing_tables._drop_other(target, existing) -%} {%- endif -%}
         create table {{ target }} (
@@ -41,7 +41,7 @@
         {{ healing_tables._tblproperties('select 1', healing_tables._sequence_properties(sequence)) }}
         {{ partition_cols(label='partitioned by') }}
         {{ clustered_cols(label='clustered by') }}
-        location {{ healing_tables._text(folder) }}
+        location {{ healing_tables._quoted(folder) }}
         {{ comment_clause() }}
     {%- endif -%}
 {%- endmacro %}
@@ -57,7 +57,7 @@
     {%- if own in stored.get('location', '') -%}
         {%- do run_query(
             'alter table ' ~ target ~ " set tblproperties ('healing_tables.previous_location' = "
-            ~ healing_tables._text(stored.location) ~ ')') -%}
+            ~ healing_tables._quoted(stored.location) ~ ')') -%}
     {%- endif -%}
     {%- set before_last = stored.get('previous') or '' -%}
     {%- if own in before_last and before_last not in [folder, stored.get('location')] -%}

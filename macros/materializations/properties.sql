@@ -12,7 +12,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if config.persist_relation_docs() and model.description and model.description != about.Comment -%}
-        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
+        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._quoted(model.description)) -%}
     {%- endif -%}
     {%- if config.persist_column_docs() -%}
         {%- for name, column in model.columns.items() if column.description -%}
@@ -20,7 +20,7 @@
             {%- if stored is not none and comments[stored] != column.description -%}
                 {%- do run_query(
                     'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(stored) ~ ' comment '
-                    ~ healing_tables._text(column.description)) -%}
+                    ~ healing_tables._quoted(column.description)) -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
@@ -39,7 +39,7 @@
     {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}
     {%- set changes = [] -%}
     {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
-        {%- do changes.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
+        {%- do changes.append(healing_tables._quoted(name) ~ ' = ' ~ healing_tables._quoted(value)) -%}
     {%- endfor -%}
     {%- if changes -%}
         {%- do run_query('alter table ' ~ target ~ ' set tblproperties (' ~ (changes | join(', ')) ~ ')') -%}

@@ -36,7 +36,7 @@
     {{ healing_tables._tblproperties(query, properties) }}
     {{ partition_cols(label='partitioned by') if is_target or folder is not none }}
     {{ clustered_cols(label='clustered by') if is_target or folder is not none }}
-    {% if folder is not none -%} location {{ healing_tables._text(folder) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
+    {% if folder is not none -%} location {{ healing_tables._quoted(folder) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
     {{ comment_clause() if is_target }}
     as
     {{ query }}
@@ -53,7 +53,7 @@
     {%- if properties -%}
         tblproperties (
         {%- for name, value in properties.items() -%}
-            {{ healing_tables._text(name) }} = {{ healing_tables._text(value) }}{{ ', ' if not loop.last }}
+            {{ healing_tables._quoted(name) }} = {{ healing_tables._quoted(value) }}{{ ', ' if not loop.last }}
         {%- endfor -%}
         )
     {%- endif -%}

@@ -111,8 +111,13 @@ def changes(
         )
         if spec.changed_at is not None:
             # a key that is back may have come with a moment from before its end
-            back = presence(events, layout, moment).join(alive, keys, "left_anti")
-            events = events.unionByName(back)
+            seen = (
+                known.select(keys) if past is None else known.select(keys).union(past.select(keys))
+            )
+            ended = seen.join(alive, keys, "left_anti")
+            events = events.unionByName(
+                presence(events, layout, moment).join(ended, keys, "left_semi")
+            )
         events = events.unionByName(absent, allowMissingColumns=True)
     touched = known.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", "0 as kind").unionByName(

@@ -46,7 +46,7 @@ with sales as (
         (8, 'Kyiv', timestamp '2024-01-01 00:00:00Z', null)
     as people(id, city, valid_from, valid_to)
 ), with_buyer as (
-    {{ healing_tables.as_of('sales', 'people', {'id': 'buyer'}, 'sold_on', {'buyer_city': 'city'}, unknown='nowhere') }}
+    {{ healing_tables.as_of('sales', 'people', {'id': 'buyer'}, 'sold_on', {'buyer_city': 'city'}, unknown='no${where}') }}
 )
 {{ healing_tables.as_of('with_buyer', 'people', {'id': 'payer'}, 'sold_on', {'payer_city': 'city', 'payer_id': 'id'},
     unknown={'payer_id': -1}, versions_per_key='%s') }}
@@ -164,7 +164,7 @@ def test_python_on_either_kind_of_session(either: Lab, way: str) -> None:
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("way", WAYS)
 def test_dimensions_compose(built: Lab, way: str) -> None:
-    wanted = [(1, "Oslo", "Kyiv", 8), (2, "Rome", None, -1), (3, "nowhere", None, -1)]
+    wanted = [(1, "Oslo", "Kyiv", 8), (2, "Rome", None, -1), (3, "no${where}", None, -1)]
     columns = ("no", "buyer_city", "payer_city", "payer_id")
     assert plain_rows(made(built, f"chain_{way}"), columns) == wanted
 
