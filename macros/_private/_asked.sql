@@ -6,7 +6,7 @@
     Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none when explaining).
 -#}
 {% macro _asked(node, explain=none) -%}
-    {%- set asked = {'node': node, 'var': var, 'ctes': {}, 'explain': explain, 'explained': 0} -%}
+    {%- set asked = healing_tables._new_asked(node, explain) -%}
     {%- set sql = healing_tables._rendered(node, asked) -%}
     {%- do asked.update({'code': sql}) -%}
     {%- set ctes = [] -%}
@@ -14,6 +14,10 @@
     {%- if ctes -%} {%- set sql = 'with ' ~ (ctes | join(', ')) ~ '\nselect * from (\n' ~ sql ~ '\n)' -%} {%- endif -%}
     {%- set about = none if explain is not none else healing_tables._as_model(node, asked, '_build_about', sql) -%}
     {{- return(dict(asked, relation=healing_tables._node_relation(node), sql=sql, about=about)) -}}
+{%- endmacro %}
+
+{% macro _new_asked(node, explain=none) -%}
+    {{- return({'node': node, 'var': var, 'ctes': {}, 'explain': explain, 'explained': 0}) -}}
 {%- endmacro %}
 
 {% macro _rendered(node, asked) -%}

@@ -31,7 +31,7 @@
             {{- return(none) -}}
         {%- endif -%}
     {%- endfor -%}
-    {{- return(healing_tables._read_spec_comment(healing_tables._rendered(node, {'node': node, 'var': var, 'ctes': {}, 'explain': none, 'explained': 0}))) -}}
+    {{- return(healing_tables._read_spec_comment(healing_tables._rendered(node, healing_tables._new_asked(node)))) -}}
 {%- endmacro %}
 
 {% macro _say(operation, relation, text) -%}

@@ -16,7 +16,9 @@
     {%- endif -%}
     {%- if reading.loaded_at is not none -%}
         {%- set lately = before.get(name ~ ': lately') -%}
-        {%- set is_known = lately is not none and lately == healing_tables._loaded_lately(reading, before[name]) -%}
+        {#- what the mark of now says, unless it is another one -#}
+        {%- set is_known = lately is not none and lately == (
+            now[name ~ ': lately'] if now[name] == before[name] else healing_tables._loaded_lately(reading, before[name])) -%}
         {%- set rows = healing_tables._loaded_since(reading, before[name], is_known) -%}
     {%- elif now[name] == before[name] -%}
         {%- set rows = none -%}

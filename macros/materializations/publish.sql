@@ -46,7 +46,7 @@
 {% macro _tblproperties(query, more) -%}
     {%- set properties = dict(healing_tables._wanted_properties(), **more) -%}
     {%- if healing_tables._file_format() == 'delta' and 'delta.columnMapping.mode' not in properties -%}
-        {%- if healing_tables._needs_mapping(healing_tables._query_columns(query)) -%}
+        {%- if healing_tables._needs_mapping(healing_tables._described('describe query ' ~ query)) -%}
             {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
         {%- endif -%}
     {%- endif -%}
@@ -63,17 +63,6 @@
 {% macro _needs_mapping(names) -%}
     {%- for name in names if modules.re.search('[ ,;{}()\n\t=]', name) -%} {{ return(true) }} {%- endfor -%}
     {{- return(false) -}}
-{%- endmacro %}
-
-{% macro _query_columns(query) -%}
-    {%- call statement('healing_tables_query_columns', fetch_result=true, auto_begin=false) -%}
-        describe query {{ query }}
-    {%- endcall -%}
-    {%- set columns = [] -%}
-    {%- for row in load_result('healing_tables_query_columns')['table'].rows -%}
-        {%- do columns.append('null' if row[0] is none else row[0] | string) -%}
-    {%- endfor -%}
-    {{- return(columns) -}}
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
