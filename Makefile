@@ -5,7 +5,7 @@ export PYTHON
 # Spark looks up the machine's name otherwise, which can take seconds.
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help setup demo test check format bench golden clean
+.PHONY: help setup demo test proof check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,11 @@ setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or n
 demo: setup ## Build two example dimensions and test them, merge batches into a third, show what they hold
 	@$(BIN)/python scripts/demo.py
 
-test: setup ## Run the tests; ARGS='-k ties' passes arguments to pytest
+test: setup ## Run the tests that each change has to pass; ARGS='-k ties' passes arguments to pytest
 	@$(BIN)/python -m pytest $(ARGS)
+
+proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
+	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" -n 2 --dist loadfile $(ARGS)
 
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check

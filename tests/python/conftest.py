@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,21 +18,6 @@ from sessions import functions_of, without_codegen
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
-
-
-@cache
-def is_ours(file: Path) -> bool:
-    """Runs side by side share a folder and take the files between them: who makes a file's folder in it runs the file."""
-    try:
-        Path(os.environ["HEALING_TABLES_SHARED"], file.name).mkdir()
-    except FileExistsError:
-        return False
-    return True
-
-
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """True: nothing is left to do for this test."""
-    return None if "HEALING_TABLES_SHARED" not in os.environ or is_ours(item.path) else True
 
 
 @pytest.fixture(scope="session")
@@ -90,8 +74,12 @@ def session_settings(home: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM: 10,000 tasks
         "spark.databricks.delta.snapshotPartitions": "1",
+        # what is kept for a UI fills the heap, and G1 then marks it again and again: a quarter of the CPU
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
         "spark.driver.extraJavaOptions": (
-            f"-XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
+            f"-XX:+UseParallelGC -XX:MetaspaceSize=600m -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
         ),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
@@ -101,9 +89,18 @@ def session_settings(home: Path) -> dict[str, str]:
     return settings
 
 
+@pytest.fixture(scope="session")
+def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """dbt parses the package once, for all labs."""
+    empty = Lab(spark, tmp_path_factory.mktemp("empty"), schema="empty")
+    empty.dbt("parse")
+    Lab.parsed = empty.home / "target" / "partial_parse.msgpack"
+
+
 @pytest.fixture(scope="module")
 def lab(
     spark: SparkSession,
+    parsed: None,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Lab:
@@ -115,6 +112,7 @@ def lab(
 @pytest.fixture(scope="module")
 def connect_lab(
     connect: SparkSession,
+    parsed: None,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Lab:
@@ -122,7 +120,7 @@ def connect_lab(
     return Lab(connect, tmp_path_factory.mktemp(name), schema=f"connect_{name}")
 
 
-@pytest.fixture(params=["classic", "connect"])
+@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.proof)])
 def either(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """The test runs twice: on the classic session, and on a client of the Spark Connect server."""
     is_connect = request.param == "connect"

@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from pyspark.sql import SparkSession
 KEYS = 300
 MODEL = (
     "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema=target.schema, identifier='crm'), "
-    "'changed_at': 'changed_at'}}) }}"
+    "'changed_at': 'changed_at'%s}}, attributes=['name']) }}"
 )
+TABLES = ("dim_delta", "dim_parquet", "dim_healed")
 
 
 def main(home: Path, generation: int, kill: list[str]) -> None:
@@ -35,9 +37,7 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.enableHiveSupport().getOrCreate()
-    print(
-        json.dumps({name: held(spark, name) for name in ("dim_delta", "dim_parquet")}), flush=True
-    )
+    print(json.dumps({name: held(spark, name) for name in TABLES}), flush=True)
     if generation < 0:
         return
     spark.sql("create database if not exists killed")
@@ -45,13 +45,20 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     project.mkdir(exist_ok=True)
     lab = Lab(spark, project, schema="killed")
     two_dimensions(lab)
+    lab.model(
+        "dim_healed",
+        MODEL % ", 'loaded_at': 'loaded_at'",
+        materialized="healing_table",
+        unique_key="id",
+        meta={"healing_tables": {"mode": "heal"}},
+    )
     if generation == 1:  # what is replaced; in this process, since each one costs half a minute
-        build(lab, 0, ["dim_delta", "dim_parquet"])
+        build(lab, 0, TABLES)
     arm(*kill[1:])
     build(lab, generation, kill[:1])
 
 
-def build(lab: Lab, generation: int, models: list[str]) -> None:
+def build(lab: Lab, generation: int, models: Sequence[str]) -> None:
     generate(lab, generation)
     found = lab.dbt("run", "--threads", "1", "--select", *models)
     assert {status for status, _ in found.values()} == {"success"}, found
@@ -62,7 +69,7 @@ def two_dimensions(lab: Lab) -> None:
     for file_format in ("delta", "parquet"):
         lab.model(
             f"dim_{file_format}",
-            MODEL,
+            MODEL % "",
             materialized="healing_table",
             unique_key="id",
             file_format=file_format,
@@ -73,7 +80,8 @@ def generate(lab: Lab, generation: int) -> None:
     """KEYS rows and one more with each generation, all with its name."""
     lab.spark.sql(
         f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
-        f"'generation {generation}' as name from range({KEYS + generation})"
+        f"'generation {generation}' as name, timestamp '2024-01-01 00:00:00Z' + interval '{generation}' day as loaded_at "
+        f"from range({KEYS + generation})"
     )
 
 

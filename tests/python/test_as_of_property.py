@@ -6,20 +6,19 @@ Moments lie on, just before and just after boundaries; versions touch, leave gap
 from __future__ import annotations
 
 import datetime as dt
-import os
 import random
 from collections import Counter
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from lab import Lab
+from lab import PROOF, Lab
 from test_as_of import WAYS, model, table
 from test_cases import made
 
 from healing_tables import as_of
 
-SEEDS = range(12 if "HEALING_TABLES_SEEDS" in os.environ else 8)  # each kind of key, and more
+SEEDS = range(12 if PROOF else 8)  # each kind of key, and more
 ZONE = "spark.sql.session.timeZone"
 UTC = dt.timezone.utc
 MOMENTS = ("date", "timestamp", "timestamp_ntz")

@@ -18,7 +18,7 @@ from clients import processes
 from healed import arrive, check_log, healed_dimension
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 ROUNDS = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))
 # said by this package before it publishes, or by Delta when it commits
 OVERTAKEN = (
@@ -74,10 +74,7 @@ def at_once(pipes: list[Connection], *commands: list[str]) -> list[tuple[str, st
     return [pipe.recv() for pipe in pipes]
 
 
-# a heal merges in either case, so the other way shows little more
-@pytest.mark.parametrize(
-    "publish", ["merge", "overwrite"] if "HEALING_TABLES_ROUNDS" in os.environ else ["merge"]
-)
+@pytest.mark.parametrize("publish", ["merge", "overwrite"])
 def test_two_builds_at_once(lab: Lab, connect_url: str, publish: str) -> None:
     for table in ("changes", "dim_healed", "healing_log"):
         lab.spark.sql(f"drop table if exists {lab.schema}.{table}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["which", "string"], ["id", "int"], ["code", "string"], ["name", "string"]]
 COLUMNS += [["amount", "double"]]
 Rows = list[list[Any]]

@@ -22,7 +22,7 @@ from healing_tables import (
 )
 from healing_tables.targets.delta import DeltaTarget
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 END = "9999-12-31 23:59:59"
 SHOWN = ("id", "name", "mail", "valid_from", "valid_to", "version")
 

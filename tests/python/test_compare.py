@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lab import Lab, plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["id", "int"], ["at", "date"], ["op", "string"], ["name", "string"], ["city", "string"]]
 ROWS = [
     [1, "2024-01-01", "U", "Ann", "Oslo"],

@@ -16,9 +16,9 @@ import pytest
 from clients import Client, Job
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 WRITERS, KEYS = 8, 3
-BATCHES = int(os.environ.get("HEALING_TABLES_BATCHES", "1"))  # per writer and table
+BATCHES = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))  # per writer and table
 OPTIONS = {
     "key_columns": "id",
     "attributes": {"name": 2},

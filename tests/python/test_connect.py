@@ -13,6 +13,8 @@ from sessions import functions_of, without_codegen
 from healing_tables import DimensionSpec, merge
 from healing_tables.targets.delta import DeltaTarget, is_conflict
 
+pytestmark = pytest.mark.proof
+
 OPTIONS = SPECS["type4"] | {"surrogate_key": {"name": "sk", "strategy": "sequence"}}
 
 

@@ -8,7 +8,7 @@ import pytest
 from damage import COLUMNS, FOUND, ROWS, delta, operation, table_told
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 
 DIM = """{{ healing_tables.dimension({'crm': {'relation': ref('stg_crm'), 'changed_at': 'at'}},
     attributes=['name'], column_types={'id': 'int', 'at': 'date', 'name': 'string'}, column_names={'valid_from': 'since', 'valid_to': 'until', 'is_current': 'active'},

@@ -15,6 +15,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 from lab import PROFILE, ROOT, Lab
 
+pytestmark = pytest.mark.proof
 BATCHES = ROOT / "data" / "batches"
 MODELS = sorted((ROOT / "python_models").glob("*.py"))
 FACTS = ["fct_slot_play", "fct_cash_transactions"]

@@ -9,7 +9,7 @@ import pytest
 from dbt.cli.main import dbtRunner
 from lab import PROFILE, ROOT, Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [
     ["shop", "int"],
     ["code", "string"],

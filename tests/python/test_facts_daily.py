@@ -11,7 +11,7 @@ from test_readme import blocks_of, table_of
 
 from healing_tables import as_of
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 CHANGES = [
     ["no", "int"],
     ["id", "int"],

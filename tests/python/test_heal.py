@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from lab import Lab, plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "0"))
-STEPS = int(os.environ.get("HEALING_TABLES_STEPS", "4"))
+STEPS = 4
 NEW_AT = 2  # the step at which the dimensions get one more attribute
 KEYS = [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 7), ("d", 7)]
 FEED = "tblproperties ('delta.enableChangeDataFeed' = true)"

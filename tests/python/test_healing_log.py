@@ -11,7 +11,7 @@ import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
 CRM = (
     "'crm': {'relation': source('raw', '%s'), 'changed_at': 'changed_at', 'deleted_when': 'gone', "

@@ -1,7 +1,7 @@
 """A build that dies at any moment leaves the old or the new table, never something between.
 
 Inside a statement: a process of its own is killed, JVM and all (killed.py); each process first tells what the one
-before left. On demand, since each costs a JVM: HEALING_TABLES_JVM_KILLS=3. Between two statements: dbt runs here and
+before left. Between two statements: dbt runs here and
 is stopped there; it has no clean-up that a killed process would lack. A heal is stopped anywhere, HEALING_TABLES_KILLS
 times: the next one gives the undisturbed result, and the log is true.
 """
@@ -22,19 +22,24 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from healed import arrive, check_log, healed_dimension
-from killed import KEYS, generate, two_dimensions
+from killed import KEYS, TABLES, generate, two_dimensions
 from lab import Lab
 
-JVM_KILLS = int(os.environ.get("HEALING_TABLES_JVM_KILLS", "0"))
+pytestmark = pytest.mark.proof
+
 CANDIDATE = r"create or replace table \S+dim_delta__candidate"
 PUBLISH = r"create or replace table \S+dim_delta\s"
 DROP = r"drop table if exists \S+dim_delta__candidate"
+# or what follows after a kill that came just after the commit
+MERGE = r"merge into \S+dim_healed|create or replace table \S+dim_healed\s"
 SWAP = r"alter table \S+dim_parquet set location"
 # (model, statement, seconds into it)
 INSIDE = [
     ("dim_delta", PUBLISH, "0.8"),
     ("dim_delta", PUBLISH, "0.15"),
     ("dim_parquet", SWAP, "0.02"),
+    ("dim_healed", MERGE, "0.15"),
+    ("dim_healed", MERGE, "1.0"),
 ]
 # (statement, before or after it, whether dim_delta and dim_parquet are new then)
 BETWEEN = [
@@ -68,11 +73,9 @@ def build(home: Path, generation: int, *kill: str) -> tuple[int, dict[str, list[
     return process.returncode, json.loads(told)
 
 
-@pytest.mark.skipif(JVM_KILLS == 0, reason="set HEALING_TABLES_JVM_KILLS")
 def test_killed_inside_a_statement(tmp_path: Path) -> None:
-    allowed: dict[str, set[int]] = {"dim_delta": set(), "dim_parquet": set()}
-    kills = INSIDE[:JVM_KILLS]
-    for generation, (model, pattern, seconds) in enumerate(kills, start=1):
+    allowed: dict[str, set[int]] = {name: set() for name in TABLES}
+    for generation, (model, pattern, seconds) in enumerate(INSIDE, start=1):
         code, held = build(tmp_path, generation, model, pattern, seconds)
         assert code == -signal.SIGKILL, (generation, code)
         if generation > 1:

@@ -1,6 +1,6 @@
 """The same with a JVM for each process, killed with it (killed_merge.py).
 
-A process takes half a minute, so this runs on demand: HEALING_TABLES_JVM_KILLS=3.
+A process takes half a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import IO
 
 import pytest
 
-KILLS = int(os.environ.get("HEALING_TABLES_JVM_KILLS", "0"))
+pytestmark = pytest.mark.proof
+
+KILLS = 2
 
 
 @contextmanager
@@ -44,7 +46,6 @@ def merging(home: Path, *arguments: object) -> Iterator[tuple[subprocess.Popen[s
         process.wait()
 
 
-@pytest.mark.skipif(KILLS == 0, reason="set HEALING_TABLES_JVM_KILLS")
 def test_a_killed_jvm(tmp_path: Path) -> None:
     luck, number = random.Random(1), 1
     with merging(tmp_path, 0, 0) as (_, lines):

@@ -1,7 +1,7 @@
 """A merge that is killed at any moment is made good by the next run: dimension, history and audit.
 
 The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them per kind of
-dimension; without it one, of the kind with most tables). The server may still be running the statement of a process that is gone, beside the next run.
+dimension; without it one). The server may still be running the statement of a process that is gone, beside the next run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lab import Lab
 from healing_tables.followers import Followers
 from healing_tables.targets.delta import DeltaTarget
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 
 
@@ -68,8 +68,6 @@ def test_a_killed_writer_that_came_first(
 def test_killed_again_and_again(
     lab: Lab, connect_url: str, undisturbed: Callable[[str, int], str], kind: str
 ) -> None:
-    if kind != "type4" and "HEALING_TABLES_KILLS" not in os.environ:
-        pytest.skip("set HEALING_TABLES_KILLS")
     options, table = SPECS[kind], f"{lab.schema}.killed_{kind}"
     luck, left = random.Random(kind), Left(lab, table)
     seconds = run(connect_url, [job(table, options, n) for n in range(3)])[-1].seconds

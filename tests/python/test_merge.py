@@ -105,6 +105,7 @@ def test_an_unchanged_batch_commits_nothing(lab: Lab, dim: str) -> None:
     ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("wanted", ["true", "false"])
 def test_rows_that_change_are_marked_in_their_files(lab: Lab, dim: str, wanted: str) -> None:
     """By deletion vectors, unless the properties say otherwise."""
@@ -121,6 +122,7 @@ def test_rows_that_change_are_marked_in_their_files(lab: Lab, dim: str, wanted: 
     assert int(newest["numTargetRowsCopied"]) == (0 if wanted == "true" else 49)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "kinds, narrowed", [(("int", "string", "decimal(9,2)"), True), (("double",), False)]
 )
@@ -226,6 +228,7 @@ def test_a_target_of_someone_else(lab: Lab, dim: str) -> None:
         merge(batch(lab, [(1, "Ann", "a")]), f"{dim}_parquet", SPEC)
 
 
+@pytest.mark.proof
 def test_columns_that_someone_else_spells_differently(lab: Lab, dim: str) -> None:
     lab.spark.sql(
         f"create table {dim} (ID int, Name string, MAIL string, Mail_Changed_At timestamp, Tier string, "
@@ -266,6 +269,7 @@ def test_a_damaged_dimension(lab: Lab, dim: str) -> None:
         merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
 
 
+@pytest.mark.proof
 def test_full_batches(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -317,6 +321,7 @@ def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> 
     assert found == [("A", "2024-01-01", "2024-01-02"), ("B", "2024-01-02", "2999-12-31")]
 
 
+@pytest.mark.proof
 def test_a_moment_from_before_another_commit(
     lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +339,7 @@ def test_a_moment_from_before_another_commit(
     assert versions(lab, dim, "name", "is_current") == [("A", False), ("B", True)]
 
 
+@pytest.mark.proof
 def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -379,6 +385,7 @@ def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
     assert plain_rows(lab.spark.table(f"{dim}_by_one")) == plain_rows(lab.spark.table(dim))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("when", ["known", "unknown"])
 def test_a_plan_from_before_another_commit(
     lab: Lab, dim: str, when: str, monkeypatch: pytest.MonkeyPatch
@@ -406,6 +413,7 @@ def test_a_plan_from_before_another_commit(
     assert [row.name for row in current.collect()] == ["Cid"]
 
 
+@pytest.mark.proof
 def test_a_sequence_of_surrogate_keys(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -431,6 +439,7 @@ def test_a_sequence_of_surrogate_keys(lab: Lab, dim: str) -> None:
     )
 
 
+@pytest.mark.proof
 def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -474,6 +483,7 @@ def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
     assert merge(known, dim, spec, at=days[1], full_batch=False).commit_version is None
 
 
+@pytest.mark.proof
 def test_integer_keys_of_rows_that_left_are_not_given_again(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -488,6 +498,7 @@ def test_integer_keys_of_rows_that_left_are_not_given_again(lab: Lab, dim: str) 
     assert versions(lab, dim, "sk", "id", "name") == [(1, 1, "C"), (3, 3, "D")]
 
 
+@pytest.mark.proof
 def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns"
@@ -502,6 +513,7 @@ def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
     assert versions(lab, f"{dim}_history", "name", "city") == history
 
 
+@pytest.mark.proof
 def test_what_a_killed_process_left(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It dies between the commit and the side tables: the next merge hands the rows on, once."""
     from healing_tables.followers import Followers

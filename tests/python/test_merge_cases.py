@@ -1,13 +1,11 @@
 """The cases of merges, each through the public API: a stored table, then batch after batch.
 
-Each runs on a classic session; two, type 4 and types 0 to 3, on Spark Connect too: all of them with HEALING_TABLES_CONNECT=1,
-since the rest is the same plan sent another way, and takes minutes.
+Each runs on a classic session, and by `make proof` on Spark Connect, where it is the same plan sent another way.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,6 @@ from lab import Lab, plain_rows
 from healing_tables import DimensionSpec, merge
 
 CASES = json.loads((Path(__file__).parent / "cases" / "merge.json").read_text())
-
-ON_CONNECT = ("M26", "M32")
 
 
 def spec_of(case: dict[str, Any]) -> DimensionSpec:
@@ -34,12 +30,16 @@ def spec_of(case: dict[str, Any]) -> DimensionSpec:
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.proof] * (len(case["input"]["batches"]) > 5))
+        for case in CASES
+    ],
+    ids=[case["id"] for case in CASES],
+)
 def test_case(either: Lab, case: dict[str, Any]) -> None:
     lab, spec = either, spec_of(case)
-    is_wanted = case["id"] in ON_CONNECT or "HEALING_TABLES_CONNECT" in os.environ
-    if lab.schema.startswith("connect_") and not is_wanted:
-        pytest.skip("set HEALING_TABLES_CONNECT")
     name = f"{lab.schema}.dim_{case['id'].lower()}"
     tables = {"dim": name, "current": name, "history": f"{name}_history"}
     for part, table in case["input"].items():

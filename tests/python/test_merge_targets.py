@@ -12,7 +12,7 @@ from lab import Lab, plain_rows
 
 from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, TargetError, merge
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
 TYPE_4 = DimensionSpec(key_columns="id", attributes={"name": 4})
 ROW = "select 1 as id, 'a' as name"

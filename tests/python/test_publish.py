@@ -278,6 +278,7 @@ def test_integer_keys_survive_a_merge_and_an_overwrite(built: Lab) -> None:
     assert commits(built, "seq") == [overwrite, "SET TBLPROPERTIES", "MERGE", overwrite]
 
 
+@pytest.mark.proof
 def test_integer_keys_stay_where_key_and_moment_get_another_type(built: Lab) -> None:
     """Midnight in UTC is no midnight in Berlin; '01' is not 1."""
     source = f"'relation': api.Relation.create(schema='{built.schema}', identifier='zoned')"

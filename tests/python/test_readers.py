@@ -9,7 +9,7 @@ import pytest
 from killed import KEYS, generate, two_dimensions
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 GENERATIONS = 2
 TABLES = ["dim_delta", "dim_parquet"]
 

@@ -244,6 +244,7 @@ def test_names_are_used_once() -> None:
     assert len(SHOWN) >= 12
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
 def test_example(documented: Lab, found: dict[str, list[list[str]]], example: Example) -> None:
     status, message = documented.results[example.name]
@@ -252,6 +253,7 @@ def test_example(documented: Lab, found: dict[str, list[list[str]]], example: Ex
         assert difference(example.result, found[example.name]) == {}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("example", SHOWN, ids=lambda example: example.place)
 def test_a_wrong_cell_is_seen(found: dict[str, list[list[str]]], example: Example) -> None:
     assert example.result
@@ -264,6 +266,7 @@ def test_a_wrong_cell_is_seen(found: dict[str, list[list[str]]], example: Exampl
     assert difference(Table(example.result.header, example.result.rows[1:]), rows)
 
 
+@pytest.mark.proof
 def test_files_are_used_and_their_tests_pass(documented: Lab) -> None:
     nodes = set(documented.results) - {example.name for example in EXAMPLES}
     nodes -= {name for page in READ.values() for name in page.inputs}

@@ -25,7 +25,7 @@ from damage import (
 from lab import ROOT, Lab, plain_rows
 from test_readme import blocks_of, table_of
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 
 # The same table as others name it: two key columns, timestamps, 'Y' and 'N', another end, a hash and a map.
 ODD_COLUMNS = [

@@ -14,6 +14,8 @@ from dbt.cli.main import dbtRunner
 from lab import PROFILE, ROOT, Lab
 from pyspark.sql import DataFrame
 
+pytestmark = pytest.mark.proof
+
 EVERYTHING = "HEALING_TABLES_MONTHS" in os.environ
 SAMPLE = "true" if EVERYTHING else "pmod(runway_id, 60) = 7"
 START, END = "2022-01-01 00:00:00", "2026-09-01 00:00:00"

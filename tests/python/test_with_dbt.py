@@ -107,6 +107,7 @@ def test_unit_tests_of_a_model(project: Lab) -> None:
     assert found["a_change_opens_a_version"][0] == "pass", found
 
 
+@pytest.mark.proof
 def test_empty_builds_no_rows(project: Lab) -> None:
     models = ["run", "--select", "stg_crm", "dim_crm"]
     found = project.dbt(*models, "--empty", "--vars", "{allow_sample: true}")
@@ -116,6 +117,7 @@ def test_empty_builds_no_rows(project: Lab) -> None:
     assert len(project.rows("dim_crm")) == 1
 
 
+@pytest.mark.proof
 def test_a_comment_that_dbt_appends(project: Lab) -> None:
     settings = project.home / "dbt_project.yml"
     before = settings.read_text()
