@@ -18,7 +18,7 @@
         {{- return(build) -}}
     {%- endif -%}
     {%- if not healing_tables._can_heal() -%} {{ return(build) }} {%- endif -%}
-    {%- do build.update({'high_water_marks': healing_tables._marks(about)}) -%}
+    {%- do build.update({'high_water_marks': healing_tables._marks(about, last.high_water_marks if last is not none else {})}) -%}
     {%- if healing_tables._names_keys() or about.mode == 'heal' -%}
         {%- set obstacle = healing_tables._heal_obstacle(existing, stored, build, last) -%}
         {%- set news = healing_tables._all_news(about, sql, existing, build, last) if obstacle is none else {'obstacle': obstacle} -%}

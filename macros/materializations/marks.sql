@@ -9,17 +9,11 @@
     web: empty        0, 0
     web: lately       417, 2718281828459045235
 -#}
-{% macro _marks(about) -%}
-    {%- set marks = {} -%}
-    {%- set loaded = [] -%}
+{% macro _marks(about, before) -%}
+    {%- set marks = healing_tables._newest_loaded(about, before) -%}
     {%- for source in about.sources if source.get('reading') and source.reading.place is not none -%}
         {%- set reading = source.reading -%}
-        {%- if reading.loaded_at is not none -%}
-            {#- a time that is still to come would hide all that is loaded until then -#}
-            {%- do loaded.append(
-                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ reading.loaded_at ~ ') as newest from '
-                ~ reading.relation ~ ' where ' ~ reading.loaded_at ~ ' <= unix_micros(now())') -%}
-        {%- else -%}
+        {%- if reading.loaded_at is none -%}
             {%- set relation = healing_tables._relation_at(reading.place) -%}
             {%- set details = healing_tables._details(relation) -%}
             {%- if details.get('provider') == 'delta' and details.get('type') != 'VIEW' -%}
@@ -35,13 +29,36 @@
                 source.name ~ ': empty': taken['empty']}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if loaded -%}
-        {%- for row in run_query(loaded | join(' union all ')).rows -%}
-            {%- do marks.update({row['name']: 'loaded until ' ~ healing_tables._instant_text(row['newest'])}) -%}
-        {%- endfor -%}
-    {%- endif -%}
     {%- for source in about.sources if source.name ~ ': empty' in marks and source.reading.loaded_at is not none -%}
         {%- do marks.update({source.name ~ ': lately': healing_tables._loaded_lately(source.reading, marks[source.name])}) -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}
+
+{#-
+    {source: text} of the sources with `loaded_at`. First only what was loaded since the marks `before` is looked at, so
+    that files can be skipped; where nothing is left of that, all of it.
+-#}
+{% macro _newest_loaded(about, before) -%}
+    {%- set marks = {} -%}
+    {%- for floors in [before, {}] -%}
+        {%- set selects = [] -%}
+        {%- for source in about.sources
+            if source.get('reading') and source.reading.place is not none and source.reading.loaded_at is not none
+            and (source.name not in marks or (marks[source.name] == 'loaded until nothing' and source.name in before)) -%}
+            {%- set mark = floors.get(source.name, '') -%}
+            {%- set floor = healing_tables._instant(mark[13:]) if mark.startswith('loaded until ') else none -%}
+            {#- a time that is still to come would hide all that is loaded until then -#}
+            {%- do selects.append(
+                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.reading.loaded_at ~ ') as newest from '
+                ~ source.reading.relation ~ ' where ' ~ healing_tables._loaded(source.reading, '<=', 'unix_micros(now())')
+                ~ (' and ' ~ healing_tables._loaded(source.reading, '>=', floor) if floor is not none)) -%}
+        {%- endfor -%}
+        {%- if selects -%}
+            {%- for row in run_query(selects | join(' union all ')).rows -%}
+                {%- do marks.update({row['name']: 'loaded until ' ~ healing_tables._instant_text(row['newest'])}) -%}
+            {%- endfor -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(marks) -}}
 {%- endmacro %}
