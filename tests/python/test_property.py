@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, reduce
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -654,6 +655,40 @@ def session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
             spark.conf.set(name, value)
 
 
+def assert_integrity(rows: Sequence[Mapping[str, Any]], dim: Dimension) -> None:
+    """The five checks; gaps and keys that ended only where a source can end a key."""
+    start, end, current = (
+        dim.column_names.get(name, name) for name in ("valid_from", "valid_to", "is_current")
+    )
+    if start is None or end is None:
+        return
+    can_end = any(
+        source.deleted_when is not None
+        or source.until is not None
+        or source.kind == "periods"
+        or (source.kind == "snapshots" and source.on_absence == "delete")
+        for source in dim.sources
+        if dim.exists_in is None or source.name in dim.exists_in
+    )
+    versioned = [a.name for a in ref.attributes_of(dim) if a.scd_type in ref.VERSIONED]
+    by_key: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_key[tuple(ref.identity(row[name]) for name in dim.keys)].append(row)
+    for key, versions in by_key.items():
+        versions.sort(key=lambda row: row[start])
+        if current is not None:
+            told = [row[current] == dim.current_values[0] for row in versions]
+            assert told in ([False] * (len(told) - 1) + [last] for last in (True, not can_end)), key
+        for row in versions:
+            assert row[end] is None or row[start] < row[end], row
+        for before, after in pairwise(versions):
+            assert before[end] is not None and before[end] <= after[start], (before, after)
+            if before[end] == after[start]:
+                assert any(ref.differ(before[n], after[n]) for n in versioned), (before, after)
+            else:
+                assert can_end, (before, after)
+
+
 def compiled(lab: Lab, name: str) -> str:
     status, message = lab.results[name]
     assert status == "success", message
@@ -666,7 +701,9 @@ def check(lab: Lab, one: Scenario, settings: Mapping[str, str] = PLAIN | QUICK) 
         frame = lab.spark.sql(compiled(lab, one.name))
         if one.expected:
             assert_shape(frame, one)
-        assert_same(rows_of(frame), one.expected, one)
+        rows = rows_of(frame)
+        assert_same(rows, one.expected, one)
+    assert_integrity(rows, one.dim)
 
 
 # --- the tests ------------------------------------------------------------------------------------
