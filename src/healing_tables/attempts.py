@@ -21,7 +21,9 @@ from healing_tables.naming import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.stored import stored_rows
-from healing_tables.targets.delta import STALE, as_view, is_conflict
+from healing_tables.targets.conflicts import is_conflict
+from healing_tables.targets.delta import as_view
+from healing_tables.targets.merge_statement import STALE
 
 # Up to here the MERGE names the keys that it touches; the text of the statement grows with them
 FEW_ROWS = 10_000

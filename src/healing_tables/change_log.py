@@ -21,7 +21,8 @@ from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.refusals import check_stored
 from healing_tables.seeds import seeds
 from healing_tables.spec import DimensionSpec
-from healing_tables.targets.delta import DeltaTarget, as_view, stale
+from healing_tables.targets.delta import DeltaTarget, as_view
+from healing_tables.targets.merge_statement import stale
 
 # What stands beside the keys, the attributes and the tie breakers
 GENERATED = {

@@ -9,9 +9,9 @@ from healing_tables.batch import key_names
 from healing_tables.columns import as_plan
 from healing_tables.layout import Layout
 from healing_tables.naming import quoted
-from healing_tables.plan import DAMAGED
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import shown_by
+from healing_tables.timeline import DAMAGED
 
 UNKNOWN = "a stored version that the change log does not know"
 # Who wrote the row, and of how many slices it is made: no log knows it

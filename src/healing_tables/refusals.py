@@ -21,9 +21,9 @@ from healing_tables.errors import (
 )
 from healing_tables.layout import Layout
 from healing_tables.naming import quoted
-from healing_tables.plan import AHEAD, DAMAGED, LATE
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
+from healing_tables.timeline import AHEAD, DAMAGED, LATE
 
 GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message

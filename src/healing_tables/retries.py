@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from healing_tables.errors import ConflictError
-from healing_tables.targets.delta import is_conflict
+from healing_tables.targets.conflicts import is_conflict
 
 ATTEMPTS = 30
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds

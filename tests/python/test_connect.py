@@ -11,7 +11,8 @@ from lab import Lab, plain_rows
 from sessions import functions_of, without_codegen
 
 from healing_tables import DimensionSpec, merge
-from healing_tables.targets.delta import DeltaTarget, is_conflict
+from healing_tables.targets.conflicts import is_conflict
+from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = pytest.mark.proof
 

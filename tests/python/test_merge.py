@@ -22,7 +22,7 @@ from healing_tables import (
     plan,
     retries,
 )
-from healing_tables.targets import delta
+from healing_tables.targets import conflicts, delta, merge_statement
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
@@ -699,9 +699,9 @@ def test_an_error_that_shows_the_plan_is_no_conflict(lab: Lab) -> None:
     from pyspark.errors import AnalysisException
 
     with pytest.raises(AnalysisException) as error:
-        lab.spark.sql(f"select nowhere, raise_error('{delta.STALE}') from range(1)")
-    assert delta.STALE in str(error.value)
-    assert not delta.is_conflict(error.value)
+        lab.spark.sql(f"select nowhere, raise_error('{merge_statement.STALE}') from range(1)")
+    assert merge_statement.STALE in str(error.value)
+    assert not conflicts.is_conflict(error.value)
     with pytest.raises(AnalysisException) as error:
         lab.spark.sql("select named_struct('a', 1, 'A', 2).b, 1 as x from range(1)")
-    assert not delta.is_conflict(error.value)
+    assert not conflicts.is_conflict(error.value)

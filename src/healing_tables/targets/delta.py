@@ -14,13 +14,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
-from healing_tables.layout import Column, Layout, find, types_of
-from healing_tables.moments import as_micros
+from healing_tables.layout import Layout, find, types_of
 from healing_tables.naming import in_quotes, literal, quoted
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored_layout import fits
+from healing_tables.targets.conflicts import is_conflict
+from healing_tables.targets.merge_statement import merge_statement
 
-STALE = "healing_tables: stale plan"
 MISSING = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "DELTA_TABLE_NOT_FOUND",
@@ -32,24 +32,6 @@ MISSING = (
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:.(?!\n\n|\n\tat |SQLSTATE))*", re.DOTALL)
 AFTER_COMMIT = "DELTA_POST_COMMIT_HOOK_FAILED"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-CONFLICTS = (
-    STALE,
-    "DELTA_CONCURRENT_",
-    "DELTA_METADATA_CHANGED",
-    "DELTA_PROTOCOL_CHANGED",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    # two first merges make the table, or two merges add a column
-    "ALREADY_EXISTS",
-    # two new versions of a key meet a row that another writer has put there since
-    "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-    "ConcurrentAppendException",
-    "ConcurrentDeleteReadException",
-    "ConcurrentDeleteDeleteException",
-    "ConcurrentTransactionException",
-    "ConcurrentWriteException",
-    "MetadataChangedException",
-    "ProtocolChangedException",
-)
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LARGEST_KEY = "healing_tables.largest_key"
 # The text that a commit carries is a setting of the session, which threads share
@@ -75,15 +57,6 @@ def as_view(rows: DataFrame) -> Iterator[str]:
         yield name
     finally:
         rows.sparkSession.catalog.dropTempView(name)
-
-
-def is_conflict(error: BaseException) -> bool:
-    """Whether another writer was faster, so that reading and planning again helps."""
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, AnalysisException):
-        # it shows the plan, and in the plan stands what we would raise
-        text = text.splitlines()[0].replace(STALE, "").replace("COLUMN_ALREADY_EXISTS", "")
-    return any(mark in text for mark in CONFLICTS)
 
 
 @dataclass(frozen=True)
@@ -315,55 +288,3 @@ class DeltaTarget:
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
         found = history.where(f"userMetadata in ({listed})").select("userMetadata", "version")
         return {str(merge_id): int(version) for merge_id, version in found.collect()}
-
-
-def stale(key: Column, told: str) -> str:
-    """A value for a key column that makes the statement fail with STALE. Args: told: the key, as SQL text."""
-    return f"cast(raise_error(concat('{STALE}, key ', coalesce({told}, 'NULL'))) as {key.type})"
-
-
-def merge_statement(
-    table: str, plan: str, layout: Layout, spec: DimensionSpec, keys: str, largest_key: int
-) -> str:
-    """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
-
-    A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
-    in the ON clause it looks for any newer row.
-    """
-    columns = list(layout.columns(spec))
-    same_key = " and ".join(
-        f"t.{quoted(key.name)} = s.key.{quoted(key.name)}" for key in layout.keys
-    )
-    on = [same_key, keys] if keys else [same_key]
-    if "valid_from" in layout.names:
-        start = quoted(layout.names["valid_from"])
-        newer = (
-            f"s.last_from is null or {as_micros('t.' + start, layout.moment_type)} > s.last_from"
-        )
-        on.append(f"if(s.action = 'insert', {newer}, t.{start} <=> s.stored.{start})")
-    same = " and ".join(f"t.{quoted(name)} <=> s.stored.{quoted(name)}" for name in columns)
-    assignments = ", ".join(f"{quoted(name)} = s.new.{quoted(name)}" for name in columns)
-    key = layout.keys[0]
-    refused = stale(key, "to_json(s.key)")
-    values = {name: f"s.new.{quoted(name)}" for name in columns}
-    source = f"select * from {plan} where action in ('insert', 'close', 'update', 'remove')"
-    if layout.is_sequence and layout.surrogate is not None:
-        # the largest key is read inside of the MERGE: another writer's is a conflict
-        ordered = ", ".join(f"key.{quoted(column.name)}" for column in layout.keys)
-        if "valid_from" in layout.names:
-            ordered += f", new.{quoted(layout.names['valid_from'])}"
-        source = (
-            f"select p.*, (select greatest(max({quoted(layout.surrogate)}), {largest_key}L) from {table}) "
-            f"+ row_number() over (partition by action order by {ordered}) as surrogate_number "
-            f"from ({source}) p"
-        )
-        values[layout.surrogate] = "s.surrogate_number"
-    return f"""
-merge into {table} t
-using ({source}) s
-on {" and ".join(on)}
-when matched and s.action in ('close', 'update') and {same} then update set {assignments}
-when matched and s.action = 'remove' and {same} then delete
-when matched then update set {quoted(key.name)} = {refused}
-when not matched and s.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
-when not matched then insert ({quoted(key.name)}) values ({refused})"""
