@@ -71,18 +71,6 @@ when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_as
 values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invocation_id) }})
 {%- endmacro %}
 
-{#- An integer key that leaves with the last row that has it must not be given again: see sequence.sql. -#}
-{% macro _keep_largest_key(target, candidate, about, stored) -%}
-    {%- for column in healing_tables._kept_columns(about) if about.sequence is not none and column.name | lower == about.sequence | lower -%}
-        {%- set gone = run_query('select max(' ~ column.before ~ ') as largest from ' ~ candidate ~ ' where fate is not null').rows[0]['largest'] -%}
-        {%- set largest = run_query('select max(' ~ healing_tables._id(column.name) ~ ') as largest from ' ~ target).rows[0]['largest'] -%}
-        {%- if gone is not none and gone == largest -%}
-            {%- do healing_tables._remember_largest(
-                target, {'largest': largest | int, 'written': stored.get('largest_key', 0)}, {'deleted': true}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-{%- endmacro %}
-
 {#-
     The repair as one MERGE. Rows are known by all of their columns, so that no other row can be hit. The rows that the
     keys have now are read inside of the statement and compared with those that the plan was made from: where another

@@ -21,7 +21,7 @@
     {%- do healing_tables._check_candidate(target, candidate, about, seconds) -%}
     {#- the constraints of a contract too hold before anything is published -#}
     {%- do persist_constraints(candidate, model) -%}
-    {%- set change = healing_tables._compare(target, candidate, about, existing, stored, sequence) -%}
+    {%- set change = healing_tables._compare(target, candidate, about, existing, stored) -%}
     {%- if build.mode == 'heal' and change.how == 'overwrite' -%}
         {%- do healing_tables._rebuild_instead(target, build, change.obstacle) -%}
         {{- return(healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence)) -}}

@@ -2,8 +2,8 @@
     Before anything is published, the candidate is compared with what is stored. `how` of the result says what follows:
     'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite'. A build that would remove too much is refused.
 -#}
-{% macro _compare(target, candidate, about, existing, stored, sequence) -%}
-    {%- set rows = healing_tables._candidate_rows(candidate, about, sequence) -%}
+{% macro _compare(target, candidate, about, existing, stored) -%}
+    {%- set rows = 'select * from ' ~ candidate -%}
     {%- set change = {'how': 'overwrite', 'told': '', 'rows': rows, 'obstacle': none, 'row': {}} -%}
     {%- if not stored -%}
         {%- do change.row.update(healing_tables._counted(candidate, about)) -%}

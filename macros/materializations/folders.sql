@@ -23,11 +23,10 @@
     {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
 {%- endmacro %}
 
-{% macro _point_to(target, candidate, folder, existing, stored, change, sequence) -%}
+{% macro _point_to(target, candidate, folder, existing, stored) -%}
     {%- set wanted = healing_tables._columns_of(candidate) -%}
     {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
     {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
-        {%- do healing_tables._remember_largest(target, sequence, change) -%}
         alter table {{ target }} set location {{ healing_tables._quoted(folder) }}
     {%- else -%}
         {%- if existing is not none -%} {%- do healing_tables._drop_other(target, existing) -%} {%- endif -%}
@@ -38,7 +37,7 @@
         )
         using {{ healing_tables._file_format() }}
         {{ options_clause() }}
-        {{ healing_tables._tblproperties('select 1', healing_tables._sequence_properties(sequence)) }}
+        {{ healing_tables._tblproperties('select 1', {}) }}
         {{ partition_cols(label='partitioned by') }}
         {{ clustered_cols(label='clustered by') }}
         location {{ healing_tables._quoted(folder) }}

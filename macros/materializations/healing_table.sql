@@ -14,14 +14,14 @@
     {%- set stored = healing_tables._details(existing) -%}
     {%- set build = healing_tables._begin_build(target, candidate, about, sql, existing, stored) -%}
     {%- do about.update({'build': build}) -%}
-    {%- set sequence = healing_tables._sequence(about, existing, stored) -%}
+    {%- set sequence = healing_tables._sequence(target, about, existing, stored) -%}
     {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
     {%- do healing_tables._check_not_overtaken(target, candidate, about, existing, stored) -%}
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
         {%- call statement('main') -%}
-            {{ healing_tables._publish(target, candidate, folder, existing, stored, change, sequence) }}
+            {{ healing_tables._publish(target, candidate, folder, about, existing, stored, change, sequence) }}
         {%- endcall -%}
     {%- endif -%}
     {%- do healing_tables._after_publish(target, candidate, folder, about, stored, change) -%}

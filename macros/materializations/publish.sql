@@ -66,17 +66,17 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, folder, existing, stored, change, sequence) -%}
+{% macro _publish(target, candidate, folder, about, existing, stored, change, sequence) -%}
+    {%- do healing_tables._record_keys(candidate, about, sequence) -%}
     {%- if change.how == 'merge' -%}
-        {%- do healing_tables._remember_largest(target, sequence, change) -%}
         {{ healing_tables._merge_difference(target, change) }}
     {%- elif folder is none -%}
         {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
             {%- do healing_tables._drop_other(target, existing) -%}
         {%- endif -%}
-        {{ healing_tables._create_table(target, change.rows, none, true, healing_tables._sequence_properties(sequence)) }}
+        {{ healing_tables._create_table(target, change.rows, none, true) }}
     {%- else -%}
-        {{ healing_tables._point_to(target, candidate, folder, existing, stored, change, sequence) }}
+        {{ healing_tables._point_to(target, candidate, folder, existing, stored) }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -87,7 +87,7 @@
     {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
-{#- {provider, type, location, previous, partitions, largest_key, has_change_feed,
+{#- {provider, type, location, previous, partitions, has_change_feed,
     widens_types, retention} of a stored table; nothing for a view, or where nothing is stored. -#}
 {% macro _details(relation) -%}
     {%- set found = {} -%}
@@ -104,11 +104,10 @@
         {%- elif row[0] == 'Table Properties' -%}
             {%- set match = modules.re.search('healing_tables[.]previous_location=([^],]+)', row[1]) -%}
             {%- set kept = modules.re.search('delta[.]deletedFileRetentionDuration=(?:interval +)?([^],]+)', row[1]) -%}
-            {%- set number = modules.re.search('healing_tables[.]largest_key=([0-9]+)', row[1]) -%}
             {%- do found.update({
                 'has_change_feed': 'delta.enablechangedatafeed=true' in row[1] | lower,
                 'widens_types': 'delta.enabletypewidening=true' in row[1] | lower, 'retention': kept.group(1) if kept else '7 days',
-                'previous': match.group(1) if match else none, 'largest_key': number.group(1) | int if number else 0}) -%}
+                'previous': match.group(1) if match else none}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}

@@ -1,103 +1,142 @@
 {#-
-    Integer surrogate keys. A version that stays, by key and start, keeps its number; a new one gets the next above the
-    largest ever given. They are given while the table is published, from the target as that statement reads it, so
-    that two builds never give one number twice. `sequence`: name, stored (the relation to take numbers from, or none),
-    largest (ever given), written (what the table's property says of that).
+    Integer surrogate keys. A version, known by its key and its start, gets a number once. The key map <dimension>__keys
+    holds every number ever given. It is only appended to, and it outlives the dimension: a table that was dropped,
+    restored or built again gets the numbers that facts already store.
 
-    stored  sk | id | valid_from       id | valid_from  ->  sk | id | valid_from
-            1  | 1  | 2024-01-01       1  | 2024-01-01      1  | 1  | 2024-01-01
-            2  | 2  | 2024-01-01       1  | 2024-02-01      3  | 1  | 2024-02-01
+    candidate  id | valid_from     __keys  key | valid_from | surrogate_key      candidate  sk | id | valid_from
+               1  | 2024-01-01             1   | 2024-01-01 | 1                             1  | 1  | 2024-01-01
+               1  | 2024-02-01             2   | 2024-01-01 | 2             ->              3  | 1  | 2024-02-01
+
+    `sequence`: name (of the column in the dimension), key_map (relation).
 -#}
-{% macro _sequence(about, existing, stored) -%}
+{% macro _sequence(target, about, existing, stored) -%}
     {%- if about.get('sequence') is none -%} {{ return(none) }} {%- endif -%}
     {%- if about.valid_from is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key.strategy', 'a column valid_from, by which a version is known again', 'none',
+            mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version beside its key', 'none',
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
-    {%- set sequence = {'name': about.sequence, 'stored': none, 'written': stored.get('largest_key', 0), 'largest': stored.get('largest_key', 0)} -%}
-    {%- set columns = healing_tables._columns_of(existing) if stored else {} -%}
-    {%- set missing = healing_tables._missing(about.key_columns + [about.valid_from, about.sequence], columns) -%}
-    {%- if not missing and healing_tables._family(columns[about.sequence]) == 'integer' -%}
-        {%- set found = run_query('select max(' ~ healing_tables._id(about.sequence) ~ ') as largest from ' ~ existing).rows[0]['largest'] -%}
-        {%- do sequence.update({'stored': existing | string, 'types': columns, 'largest': [sequence.largest, (found or 0) | int] | max}) -%}
-    {%- endif -%}
-    {{- return(sequence) -}}
+    {{- return({'name': about.sequence, 'key_map': healing_tables._ready_key_map(target, about, existing if stored else none)}) -}}
 {%- endmacro %}
 
-{#- What the candidate holds: no numbers yet. Without commits its files become the target's, so there they are final. -#}
+{#-
+    The key map of a dimension. The first build makes it, with the numbers that the stored table has. A larger number that
+    someone else has put into the table since is reserved: a row without a version.
+-#}
+{% macro _ready_key_map(target, about, existing) -%}
+    {%- set key_map = api.Relation.create(
+        database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table') -%}
+    {%- set columns = healing_tables._columns_of(existing) if existing is not none else {} -%}
+    {%- set has_numbers = not healing_tables._missing(about.key_columns + [about.valid_from, about.sequence], columns)
+        and healing_tables._family(healing_tables._type_in(columns, about.sequence)) == 'integer' -%}
+    {%- if not healing_tables._is_there(key_map) -%}
+        {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false" if not has_numbers
+            else 'select key, valid_from, max(surrogate_key) as surrogate_key from ('
+                ~ healing_tables._numbers_in(existing, about, columns) ~ ') where surrogate_key is not null group by key, valid_from' -%}
+        {%- set format = healing_tables._file_format() if not healing_tables._has_delta()
+            else "delta tblproperties ('delta.appendOnly' = 'true', 'delta.isolationLevel' = 'Serializable', 'delta.autoOptimize.autoCompact' = 'true')" -%}
+        {%- do run_query('create table if not exists ' ~ key_map ~ ' using ' ~ format ~ ' as ' ~ rows) -%}
+        {{- return(key_map) -}}
+    {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._check_columns(
+        mistakes, 'the key map', ['key', 'valid_from', 'surrogate_key'], key_map | string, healing_tables._columns_of(key_map)) -%}
+    {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
+    {%- if has_numbers -%}
+        {%- set largest = run_query('select (select max(' ~ healing_tables._id(about.sequence) ~ ') from ' ~ existing
+            ~ ') as stored, (select max(surrogate_key) from ' ~ key_map ~ ') as given').rows[0] -%}
+        {%- if (largest['stored'] or 0) > (largest['given'] or 0) -%}
+            {%- do run_query('insert into ' ~ key_map ~ ' (key, valid_from, surrogate_key) select null, null, ' ~ largest['stored'] ~ 'L') -%}
+        {%- endif -%}
+    {%- endif -%}
+    {{- return(key_map) -}}
+{%- endmacro %}
+
+{#- The numbers in a table of versions, in the columns of the key map. -#}
+{% macro _numbers_in(relation, about, columns) -%}
+    {%- set version = healing_tables._version_id('', about, columns) -%}
+    {{- return('select ' ~ version.key ~ ' as key, ' ~ version.valid_from ~ ' as valid_from, cast('
+        ~ healing_tables._id(about.sequence) ~ ' as bigint) as surrogate_key from ' ~ relation) -}}
+{%- endmacro %}
+
+{#- What identifies a version in the key map, as SQL: {key, valid_from}. Neither depends on the types of the columns. -#}
+{% macro _version_id(prefix, about, columns) -%}
+    {%- set texts = [] -%}
+    {%- for key in about.key_columns -%}
+        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._id(key), healing_tables._type_in(columns, key))) -%}
+    {%- endfor -%}
+    {%- set valid_from = prefix ~ healing_tables._id(about.valid_from) -%}
+    {{- return({
+        'key': texts[0] if texts | length == 1 else "concat_ws('|', " ~ (texts | join(', ')) ~ ')',
+        'valid_from': 'timestamp_micros(' ~ healing_tables._micros(valid_from, healing_tables._type_in(columns, about.valid_from)) ~ ')'}) -}}
+{%- endmacro %}
+
+{#- The text of a key as in key_hash, but 1, 1.0 and 1.00 of whole numbers and decimals are one. -#}
+{% macro _key_map_text(expression, type) -%}
+    {%- set text = healing_tables._hash_text(healing_tables._value(expression, type), type) -%}
+    {%- if healing_tables._family(type) == 'decimal' and healing_tables._precision(type)[1] > 0 -%}
+        {{- return("regexp_replace(" ~ text ~ ", '[.]?0+$', '')") -}}
+    {%- endif -%}
+    {{- return(text) -}}
+{%- endmacro %}
+
+{#- The rows of a candidate with their numbers: those of the key map, and new ones above the largest in it. -#}
 {% macro _with_sequence(query, about, sequence) -%}
-    {%- if sequence is none -%} {{ return(query) }} {%- endif -%}
-    {%- if healing_tables._has_commits() -%}
-        {{- return('select cast(null as bigint) as ' ~ healing_tables._id(sequence.name) ~ ', * from (\n' ~ query ~ '\n)') -}}
-    {%- endif -%}
-    {{- return(healing_tables._numbered(query, healing_tables._described('describe query ' ~ query), about, sequence)) -}}
-{%- endmacro %}
-
-{#- The rows of the candidate as the target will hold them: a select. -#}
-{% macro _candidate_rows(candidate, about, sequence) -%}
-    {%- if sequence is none or not healing_tables._has_commits() -%} {{ return('select * from ' ~ candidate) }} {%- endif -%}
-    {{- return(healing_tables._numbered('select * from ' ~ candidate, healing_tables._columns_of(candidate), about, sequence)) -}}
-{%- endmacro %}
-
-{% macro _numbered(query, columns, about, sequence) -%}
-{%- set number = healing_tables._id(sequence.name) -%}
-{%- set version = [] -%}
-{%- set known = [] -%}
-{%- set known_names = [] -%}
-{%- set same_version = [] -%}
-{%- for column in about.key_columns + [about.valid_from] -%}
-    {%- set name = healing_tables._id(column) -%}
-    {%- do version.append(name) -%}
-    {%- if sequence.stored is not none -%}
-        {%- set sides = healing_tables._side_by_side(column, sequence.types, columns) -%}
-        {%- set there = healing_tables._id('version ' ~ loop.index) -%}
-        {%- do known.append(sides.stored ~ ' as ' ~ there) -%}
-        {%- do known_names.append(there) -%}
-        {%- do same_version.append(sides.candidate ~ ' <=> known.' ~ there) -%}
-    {%- endif -%}
-{%- endfor -%}
+{%- if sequence is none -%} {{ return(query) }} {%- endif -%}
+{%- set columns = healing_tables._described('describe query ' ~ query) -%}
+{%- set version = healing_tables._version_id('fresh.', about, columns) -%}
+{%- set order = [] -%}
+{%- for column in about.key_columns + [about.valid_from] -%} {%- do order.append('fresh.' ~ healing_tables._id(column)) -%} {%- endfor -%}
 select
-    {%- if sequence.stored is none %}
-    cast({{ sequence.largest }} as bigint) + row_number() over (order by fresh.{{ version | join(', fresh.') }}) as {{ number }}
-    {%- else %}
     coalesce(
-        cast(known.{{ number }} as bigint),
-        largest.{{ number }} + row_number() over (partition by known.{{ number }} is null order by fresh.{{ version | join(', fresh.') }})
-    ) as {{ number }}
-    {%- endif %}
-    {%- for column in columns if column != sequence.name %},
+        known.surrogate_key,
+        largest.surrogate_key + dense_rank() over (partition by known.surrogate_key order by {{ order | join(', ') }})
+    ) as {{ healing_tables._id(sequence.name) }}
+    {%- for column in columns %},
     fresh.{{ healing_tables._id(column) }}
     {%- endfor %}
 from (
 {{ query }}
 ) as fresh
-{%- if sequence.stored is not none %}
-left join (
-    select {{ known_names | join(', ') }}, max({{ number }}) as {{ number }}
-    from (select {{ known | join(', ') }}, {{ number }} from {{ sequence.stored }})
-    group by {{ known_names | join(', ') }}
-) as known
-on {{ same_version | join(' and ') }}
-{#- joined, since Delta does not read the target in a scalar subquery here #}
+left join {{ sequence.key_map }} as known
+on known.key = {{ version.key }} and known.valid_from = {{ version.valid_from }}
 cross join (
-    select greatest(coalesce(max({{ number }}), 0), {{ sequence.largest }}) as {{ number }}
-    from {{ sequence.stored }}
+    select coalesce(max(surrogate_key), 0) as surrogate_key
+    from {{ sequence.key_map }}
 ) as largest
-{%- endif %}
 {%- endmacro %}
 
-{#- The largest key must not be forgotten with the row that has it: kept as a property of the table. -#}
-{% macro _sequence_properties(sequence) -%}
-    {{- return({} if sequence is none else {'healing_tables.largest_key': sequence.largest}) -}}
-{%- endmacro %}
-
-{#- The same where the table stays: before the rows go. -#}
-{% macro _remember_largest(target, sequence, change) -%}
-    {%- if sequence is not none and change.get('deleted') and sequence.largest > sequence.written -%}
-        {%- do run_query(
-            'alter table ' ~ target ~ " set tblproperties ('healing_tables.largest_key' = '" ~ sequence.largest ~ "')") -%}
+{#-
+    Put the new numbers of a candidate into the key map, before the candidate is published. Another build may have given
+    numbers since this candidate was written: then the statement fails, and with it the build.
+-#}
+{% macro _record_keys(candidate, about, sequence) -%}
+    {%- if sequence is none -%} {{ return(none) }} {%- endif -%}
+    {%- set conflict -%}
+        cast(raise_error({{ healing_tables._text('healing_tables: another build of ' ~ about.build.relation
+            ~ ' has given integer keys while this one was at work; nothing was published; remedy: run it again') }}) as boolean)
+    {%- endset -%}
+    {%- set new -%}
+    select given.key, given.valid_from, given.surrogate_key
+    from (select distinct * from ({{ healing_tables._numbers_in(candidate, about, healing_tables._columns_of(candidate)) }})) as given
+    left join {{ sequence.key_map }} as known
+    on known.key = given.key and known.valid_from = given.valid_from
+    cross join (
+        select coalesce(max(surrogate_key), 0) as surrogate_key
+        from {{ sequence.key_map }}
+    ) as largest
+    where case
+        when known.surrogate_key = given.surrogate_key then false
+        when known.surrogate_key is null and given.surrogate_key > largest.surrogate_key then true
+        else {{ conflict }}
+    end
+    {%- endset -%}
+    {%- if healing_tables._has_delta() -%}
+        {%- do run_query('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
+            ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)') -%}
+    {%- else -%}
+        {%- do run_query('insert into ' ~ sequence.key_map ~ ' (key, valid_from, surrogate_key)\n' ~ new) -%}
     {%- endif -%}
 {%- endmacro %}

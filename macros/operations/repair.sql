@@ -69,7 +69,8 @@
         {%- endif -%}
         {%- do run_query(healing_tables._merge_set_aside(side, candidate, about)) -%}
     {%- endif -%}
-    {%- do healing_tables._keep_largest_key(target, candidate, about, stored) -%}
+    {#- the integer keys of rows that leave stay taken -#}
+    {%- do healing_tables._ready_key_map(target, about, target) if about.sequence is not none -%}
     {%- do run_query(healing_tables._merge_repair(target, candidate, about)) -%}
     {%- do outcome.update({'status': 'published'}) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
