@@ -28,7 +28,7 @@ from pyspark.sql import functions as f
 from healing_tables import as_of
 
 START, SPAN = 1_600_000_000, 100_000_000  # seconds: all versions and facts lie in some three years
-END = "timestamp '9999-12-31 23:59:59Z'"
+END = "timestamp '9999-12-31 00:00:00Z'"
 RANGE_JOIN = """
 select facts.*, dim.name from facts left join dim
 on facts.id = dim.id and facts.at >= dim.valid_from and facts.at < dim.valid_to

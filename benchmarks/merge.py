@@ -26,7 +26,7 @@ from healing_tables import DeltaTarget, DimensionSpec, merge
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 NEW_AT = "2024-03-01 00:00:00"
-OPEN = "timestamp '9999-12-31 23:59:59'"
+OPEN = "timestamp '9999-12-31 00:00:00'"
 
 
 def main() -> None:

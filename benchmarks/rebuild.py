@@ -196,7 +196,7 @@ def hashed(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
 def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> DataFrame:
     """Slices from all change points, then each source's own periods joined by key and range."""
     points = " union ".join(f"select customer_id, updated_at from bench.{name}" for name in names)
-    end = "timestamp '9999-12-31 23:59:59'"
+    end = "timestamp '9999-12-31 00:00:00'"
     lead = "lead(updated_at) over (partition by customer_id order by updated_at)"
     joins = " ".join(
         f"left join (select *, coalesce({lead}, {end}) as until from bench.{name}) {name} "

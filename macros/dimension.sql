@@ -19,7 +19,7 @@
     'attributes': healing_tables._option('attributes', attributes),
     'exists_in': healing_tables._option('exists_in', exists_in),
     'column_names': healing_tables._option('column_names', column_names),
-    'valid_to_current': healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59'),
+    'valid_to_current': healing_tables._valid_to_current(valid_to_current),
     'current_values': healing_tables._option('current_values', current_values),
     'valid_from_first': healing_tables._option('valid_from_first', valid_from_first),
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),

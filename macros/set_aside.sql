@@ -12,7 +12,7 @@
 {%- do source.update({'valid_from': changed_at, 'valid_to': valid_to} if valid_to is not none else {'changed_at': changed_at}) -%}
 {%- set spec = healing_tables._step_spec(
     'set_aside', {'source': source}, key_columns, [], [],
-    healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59')) -%}
+    healing_tables._valid_to_current(valid_to_current)) -%}
 {%- set source = spec.sources[0] -%}
 {%- set reason = 'set_aside_reason' if healing_tables._find('reason', source.columns or []) is not none else 'reason' %}
 select

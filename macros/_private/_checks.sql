@@ -146,7 +146,7 @@ from checked
 {% macro _ordered(valid_from, valid_to, valid_to_current) -%}
     {%- set valid_from = healing_tables._id(valid_from) -%}
     {%- set valid_to = healing_tables._id(valid_to) -%}
-    {%- set end = healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59') -%}
+    {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
     {%- if end is not none -%} {{ return(valid_from ~ ' < ' ~ valid_to) }} {%- endif -%}
     {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to ~ ')') -}}
 {%- endmacro %}
@@ -196,8 +196,7 @@ from checked
         'is_current': options.get('is_current', 'is_current') if 'single_current' in checks else none,
         'current_value': healing_tables._option('current_values', none, [true])[0]
             if options.get('current_value') in [none, '(not given)'] else options.current_value,
-        'valid_to_current': healing_tables._option(
-            'valid_to_current', options.get('valid_to_current', '(not given)'), '9999-12-31 23:59:59'),
+        'valid_to_current': healing_tables._valid_to_current(options.get('valid_to_current', '(not given)')),
         'tracked': (healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')))
             if 'no_consecutive_duplicates' in checks else none,
         'checks': checks} -%}

@@ -92,7 +92,7 @@
         {%- set text = modules.re.search('[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9:. ]*', table.node.config.get('dbt_valid_to_current') or '') -%}
         {%- set asked = text.group(0) | trim if text else none -%}
     {%- endif -%}
-    {%- set end = healing_tables._option('valid_to_current', asked, '9999-12-31 23:59:59') -%}
+    {%- set end = healing_tables._valid_to_current(asked) -%}
     {{- return(none if end is none else end | string) -}}
 {%- endmacro %}
 

@@ -25,5 +25,5 @@
         'no_type': ', null as moment_type' if type is none else '',
         'moment_type': ', ' ~ healing_tables._id(valid_from) ~ ' as moment_type' if type is none else '',
         'any_type': ', max(moment_type) as moment_type' if type is none else '',
-        'end': healing_tables._end_of_time(healing_tables._option('valid_to_current', '(not given)', '9999-12-31 23:59:59'))}) -}}
+        'end': healing_tables._end_of_time(healing_tables._valid_to_current())}) -}}
 {%- endmacro %}

@@ -13,6 +13,11 @@
     {{- return(default) -}}
 {%- endmacro %}
 
+{#- The open end as text, or none for NULL. 23:59:59 would be the year 10000 in zones east of UTC: Python has no such moment. -#}
+{% macro _valid_to_current(argument='(not given)') -%}
+    {{- return(healing_tables._option('valid_to_current', argument, '9999-12-31 00:00:00')) -}}
+{%- endmacro %}
+
 {#- What a model of this materialization may be given; none: what a project may, whose models are of all kinds. -#}
 {% macro _known_options(materialized) -%}
     {%- set table = [

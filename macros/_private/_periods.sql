@@ -36,10 +36,10 @@
 {% macro _period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'valid_from', valid_from, relation, columns) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'valid_to', valid_to, relation, columns) -%}
-    {%- set end = healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59') -%}
+    {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
     {%- if end is not none and healing_tables._parse_moment(end) is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 23:59:59', or none", end, 'correct the text') -%}
+            mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 00:00:00', or none", end, 'correct the text') -%}
         {%- set end = none -%}
     {%- endif -%}
     {%- set period = {

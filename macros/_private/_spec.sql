@@ -173,7 +173,7 @@
     {%- for option in ['valid_to_current', 'valid_from_first'] if spec[option] is not none -%}
         {%- if healing_tables._parse_moment(spec[option]) is none -%}
             {%- do healing_tables._mistake(
-                mistakes, option, "a moment in UTC such as '9999-12-31 23:59:59'", spec[option], 'correct the text') -%}
+                mistakes, option, "a moment in UTC such as '9999-12-31 00:00:00'", spec[option], 'correct the text') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if spec.current_values is string or spec.current_values | length != 2 -%}

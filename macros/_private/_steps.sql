@@ -5,7 +5,7 @@
 {%- for option, value in options.items() if value is not none -%} {%- do given.update({option: value}) -%} {%- endfor -%}
 {%- set spec = healing_tables._step_spec(
     macro_name, {'source': given}, key_columns, tracked_columns, ['changed_at', 'is_deleted'],
-    healing_tables._option('valid_to_current', '(not given)', '9999-12-31 23:59:59')) -%}
+    healing_tables._valid_to_current()) -%}
 select
     {%- for key in spec.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
@@ -30,7 +30,7 @@ select * from points
 {%- endfor -%}
 {%- set spec = healing_tables._step_spec(
     macro_name, sources, key_columns, attributes, ['valid_from', 'valid_to', 'is_current'],
-    healing_tables._option('valid_to_current', valid_to_current, '9999-12-31 23:59:59'), exists_in) -%}
+    healing_tables._valid_to_current(valid_to_current), exists_in) -%}
 {%- set keys = healing_tables._key_list(spec) -%}
 select
     {%- for key in spec.key_columns %}

@@ -48,7 +48,7 @@
         {%- set spec = {
             'key_columns': healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
             'names': names, 'versioned': healing_tables._list(healing_tables._option('tracked_columns', none, [names.row_hash])),
-            'valid_to_current': healing_tables._option('valid_to_current', '(not given)', '9999-12-31 23:59:59'),
+            'valid_to_current': healing_tables._valid_to_current(),
             'current_value': healing_tables._option('current_values', none, [true, false])[0],
             'sequence': healing_tables._sequence_name(healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none))),
             'can_delete': true, 'has_gaps': true, 'sources': []} -%}

@@ -72,6 +72,10 @@ def difference(
         kept.append(layout.surrogate)
     for name in kept:
         values[name] = f"if(row is null, made.{quoted(name)}, row.{quoted(name)})"
+    if "valid_to" in layout.names:
+        # an open end that is stored may be another one than that of new rows
+        end = quoted(layout.names["valid_to"])
+        values[layout.names["valid_to"]] = f"if(alive and is_open, row.{end}, made.{end})"
     closes = "alive and not is_open"
     return as_plan(
         both,

@@ -82,7 +82,7 @@ def end_of_time(end: Any, kind: str, mistakes: list[Mistake]) -> int:
     try:
         return moments.open_from(end, kind)
     except (ValueError, AttributeError):
-        wanted = "a moment such as '9999-12-31 23:59:59', or None"
+        wanted = "a moment such as '9999-12-31 00:00:00', or None"
         mistakes.append(Mistake("valid_to_current", wanted, repr(end), "correct it"))
         return moments.open_from(None, kind)
 

@@ -14,7 +14,7 @@ from healing_tables.generated import check_columns, check_surrogate_key
 from healing_tables.moments import micros
 from healing_tables.options import as_names, unknown_options
 
-OPEN_END = "9999-12-31 23:59:59"
+OPEN_END = "9999-12-31 00:00:00"
 AUDIT = ("table", "actor", "reason", "source")
 
 
@@ -194,7 +194,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             mistakes.append(
                 Mistake(
                     name,
-                    "a moment such as '9999-12-31 23:59:59', or None",
+                    "a moment such as '9999-12-31 00:00:00', or None",
                     repr(values[name]),
                     "correct it",
                 )

@@ -13,7 +13,7 @@ DIMENSION = [
     ["valid_from", "timestamp"],
     ["valid_to", "timestamp"],
 ]
-END = "9999-12-31 23:59:59"
+END = "9999-12-31 00:00:00"
 
 
 @dataclass(frozen=True)

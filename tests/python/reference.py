@@ -25,7 +25,7 @@ Changes: TypeAlias = list[tuple[dt.datetime, State | None]]
 
 UTC = dt.timezone.utc
 LAST_DAY = dt.datetime(9999, 12, 31, tzinfo=UTC)
-DEFAULT_END = "9999-12-31 23:59:59"
+DEFAULT_END = "9999-12-31 00:00:00"
 STANDARD_COLUMNS = (
     "valid_from",
     "valid_to",

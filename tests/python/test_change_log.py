@@ -23,7 +23,7 @@ from healing_tables import (
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
-END = "9999-12-31 23:59:59"
+END = "9999-12-31 00:00:00"
 SHOWN = ("id", "name", "mail", "valid_from", "valid_to", "version")
 
 

@@ -341,7 +341,7 @@ def test_against_the_table_of_a_dbt_snapshot(built: Lab) -> None:
             "2024-01-01 00:00:00",
             "valid_to",
             "2024-02-01 00:00:00",
-            "9999-12-31 23:59:59",
+            "9999-12-31 00:00:00",
         ],
         ["different", "1", "2024-01-01 00:00:00", "is_current", "false", "true"],
     ]

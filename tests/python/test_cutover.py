@@ -84,7 +84,7 @@ def query(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows), key=repr)
 
 
-SAME = "select id, name, began, if(ended = timestamp '2500-01-01', timestamp '9999-12-31 23:59:59', ended) from LAB.customers_snapshot version as of %s where dbt_is_deleted = 'False'"
+SAME = "select id, name, began, if(ended = timestamp '2500-01-01', timestamp '9999-12-31 00:00:00', ended) from LAB.customers_snapshot version as of %s where dbt_is_deleted = 'False'"
 
 
 def test_the_old_table_is_rebuilt_from_the_snapshot(moved: Lab) -> None:

@@ -19,7 +19,7 @@ from healing_tables import (
 )
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
-END = "9999-12-31 23:59:59"
+END = "9999-12-31 00:00:00"
 TIMED: dict[str, Any] = {"key_columns": "id", "changed_at": "at", "deleted_when": "gone"}
 TYPE_2 = DimensionSpec(attributes=["a"], **TIMED)
 # name: (spec, rows of (day, gone, a, b))
@@ -172,7 +172,7 @@ def test_arguments_of_other_kinds(lab: Lab) -> None:
     with pytest.raises(SpecError):
         DimensionSpec.from_dict([1])  # type: ignore[arg-type]
     one, spec = lab.spark.sql("select 1 as id"), DimensionSpec(key_columns="id")
-    for at in ("soon", "9999-12-31 23:59:59", "2024-02-30"):
+    for at in ("soon", "9999-12-31 00:00:00", "2024-02-30"):
         with pytest.raises(ArgumentError, match=at):
             merge(one, f"{lab.schema}.x", spec, at=at)
         with pytest.raises(ArgumentError, match=at):
