@@ -85,16 +85,18 @@ def with_archive(versions: DataFrame, layout: Layout, values: dict[str, str]) ->
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
     current = as_plan(kept_rows, layout, values, action=action, reason=reason, ends_key="not here")
-    columns = [*layout.keys, *layout.attributes]
-    archived = ", ".join(f"{values[column.name]} as {quoted(column.name)}" for column in columns)
     kind = layout.moment_type
-    bounds = f"{as_moment('at', kind)} as valid_from, {as_moment(UNTIL, kind)} as valid_to"
+    values = values | {
+        "valid_from": as_moment("at", kind),
+        "valid_to": as_moment(UNTIL, kind),
+    }
+    archived = ", ".join(f"{values[name]} as {quoted(name)}" for name in layout.history_columns())
     history = versions.where(f"{UNTIL} is not null").selectExpr(
         "'archive' as action",
         "if(here, 'changed', 'deleted') as reason",
         key_struct(layout),
         f"{UNTIL} as moment",
-        f"struct({archived}, {bounds}) as archived",
+        f"struct({archived}) as archived",
     )
     return current.unionByName(history, allowMissingColumns=True)
 
@@ -111,19 +113,22 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     start = first_start(spec)
     key_hash = sha256([(name, key.type) for name, key in keys])
     if layout.surrogate is not None:
-        text = as_text(as_moment(start, kind), kind)
+        # of type 4 the one row of a key has one key, from its first arrival on
+        origin = first_start(spec, "first_at", "true") if layout.has_history else start
+        text = as_text(as_moment(origin, kind), kind)
         made = (
             "cast(null as bigint)"
             if layout.is_sequence
             else f"substr(sha2(concat({key_hash}, '|', {text}), 256), 1, 32)"
         )
-        # of type 4 the one row of a key keeps its key
         is_new = "row is null" if layout.has_history else IS_NEW
         found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
     for name, key in keys:
         found[key.name] = name
     for number, attribute in numbered(layout, 0, 1, 2, 3, 4, 6):
         shown = {0: "first_state", 1: "newest"}.get(attribute.scd_type, "state")
+        if layout.has_history and attribute.scd_type == 1:
+            shown = "state"  # the row leaves with the value that held at its end
         found[attribute.name] = f"{shown}.a{number}"
         if attribute.scd_type == 6:
             found[f"current_{attribute.name}"] = f"newest.a{number}"
@@ -145,10 +150,11 @@ def kept(column: str, made: str) -> str:
     return f"if({IS_NEW}, {made}, row.{quoted(column)})"
 
 
-def first_start(spec: DimensionSpec) -> str:
+def first_start(spec: DimensionSpec, at: str = "at", is_first: str = IS_FIRST) -> str:
+    """A start in microseconds: that of a key's first version may be given by ``valid_from_first``."""
     if spec.valid_from_first is None:
-        return "at"
-    return f"if({IS_FIRST}, least({moments.micros(spec.valid_from_first)}L, at), at)"
+        return at
+    return f"if({is_first}, least({moments.micros(spec.valid_from_first)}L, {at}), {at})"
 
 
 def generated_expressions(

@@ -10,7 +10,7 @@ from healing_tables.columns import as_plan
 from healing_tables.layout import Layout
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
-from healing_tables.stored import shown_by
+from healing_tables.stored import shown_by, with_damage
 from healing_tables.timeline import DAMAGED
 
 UNKNOWN = "a stored version that the change log does not know"
@@ -43,7 +43,8 @@ def difference(
     ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
     events = events.selectExpr(*keys, "at", "true as is_said").distinct()
     rows = (
-        stored.join(events, [*keys, "at"], "left")
+        with_damage(stored, layout)
+        .join(events, [*keys, "at"], "left")
         .selectExpr(
             *keys,
             "at as start",
@@ -51,9 +52,7 @@ def difference(
             "row",
             "is_said",
             f"max(at) {partition}) as last_from",
-            f"count(if(alive, 1, null)) {partition}) as open_rows",
-            f"count(if(current, 1, null)) {partition}) as current_rows",
-            f"count(1) {partition}{', at' if layout.is_versioned else ''}) as same_start",
+            "is_damaged",
         )
         .drop(*([] if layout.is_versioned else ["start"]))
     )
@@ -62,7 +61,7 @@ def difference(
     both = wanted.join(rows, join, "full").selectExpr(
         "* except (last_from)",
         f"max(last_from) {partition}) as last_from",
-        f"max(case when open_rows > 1 or current_rows > 1 or same_start > 1 then '{DAMAGED}' "
+        f"max(case when is_damaged then '{DAMAGED}' "
         f"when {is_lost} then '{UNKNOWN}' end) {partition}) as refusal",
         f"max(is_open) {partition}) as lives",
     )

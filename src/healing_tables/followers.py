@@ -17,7 +17,7 @@ from healing_tables.batch import named_keys
 from healing_tables.hashing import ISO
 from healing_tables.layout import Layout, find
 from healing_tables.moments import TIMESTAMP, as_micros
-from healing_tables.naming import by_name, literal, quoted
+from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
 from healing_tables.targets.delta import DeltaTarget, as_view
@@ -73,22 +73,17 @@ class Followers:
         target = self.target.beside("_audit") if table is None else DeltaTarget(table)
         return replace(target, properties=GROWING)
 
-    def history_columns(self) -> dict[str, str]:
-        columns = [*self.layout.keys, *self.layout.attributes]
-        bounds = dict.fromkeys(("valid_from", "valid_to"), self.layout.moment_type)
-        return {column.name: column.type for column in columns} | bounds
-
     def prepare(self, spark: SparkSession) -> None:
         """Make the tables that are not there, and the columns that the history lacks."""
         fields = ", ".join(
-            f"{quoted(name)}: {kind}" for name, kind in self.history_columns().items()
+            f"{quoted(name)}: {kind}" for name, kind in self.layout.history_columns().items()
         )
         archived = {"archived": f"struct<{fields}>"} if self.layout.has_history else {}
         pending = {"merge_id": "string", "written_at": TIMESTAMP, **AUDIT_COLUMNS, **archived}
         self.pending.create(spark, pending)
         if archived:
             own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
-            self.history.ensure(spark, self.history_columns(), own, "history")
+            self.history.ensure(spark, self.layout.history_columns(), own, "history")
             self.widen(spark, self.history, "*")
             if "archived" in self.pending.rows(spark).columns:
                 self.widen(spark, self.pending, "archived.*")
@@ -102,7 +97,7 @@ class Followers:
         present = table.rows(spark).select(columns).columns
         missing = [
             (name, kind)
-            for name, kind in self.history_columns().items()
+            for name, kind in self.layout.history_columns().items()
             if find(name, present) is None
         ]
         if missing:
@@ -114,12 +109,19 @@ class Followers:
             return None
         kind = self.layout.moment_type
         state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
+        # rows from before the history had the column: the value began no later than the row
+        changed = [
+            f"coalesce({as_micros(quoted(f'{column.name}_changed_at'), kind)}, {as_micros('valid_from', kind)}) as a{n}"
+            for n, column in numbered(self.layout, 1)
+            if column.changed_at
+        ]
         return self.history.rows(spark).selectExpr(
             *named_keys(self.layout),
             f"{as_micros('valid_from', kind)} as at",
             f"{as_micros('valid_to', kind)} as until",
             f"{as_micros('valid_to', kind)} as boundary",
             f"struct({', '.join(state)}) as state",
+            f"struct({', '.join(changed) or 'true as none'}) as changed",
         )
 
     def announce(self, plan: DataFrame, merge_id: str, batch_id: str) -> None:
@@ -214,7 +216,7 @@ class Followers:
         mine = f"from {self.pending.sql_name} where merge_id = {literal(merge_id)}"
         found: list[tuple[DeltaTarget, str]] = []
         if self.layout.has_history:
-            names = list(self.history_columns())
+            names = list(self.layout.history_columns())
             on = " and ".join(
                 f"t.{quoted(name)} = s.{quoted(name)}"
                 for name in [*[key.name for key in self.layout.keys], "valid_from"]

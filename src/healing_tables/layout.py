@@ -82,6 +82,14 @@ class Layout:
                 found.append((f"{attribute.name}_changed_at", self.moment_type))
         return [*found, *self.generated(spec)]
 
+    def history_columns(self) -> dict[str, str]:
+        """Name to type of the columns that the history of type 4 has."""
+        found = {column.name: column.type for column in (*self.keys, *self.attributes)}
+        for attribute in self.attributes:
+            if attribute.changed_at:
+                found[f"{attribute.name}_changed_at"] = self.moment_type
+        return found | dict.fromkeys(("valid_from", "valid_to"), self.moment_type)
+
     def surrogate_column(self) -> list[tuple[str, str]]:
         """Its name with its type; nothing if there is none."""
         kind = "bigint" if self.is_sequence else "string"

@@ -22,7 +22,7 @@ from healing_tables.errors import (
 from healing_tables.layout import Layout
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
-from healing_tables.stored import stored_rows
+from healing_tables.stored import stored_rows, with_damage
 from healing_tables.timeline import AHEAD, DAMAGED, LATE
 
 GUARDED_FROM = 20  # current keys
@@ -51,8 +51,8 @@ REMEDIES = {
         "the table was restored without its history: RESTORE <dimension>_history to the same moment, then merge again",
     ),
     DAMAGED: (
-        "one current version per key, one version per start",
-        "mend the stored dimension, then merge again",
+        "one current version per key, and versions that do not overlap",
+        "repair the stored dimension (dbt run-operation healing_tables.repair), then merge again",
     ),
 }
 
@@ -143,12 +143,8 @@ def check_plan(
 
 def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
     """Raises: TargetError if any key of the dimension is damaged; a plan looks at the keys of its batch only."""
-    rows = stored_rows(stored, stored, layout, spec).groupBy(*key_names(layout))
-    found = rows.agg(
-        f.expr("count_if(alive) as open_rows"),
-        f.expr("count_if(current) as current_rows"),
-        f.expr(f"count(*) - {'count(distinct at)' if layout.is_versioned else '1'} as doubles"),
-    ).where("open_rows > 1 or current_rows > 1 or doubles > 0")
+    rows = stored_rows(stored, stored, layout, spec)
+    found = with_damage(rows, layout).where("is_damaged")
     if not found.isEmpty():
         raise refusal(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
 

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from healing_tables.batch import key_names
-from healing_tables.layout import Layout
-from healing_tables.naming import by_name, numbered
+from healing_tables.hashing import is_text
+from healing_tables.layout import MOMENTS, Layout
+from healing_tables.moments import as_moment
+from healing_tables.naming import by_name, literal, numbered
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
@@ -18,7 +20,8 @@ def seeds(
 ) -> DataFrame:
     """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
 
-    Of type 1 only the newest value is known, of type 3 the last two. Where a version shows that they changed during
+    Of type 1 only the newest value is known, of type 3 the last two. The value that a type 1 attribute had before it changed
+    never shows, but has to differ from the newest one, or the moment of the change would be lost. Where a version shows that they changed during
     it and not when, the change is put a microsecond after its start.
     """
     keys = key_names(layout)
@@ -43,7 +46,10 @@ def seeds(
     for n, attribute in by_name(layout):
         shown = f"state.a{n}"
         if n in turns:
-            old = f"previous.a{n}" if attribute.scd_type == 3 else f"cast(null as {attribute.type})"
+            old = f"previous.a{n}"
+            if attribute.scd_type == 1:
+                other = not_null(attribute.type)
+                old = f"if(state.a{n} is null, {other}, cast(null as {attribute.type}))"
             shown = f"if(moment < turn{n}, {old}, state.a{n})"
         values.append(f"{shown} as a{n}")
     no_tie = ", ".join(f"cast(null as {kind}) as t{n}" for n, kind in enumerate(ties.values(), 1))
@@ -62,3 +68,14 @@ def seeds(
         *keys, "until as at", "true as gone", tie
     )
     return said.unionByName(ended, allowMissingColumns=True)
+
+
+def not_null(kind: str) -> str:
+    """Some value of a type, as SQL."""
+    if kind in MOMENTS:
+        return as_moment("0L", kind)
+    if "<" in kind:
+        empty = "'[]'" if kind.startswith("array") else "'{}'"
+        return f"from_json({empty}, {literal(kind)})"
+    value = "''" if is_text(kind) or kind == "binary" else "false" if kind == "boolean" else "0"
+    return f"cast({value} as {kind})"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from healing_tables import moments
-from healing_tables.batch import named_keys
+from healing_tables.batch import key_names, named_keys
 from healing_tables.layout import Column, Layout, find
 from healing_tables.moments import as_micros
 from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.spec import DimensionSpec
 
+FOREVER = 2**63 - 1
 NEVER = moments.micros("0001-01-01")  # the start of a row that does not show one
 
 
@@ -78,6 +79,29 @@ def stored_rows(
     )
 
 
+def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> DataFrame:
+    """The rows, and ``is_damaged``: the stored versions of their key contradict each other.
+
+    Args:
+        rows: of `stored_rows`, with other rows of the same keys or without them.
+        is_stored: a condition that holds for the stored ones.
+    """
+    partition = f"partition by {', '.join(key_names(layout))}"
+    before = f"over ({partition} order by at rows between unbounded preceding and 1 preceding)"
+    if layout.is_versioned:
+        overlaps = (
+            f"at <= max(if({is_stored}, at, null)) {before} "
+            f"or at < max(if({is_stored}, coalesce(until, {FOREVER}L), null)) {before}"
+        )
+    else:  # a key has one row
+        overlaps = f"count(if({is_stored}, 1, null)) {before} > 0"
+    return rows.selectExpr("*", f"{is_stored} and ({overlaps}) as overlaps").selectExpr(
+        "* except (overlaps)",
+        f"coalesce(max(overlaps) over ({partition}), false) "
+        f"or count(if({is_stored} and current, 1, null)) over ({partition}) > 1 as is_damaged",
+    )
+
+
 @dataclass(frozen=True)
 class Shown:
     """What the generated columns of a row say, as SQL: moments in microseconds, NULL where there is no such column."""
@@ -100,19 +124,17 @@ def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
         )
 
     start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
-    current = (
-        f"{names['is_current']} <=> {literal(spec.current_values[0])}"
-        if "is_current" in names
-        else "true"
-    )
+    flag = None
+    if "is_current" in names:
+        flag = f"{names['is_current']} <=> {literal(spec.current_values[0])}"
     end = moments.open_from(spec.valid_to_current, layout.moment_type)
     until = moment("valid_to")
-    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else current
+    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else flag or "true"
     return Shown(
         start=f"coalesce({moment(start)}, {NEVER}L)",
         until=until,
         alive=alive,
-        current=current,
+        current=flag or alive,
         version=names.get("version", "cast(null as int)"),
         updated=moment("last_updated"),
     )

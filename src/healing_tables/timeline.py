@@ -8,29 +8,26 @@ from pyspark.sql import functions as f
 from healing_tables.batch import key_names
 from healing_tables.layout import Layout
 from healing_tables.naming import numbered
+from healing_tables.stored import with_damage
 
 LATE = "a change before what is stored for its key, which disagrees with it"
-DAMAGED = "a stored key with two current versions, or with two versions of one start"
+DAMAGED = "a stored key with two current versions, or with versions that overlap"
 AHEAD = "a stored key whose history goes on after its row"
 
 
 def classified(items: DataFrame, layout: Layout) -> DataFrame:
     """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``.
 
-    Args: items: ``kind`` is -1 for a row of the history of type 4, which leaves here, 0 for a stored row, 1 for an event.
+    Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
     """
     keys = ", ".join(key_names(layout))
-    seen = items.selectExpr(
+    seen = with_damage(items, layout, "kind = 0").selectExpr(
         "* except (gone)",
         "coalesce(gone, false) as gone",
         f"max(boundary) over (partition by {keys}) as known_until",
         f"max(said_at) over (partition by {keys}) as said_until",
         f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
-        f"lead(kind = 1 and not gone) over (partition by {keys} order by at, kind) as is_said_again",
-        f"count(if(kind = 0 and alive, 1, null)) over (partition by {keys}) as open_rows",
-        f"count(if(kind = 0 and current, 1, null)) over (partition by {keys}) as current_rows",
-        f"count(if(kind = 0, 1, null)) over (partition by {keys}) as stored_count",
-        f"count(if(kind = 0, 1, null)) over (partition by {keys}, at) as same_start",
+        f"{said_again(layout)} as is_said_again",
         f"max(if(kind = -1, until, null)) over (partition by {keys}) > max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
         f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
         "rows between unbounded preceding and current row) as in_force",
@@ -53,14 +50,13 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
     if not (layout.is_versioned or layout.has_history):
         is_gone += " or at < known_until"  # the one row of a key does not show gaps
     is_known = f"if(gone, {is_gone}, {in_force} and {' and '.join(agrees) or 'true'})"
-    too_many = "false" if layout.is_versioned else "stored_count > 1"
-    return seen.where("kind >= 0").selectExpr(
+    return seen.selectExpr(
         "*",
         f"""case
             when problem is not null then 'refused'
-            when open_rows > 1 or current_rows > 1 or same_start > 1 or {too_many} then 'damaged'
+            when is_damaged then 'damaged'
             when is_behind then 'ahead'
-            when kind = 0 then 'stored'
+            when kind < 1 then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'
             else 'late'
@@ -68,24 +64,41 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
+def said_again(layout: Layout) -> str:
+    """Whether the batch itself says something newer about the version that an event belongs to."""
+    keys = ", ".join(key_names(layout))
+    if not (layout.is_versioned or layout.has_history):
+        # the one row of a key does not show gaps
+        return f"at < max(if(kind = 1 and not gone, at, null)) over (partition by {keys})"
+    values = "".join(f", state.a{n}" for n, _ in numbered(layout, 2, 4, 6))
+    following = f"over (partition by {keys} order by at, kind)"
+    is_next = f"lead(kind = 1 and not gone) {following}"
+    return f"{is_next} and lead(struct(1{values})) {following} <=> struct(1{values})"
+
+
 def stepped(items: DataFrame, layout: Layout) -> DataFrame:
-    """Each item with what was known before it, and whether it starts a version, ends one, or changes something."""
+    """Each stored row and event with what was known before it, and whether it starts a version, ends one, or changes something.
+
+    Rows of the history of type 4 take part, so that the first value, the last known value and the moment of its change
+    are those of all time; they are not among the rows that come back.
+    """
     keys = ", ".join(key_names(layout))
     order = f"partition by {keys} order by at, kind"
     why = (
         f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' "
         f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
     )
+    here = "case kind when 0 then alive when 1 then not gone else false end"
     # what is known already comes to nothing, and must not hide what happened after it
     before = items.where("outcome <> 'known'").selectExpr(
         "*",
         f"max({why}) over (partition by {keys}) as refusal",
-        "if(kind = 0, alive, not gone) as here",
-        f"lag(if(kind = 0, alive, not gone)) over ({order}) as here_before",
+        f"{here} as here",
+        f"lag({here}) over ({order}) as here_before",
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
     )
     # to end what is not there is no event
-    before = before.where("kind = 0 or here or here_before or refusal is not null")
+    before = before.where("kind < 1 or here or here_before or refusal is not null")
 
     def differs(*types: int) -> str:
         parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
@@ -104,13 +117,16 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
     running = f"over ({order} rows between unbounded preceding and current row)"
     whole = f"over (partition by {keys})"
     ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
+    # of type 4 the versions that have left the table are in its history
+    last_version = "count(if(kind < 1, 1, null))" if layout.has_history else "max(version)"
     columns = [
         f"last(state, true) {ordered_whole} as newest",
         f"last(row, true) {ordered_whole} as last_row",
         f"first(state, true) {ordered_whole} as first_state",
-        f"max(version) {whole} as last_version",
+        f"min(at) {whole} as first_at",
+        f"{last_version} {whole} as last_version",
         f"max(if(kind = 0, at, null)) {whole} as last_from",
-        f"count(if(kind = 0, 1, null)) {whole} as stored_rows",
+        f"count(if(kind < 1, 1, null)) {whole} as stored_rows",
         f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
     ]
     for n, attribute in numbered(layout, 1, 3):
@@ -123,9 +139,10 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
             ]
         elif attribute.changed_at:
             columns.append(
-                f"max(if(kind = 0, changed.a{n}, if({change}, at, null))) {whole} as changed_{n}"
+                f"max(if(kind < 1, changed.a{n}, if({change}, at, null))) "
+                f"{running if layout.has_history else whole} as changed_{n}"
             )
-    return marked.selectExpr("*", *columns)
+    return marked.selectExpr("*", *columns).where("kind >= 0")
 
 
 def versions(steps: DataFrame, layout: Layout) -> DataFrame:
@@ -139,17 +156,17 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         "refusal",
         "newest",
         "first_state",
+        "first_at",
         "last_row",
         "last_version",
         "last_from",
         "stored_rows",
         "moved_at",
     ]
-    for n, attribute in numbered(layout, 1):
-        if attribute.changed_at:
-            carried.append(f"changed_{n}")
+    changed = [f"changed_{n}" for n, attribute in numbered(layout, 1) if attribute.changed_at]
     parts = steps.groupBy(*keys, "part").agg(
         *[f.expr(f"first({name}) as {name}") for name in carried],
+        *[f.expr(f"max({name}) as {name}") for name in changed],
         f.expr("min(at) as at"),
         f.expr("min(kind) as kind"),
         f.expr("min_by(row, struct(at, kind)) as row"),

@@ -744,3 +744,46 @@ def dimension_rows(dim: Dimension) -> list[dict[str, Value]]:
             versions = versions_of(dim, slices)
             rows += [version_row(dim, key, slices, versions, at) for at in range(len(versions))]
     return rows
+
+
+# --- type 4 ---------------------------------------------------------------------------------------
+
+
+def current_and_history(dim: Dimension) -> tuple[list[Row], list[Row]]:
+    """Type 4: the newest row of each key that exists, and the rows before it, by column name.
+
+    A row begins with a change of a type 4 attribute or with the arrival of its key. It shows of types 1 and 4 what held
+    at its end, and of type 0 the first value that the key ever had.
+    """
+    (source,) = dim.sources
+    current: list[Row] = []
+    history: list[Row] = []
+    for key, changes in sorted(change_points(dim, source).items(), key=repr):
+        slices = slices_of(dim, {source.name: changes})
+        rows: list[list[int]] = []
+        for here in range(len(slices)):
+            before, after = slices[here - 1], slices[here]
+            moved = any(
+                differ(before.values[a.name], after.values[a.name])
+                for a in attributes_of(dim)
+                if a.scd_type == 4
+            )
+            if here and before.end == after.start and not moved:
+                rows[-1].append(here)
+            else:
+                rows.append([here])
+        for row in rows:
+            first, last = slices[row[0]], slices[row[-1]]
+            columns: dict[str, Value] = dict(zip(dim.keys, key, strict=True))
+            for a in attributes_of(dim):
+                columns[a.name] = slices[0 if a.scd_type == 0 else row[-1]].values[a.name]
+                if a.changed_at:
+                    since = slices[known_since(slices, a.name, row[-1])].start
+                    columns[f"{a.name}_changed_at"] = shown_moment(dim, since)
+            start, end = shown_moment(dim, first.start), last.end
+            if end is None:
+                current.append(columns | {"last_updated": start})
+            else:
+                bounds = {"valid_from": start, "valid_to": shown_moment(dim, end)}
+                history.append(columns | bounds)
+    return current, history

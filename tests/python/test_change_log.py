@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -105,6 +106,23 @@ def test_a_log_begins_with_what_is_stored(lab: Lab, dim: str) -> None:
         ("L", "m2", day(3), "Oslo", None, day(1), 1980, day(2), day(3), False),
         ("Z", "m", day(1), "Rome", None, day(1), 1990, day(1), day(5), False),
     ]
+
+
+def test_a_log_knows_when_a_value_became_null(lab: Lab, dim: str) -> None:
+    attributes = {
+        name: {"scd_type": 1, "changed_at": True}
+        for name in ("mail", "born", "list", "pair", "seen")
+    }
+    without = DimensionSpec(key_columns="id", attributes={"name": 2, **attributes})
+    ddl = "id int, name string, mail string, born date, list array<int>, pair struct<a:int>, seen timestamp"
+    born = dt.date(2000, 1, 1)
+    merge(batch(lab, (1, "A", "m", born, [1], (1,), None), ddl=ddl), dim, without, at=day(1))
+    merge(batch(lab, (1, "A", *[None] * 5), ddl=ddl), dim, without, at=day(3))
+    logged = spec_of(dim, attributes={"name": 2, **attributes})
+    merge(batch(lab, (1, "B", *[None] * 5), ddl=ddl), dim, logged, at=day(5))
+    shown = ("name", *attributes, *[f"{name}_changed_at" for name in attributes])
+    moments = (day(3), day(3), day(3), day(3), day(1))
+    assert versions(lab, dim, *shown) == [(name, *[None] * 5, *moments) for name in "AB"]
 
 
 def test_full_batches_in_any_order(lab: Lab, dim: str) -> None:

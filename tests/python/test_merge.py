@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -267,6 +269,87 @@ def test_a_damaged_dimension(lab: Lab, dim: str) -> None:
     later.select(lab.spark.table(dim).columns).write.insertInto(dim)
     with pytest.raises(TargetError, match="two current versions"):
         merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
+
+
+def test_stored_versions_that_overlap(lab: Lab, dim: str) -> None:
+    """A closed version inside the open one: the next change would leave two current versions."""
+    columns = "id int, name string, valid_from date, valid_to date"
+    stored = "select {} as id, 'A' as name, date '2024-01-0{}' as valid_from, date '{}' as valid_to"
+    rows = [
+        stored.format(1, 1, "9999-12-31"),
+        stored.format(1, 3, "2024-01-04"),
+        stored.format(2, 1, "2024-01-03"),
+        stored.format(2, 3, "9999-12-31"),
+    ]
+    lab.spark.sql(f"create table {dim} ({columns}) using delta")
+    lab.spark.sql(f"insert into {dim} {' union all '.join(rows)}")
+    spec = DimensionSpec(key_columns="id", attributes=["name"])
+    changed = batch(lab, [(1, "B"), (2, "B")], "id int, name string")
+    with pytest.raises(TargetError, match="that overlap(.*\n)*.*got:    id = 1\n.*repair"):
+        merge(changed, dim, spec, at="2024-01-05")
+    # the same without the stored rows: only what the log would begin with
+    logged = replace(spec, change_log=f"{dim}_changes")
+    with pytest.raises(TargetError, match="that overlap(.*\n)*.*got:    id = 1\n"):
+        merge(changed.where("id = 2"), dim, logged, at="2024-01-05")
+
+
+@pytest.mark.parametrize("cuts", [[[0, 1, 2, 3]], [[0], [1], [2], [3]]])
+def test_type_4_remembers_keys_that_were_gone(lab: Lab, dim: str, cuts: list[list[int]]) -> None:
+    """Ann leaves and comes back as Bea: the history still knows the first value, and when the mail became what it is."""
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"first": 0, "name": 4, "mail": {"scd_type": 1, "changed_at": True}},
+        changed_at="at",
+        deleted_when="name = 'gone'",
+        surrogate_key={"name": "sk"},
+    )
+    day = "2024-01-0{} 00:00:00".format
+    rows = [
+        ("Ann", "Ann", "old", day(1)),
+        ("Ann", "Ann", "new", day(2)),
+        (None, "gone", None, day(3)),
+        ("Bea", "Bea", "new", day(4)),
+    ]
+    name = f"{dim}_{len(cuts)}"
+    for cut in cuts:
+        given = batch(
+            lab, [rows[i] for i in cut], "first string, name string, mail string, t string"
+        )
+        merge(given.selectExpr("1 as id", "* except (t)", "timestamp(t) as at"), name, spec)
+    shown = ("first", "name", "mail", "mail_changed_at")
+    assert versions(lab, name, *shown, "last_updated") == [("Ann", "Bea", "new", day(2), day(4))]
+    assert versions(lab, f"{name}_history", *shown, "valid_from", "valid_to") == [
+        ("Ann", "Ann", "new", day(2), day(1), day(3))
+    ]
+    key = f"{hashlib.sha256(b'1').hexdigest()}|{day(1)}"
+    assert versions(lab, name, "sk") == [(hashlib.sha256(key.encode()).hexdigest()[:32],)]
+
+
+def test_a_batch_of_a_flat_dimension_again(lab: Lab) -> None:
+    """The one row of a key shows no gap: what was said before it is hidden by what was said after it."""
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"a": {"scd_type": 1, "changed_at": True}, "b": 3},
+        changed_at="at",
+        deleted_when="a = 'gone'",
+    )
+    rows = batch(
+        lab,
+        [("a", "a", 1), ("a", "b", 2), ("gone", None, 3), ("b", "a", 4)],
+        "a string, b string, d int",
+    ).selectExpr("1 as id", "a", "b", "timestamp(date_from_unix_date(d)) as at")
+    first = plan(rows, None, spec)
+    assert [row.action for row in first.collect()] == ["insert"]
+    assert plan(rows, first.selectExpr("new.*"), spec).isEmpty()
+
+
+def test_only_the_same_version_hides_an_earlier_value(lab: Lab) -> None:
+    """What comes with the next version says nothing about the one before."""
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 3}, changed_at="at")
+    values = "select 1 as id, '{}' as name, '{}' as city, timestamp '2024-01-0{}' as at".format
+    stored = plan(lab.spark.sql(values("A", "Oslo", 1)), None, spec).selectExpr("new.*")
+    late = lab.spark.sql(f"{values('A', 'Bern', 1)} union all {values('B', 'Rome', 2)}")
+    assert {row.action for row in plan(late, stored, spec).collect()} == {"refuse"}
 
 
 @pytest.mark.proof
