@@ -156,7 +156,7 @@ from checked
     {%- set mistakes = [] -%}
     {%- if given is not none and given is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'checks', 'a map from check to its arguments or false', given | string, 'write {no_overlaps: false}') -%}
+            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._shown_value(given), 'write {no_overlaps: false}') -%}
         {%- set given = {} -%}
     {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [

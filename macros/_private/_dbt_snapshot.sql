@@ -9,7 +9,7 @@
     {%- set options = ['snapshot_meta_column_names', 'dbt_valid_to_current', 'hard_deletes'] -%}
     {%- if asked is not sameas true and asked is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), asked | string, 'write true') -%}
+            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), healing_tables._shown_value(asked), 'write true') -%}
         {%- set asked = true -%}
     {%- endif -%}
     {%- set asked = asked if asked is mapping else {} -%}

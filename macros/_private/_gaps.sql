@@ -30,7 +30,7 @@
     {%- for gap in gaps -%}
         {%- if gap is not mapping or gap.get('gap_start') is none or gap.get('gap_end') is none -%}
             {%- do healing_tables._mistake(
-                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', gap | string,
+                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', healing_tables._shown_value(gap),
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
             {#- in any case: as columns are found -#}

@@ -4,6 +4,11 @@
     {%- do mistakes.append({'argument': argument, 'wanted': wanted, 'got': got, 'remedy': remedy}) -%}
 {%- endmacro %}
 
+{#- A value as a message shows it: where the type is the mistake, '2' must not look like 2. -#}
+{% macro _shown_value(value) -%}
+    {{- return("the text '" ~ value ~ "'" if value is string else value | string) -}}
+{%- endmacro %}
+
 {% macro _raise_mistakes(macro_name, mistakes) -%}
     {%- if mistakes -%}
         {%- set lines = [

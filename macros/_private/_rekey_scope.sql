@@ -20,7 +20,7 @@
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
-                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', since_version | string, 'write a number from 0 on') -%}
+                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', healing_tables._shown_value(since_version), 'write a number from 0 on') -%}
         {%- elif moved.version is none or not details.has_change_feed -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,

@@ -19,13 +19,13 @@
     {%- set column_types = options.get('column_types') or {} -%}
     {%- if column_types is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'column_types', 'a map from column to type', column_types | string, "write {'name': 'string'}") -%}
+            mistakes, 'column_types', 'a map from column to type', healing_tables._shown_value(column_types), "write {'name': 'string'}") -%}
         {%- set column_types = {} -%}
     {%- endif -%}
     {%- set known = [] -%}
     {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
-            mistakes, 'sources', 'a map of at least one source', 'none' if not sources else sources | string,
+            mistakes, 'sources', 'a map of at least one source', 'none' if not sources else healing_tables._shown_value(sources),
             "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
     {%- else -%}
         {%- for name, given in sources.items() -%}
@@ -128,14 +128,14 @@
     } -%}
     {%- if column_names is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'column_names', 'a map', column_names | string, "write {'valid_from': 'effective_from'}") -%}
+            mistakes, 'column_names', 'a map', healing_tables._shown_value(column_names), "write {'valid_from': 'effective_from'}") -%}
         {{- return(names) -}}
     {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names) -%}
     {%- for column, name in column_names.items() if column in names -%}
         {%- if name is not none and (name is not string or not name) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string, 'correct it') -%}
+                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', healing_tables._shown_value(name), 'correct it') -%}
         {%- else -%}
             {%- do names.update({column: name}) -%}
         {%- endif -%}

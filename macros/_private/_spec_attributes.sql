@@ -34,11 +34,11 @@
         {%- do options.update({'scd_type': value}) -%}
     {%- elif value is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'an SCD type or a map', value | string, "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
+            mistakes, at, 'an SCD type or a map', healing_tables._shown_value(value), "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
     {%- endif -%}
     {%- if options.scd_type is not number or options.scd_type not in [0, 1, 2, 3, 6] -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.scd_type', 'one of 0, 1, 2, 3, 6', options.scd_type,
+            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6', healing_tables._shown_value(options.scd_type),
             'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
         {%- do options.update({'scd_type': 2}) -%}
     {%- endif -%}

@@ -10,7 +10,7 @@
     {#- a relation passes for a map -#}
     {%- if given is not mapping or given.identifier is defined -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'a map with relation and a moment', given | string,
+            mistakes, at, 'a map with relation and a moment', healing_tables._shown_value(given),
             "write {'relation': ref('...'), 'changed_at': '...'}") -%}
         {{- return(none) -}}
     {%- endif -%}

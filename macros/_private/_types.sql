@@ -29,6 +29,20 @@
     {{- return(modules.re.search('(^|[<:,] ?)(map<|variant($|[>,]))', type) is not none) -}}
 {%- endmacro %}
 
+{#- Whether a column of the type `new` can hold every value of the type `old`. -#}
+{% macro _holds(new, old) -%}
+    {%- if new in [old, 'string'] or (old == 'date' and new in ['timestamp', 'timestamp_ntz']) -%} {{ return(true) }} {%- endif -%}
+    {%- set families = [healing_tables._family(new), healing_tables._family(old)] -%}
+    {%- if families[0] == 'floating' -%}
+        {{- return(old in (['float', 'tinyint', 'smallint', 'int'] if new == 'double' else ['tinyint', 'smallint'])) -}}
+    {%- elif families | reject('in', ['integer', 'decimal']) | list | length == 0 -%}
+        {{- return(healing_tables._common_type([new, old]) == new) -}}
+    {%- endif -%}
+    {%- set lengths = [] -%}
+    {%- for type in [new, old] -%} {%- do lengths.append(modules.re.match('^(?:var)?char[(]([0-9]+)[)]$', type)) -%} {%- endfor -%}
+    {{- return(none not in lengths and lengths[0].group(1) | int >= lengths[1].group(1) | int) -}}
+{%- endmacro %}
+
 {#- Precision and scale of an integer or decimal type. -#}
 {% macro _precision(type) -%}
     {%- set digits = {'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 20} -%}

@@ -12,7 +12,7 @@
     {%- set existing = load_relation(this) -%}
     {%- set about = healing_tables._capture_about(target, existing) -%}
     {%- set candidate = healing_tables._candidate(target) -%}
-    {%- set log_table = none if about.drop else existing -%}
+    {%- set log_table = none if about.replaced is not none else existing -%}
 
     {{ run_hooks(pre_hooks) }}
 
@@ -24,7 +24,7 @@
     {%- do about.update(healing_tables._capture_columns(target, candidate, about, log_table)) -%}
     {%- do healing_tables._check_captured_keys(target, candidate, about) -%}
     {%- set figures = healing_tables._capture_figures(target, candidate, about, log_table) -%}
-    {%- for statement_text in about.drop -%} {%- do run_query(statement_text) -%} {%- endfor -%}
+    {%- do healing_tables._move_away(about.replaced) -%}
     {%- do healing_tables._prepare_log(target, candidate, about, log_table) -%}
 
     {%- if figures.appended == 0 -%}
@@ -34,6 +34,7 @@
             {{ healing_tables._append_news(target, candidate, about, at) }}
         {%- endcall -%}
     {%- endif -%}
+    {%- do healing_tables._drop_replaced(target, about.replaced) -%}
     {%- do healing_tables._after_capture(target, candidate, figures, at) -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=log_table is none)) -%}
@@ -54,7 +55,10 @@
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': healing_tables._option('on_absence', none, 'delete'),
-        'ratios': healing_tables._removal_ratios(mistakes), 'drop': healing_tables._full_refresh(mistakes, target, existing)} -%}
+        'ratios': healing_tables._removal_ratios(mistakes)} -%}
+    {%- do healing_tables._warn_of_kept(target) if existing is none -%}
+    {%- do about.update({'replaced': healing_tables._full_refresh(
+        mistakes, target, existing, about.key_columns + [about.captured_at, about.deleted])}) -%}
     {%- if not about.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the source', 'none', 'set unique_key in config()') -%}
@@ -77,7 +81,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'on_schema_change', 'append_new_columns or fail: a log loses no column', config.get('on_schema_change'), 'choose one of them') -%}
     {%- endif -%}
-    {%- if existing is not none and not about.drop -%}
+    {%- if existing is not none and about.replaced is none -%}
         {%- set columns = healing_tables._columns_of(existing) if healing_tables._details(existing).get('provider') == 'delta' else {} -%}
         {%- if healing_tables._type_in(columns, about.captured_at) != 'timestamp' or healing_tables._type_in(columns, about.deleted) != 'boolean' -%}
             {%- do healing_tables._mistake(

@@ -5,8 +5,8 @@
 {% macro _compare(target, candidate, about, existing, stored) -%}
     {%- set rows = 'select * from ' ~ candidate -%}
     {%- set change = {'how': 'overwrite', 'told': '', 'rows': rows, 'obstacle': none, 'row': {}} -%}
-    {%- if not stored -%}
-        {%- do change.row.update(healing_tables._counted(candidate, about)) -%}
+    {%- if not stored or about.build.keeps_other -%}
+        {%- do healing_tables._count_new(target, candidate, about, change) -%}
         {{- return(change) -}}
     {%- endif -%}
     {%- set was = healing_tables._columns_of(existing) -%}
@@ -16,7 +16,7 @@
     {%- if missing -%}
         {%- do change.update({'obstacle': 'what is stored has no ' ~ (missing | join(', '))}) -%}
         {%- do healing_tables._progress(target, 'not compared: ' ~ change.obstacle) -%}
-        {%- do change.row.update(healing_tables._counted(candidate, about)) -%}
+        {%- do healing_tables._count_new(target, candidate, about, change) -%}
         {{- return(change) -}}
     {%- endif -%}
     {%- set sides = healing_tables._sides(about, existing, rows, was, will) -%}
@@ -58,11 +58,14 @@
 {%- endmacro %}
 
 {#- Without anything to compare with, all rows are new. -#}
-{% macro _counted(candidate, about) -%}
+{% macro _count_new(target, candidate, about, change) -%}
     {%- set keys = [] -%}
     {%- for key in about.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {%- set row = run_query('select count(*) as versions, count(distinct struct(' ~ (keys | join(', ')) ~ ')) as keys from ' ~ candidate).rows[0] -%}
-    {{- return({'rows_added': row['versions'] | int, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0, 'keys_affected': row['keys'] | int}) -}}
+    {%- do healing_tables._check_guards(target, candidate, about, {
+        'candidate_versions': row['versions'] | int, 'is_first': true, 'current_keys': 0, 'ended_keys': 0, 'closed_versions': 0, 'lost_versions': 0}) -%}
+    {%- do change.row.update({
+        'rows_added': row['versions'] | int, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0, 'keys_affected': row['keys'] | int}) -%}
 {%- endmacro %}
 
 {#- Why the stored table has to be replaced, whatever the rows that differ; none if it can stay. -#}
@@ -80,38 +83,49 @@
     {{- return(none) -}}
 {%- endmacro %}
 
-{#- Columns that come, go or change their type: told, and refused where on_schema_change says so. -#}
+{#-
+    Columns that come, go or change their type. What loses nothing passes: a new column, a type that holds every old value.
+    on_schema_change: fail refuses that too, sync_all_columns and --full-refresh allow everything.
+-#}
 {% macro _schema_changes(target, candidate, about, was, will) -%}
     {%- set come = [] -%}
     {%- set others = [] -%}
+    {%- set lost = [] -%}
     {%- for name, type in will.items() -%}
-        {%- if name not in was -%}
+        {%- set stored = healing_tables._find(name, was) -%}
+        {%- set text = 'column ' ~ name ~ ' becomes ' ~ type ~ ', it was ' ~ was.get(stored) -%}
+        {%- if stored is none -%}
             {%- do come.append('column ' ~ name ~ ' (' ~ type ~ ') is new: filled through all of history') -%}
-        {%- elif was[name] != type -%}
-            {%- do others.append('column ' ~ name ~ ' becomes ' ~ type ~ ', it was ' ~ was[name]) -%}
+        {%- elif not healing_tables._holds(type, was[stored]) -%} {%- do lost.append(text) -%}
+        {%- elif was[stored] != type -%} {%- do others.append(text) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- for name, type in was.items() if name not in will -%}
-        {%- do others.append('column ' ~ name ~ ' (' ~ type ~ ') goes') -%}
+    {%- for name, type in was.items() if healing_tables._find(name, will) is none -%}
+        {%- do lost.append('column ' ~ name ~ ' (' ~ type ~ ') goes') -%}
     {%- endfor -%}
-    {%- for text in come + others -%} {%- do healing_tables._progress(target, text) -%} {%- endfor -%}
-    {%- set refused = {'fail': come + others, 'append_new_columns': others}.get(config.get('on_schema_change'), []) -%}
-    {%- if refused -%}
+    {%- for text in come + others + lost -%} {%- do healing_tables._progress(target, text) -%} {%- endfor -%}
+    {%- set option = config.get('on_schema_change') or 'ignore' -%}
+    {%- set refused = {'fail': come + others + lost, 'append_new_columns': others + lost, 'ignore': lost}.get(option, []) -%}
+    {%- if refused and not flags.FULL_REFRESH -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change: ' ~ config.get('on_schema_change'), 'the columns that are stored'
-            ~ (', or more' if config.get('on_schema_change') != 'fail'), refused | join('; '),
-            'correct the model, or run it once without on_schema_change') -%}
+            mistakes, 'on_schema_change: ' ~ option, {
+                'fail': 'the columns that are stored', 'append_new_columns': 'the columns that are stored, or more',
+                'ignore': 'the columns that are stored, or more, in types that hold every stored value'}[option], refused | join('; '),
+            'correct the model; or set on_schema_change: sync_all_columns; or run it once with --full-refresh') -%}
         {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
 
-{#- A build that would end too many keys or lose too many closed versions: from 20 current keys on, an empty one always. -#}
+{#-
+    A build that would end too many keys or lose too many closed versions, from 20 current keys on; and one without rows,
+    unless there is a table that has none either.
+-#}
 {% macro _check_guards(target, candidate, about, figures) -%}
     {%- if healing_tables._is_partial_run() -%} {{ return(none) }} {%- endif -%}
     {#- a heal may well end all of its few keys -#}
     {%- set is_heal = about.build is defined and about.build.mode == 'heal' -%}
-    {%- set is_empty = figures.candidate_versions == 0 and not is_heal -%}
+    {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0 and not is_heal -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set allowed = [] -%}
@@ -127,13 +141,18 @@
                 'check the sources; if it is right, allow it once: ') -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- if is_empty and not mistakes and figures.is_first and about.ratios.max_removed_keys_ratio < 1 -%}
+        {%- do allowed.append('max_removed_keys_ratio: 1') -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'max_removed_keys_ratio', 'a candidate with rows', 'none', 'check the sources; if it is right, allow it once: ') -%}
+    {%- endif -%}
     {%- for mistake in mistakes -%}
         {%- do mistake.update({'remedy': mistake.remedy ~ "--vars '{" ~ (allowed | join(', ')) ~ "}'"}) -%}
     {%- endfor -%}
     {%- do healing_tables._refuse(target, candidate, about, mistakes) if mistakes -%}
 {%- endmacro %}
 
-{#- The error of a candidate that is not published. -#}
+{#- The error of a build that is refused; `candidate` is none where it has not been made yet. -#}
 {% macro _refuse(target, candidate, about, mistakes) -%}
     {%- set reasons = [] -%}
     {%- set lines = [config.get('materialized') ~ ' ' ~ target ~ ': refused; the target is as it was.'] -%}
@@ -147,7 +166,9 @@
     {%- if about.build is defined -%}
         {%- do healing_tables._end_build(about, 'refused', {'reason': reasons | join('; ')}) -%}
     {%- endif -%}
-    {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
+    {%- if candidate is not none -%}
+        {%- do lines.append('  The candidate ' ~ candidate ~ ' is kept so that you can look at it; then drop it.') -%}
+    {%- endif -%}
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
 {%- endmacro %}
 

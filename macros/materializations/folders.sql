@@ -23,14 +23,14 @@
     {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
 {%- endmacro %}
 
-{% macro _point_to(target, candidate, folder, existing, stored) -%}
+{% macro _point_to(target, candidate, folder, build, existing, stored) -%}
     {%- set wanted = healing_tables._columns_of(candidate) -%}
     {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
     {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
         alter table {{ target }} set location {{ healing_tables._quoted(folder) }}
     {%- else -%}
-        {%- if existing is not none -%} {%- do healing_tables._drop_other(target, existing) -%} {%- endif -%}
-        create table {{ target }} (
+        {%- if existing is not none -%} {%- do healing_tables._create_beside(target, candidate, build, existing) -%} {%- endif -%}
+        create table {{ build.created }} (
         {%- for name, type in wanted.items() -%}
             {{ healing_tables._id(name) }} {{ type }}{{ ', ' if not loop.last }}
         {%- endfor -%}

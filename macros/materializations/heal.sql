@@ -9,9 +9,10 @@
         'dimension': target.identifier, 'relation': target | string, 'mode': 'rebuild', 'reason': none,
         'spec': healing_tables._definition(sql, about), 'table_id': healing_tables._table_id(existing, stored) if healing_tables._can_heal() else none,
         'version_before': healing_tables._table_version(existing, stored), 'high_water_marks': {}, 'checks': {},
-        'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log} -%}
+        'started_at': healing_tables._now(), 'invocation_id': invocation_id, 'touched': none, 'side_tables': [], 'log': log, 'created': target, 'keeps_other': false} -%}
     {%- set last = healing_tables._last_build(target, log) -%}
-    {%- do healing_tables._tell_leftovers(target, log) -%}
+    {%- do build.update({'is_own': healing_tables._is_own(build, last)}) -%}
+    {%- do healing_tables._tell_leftovers(target, log, existing) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do build.update({'mode': 'sample'}) -%}
         {%- do healing_tables._check_sample(existing, last) -%}
@@ -136,7 +137,8 @@
 {%- endmacro %}
 
 {#- Candidates of builds that did not end: the log knows those that were refused. -#}
-{% macro _tell_leftovers(target, log) -%}
+{% macro _tell_leftovers(target, log, existing) -%}
+    {%- do healing_tables._warn_of_kept(target) if existing is none -%}
     {%- set left = healing_tables._of_other_runs(target) -%}
     {%- if not left -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}

@@ -6,7 +6,7 @@
     {%- set target = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- set settings = healing_tables._merge_settings(target, existing, model.language, compiled_code) -%}
-    {%- set created = existing is none or settings.drop | length > 0 -%}
+    {%- set created = existing is none or settings.replaced is not none -%}
 
     {{ run_hooks(pre_hooks) }}
 

@@ -14,6 +14,7 @@
     {%- set stored = healing_tables._details(existing) -%}
     {%- set build = healing_tables._begin_build(target, candidate, about, sql, existing, stored) -%}
     {%- do about.update({'build': build}) -%}
+    {%- do healing_tables._check_other_table(target, about, existing, stored) -%}
     {%- set sequence = healing_tables._sequence(target, about, existing, stored) -%}
     {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
     {%- do healing_tables._check_not_overtaken(target, candidate, about, existing, stored) -%}
@@ -24,7 +25,7 @@
             {{ healing_tables._publish(target, candidate, folder, about, existing, stored, change, sequence) }}
         {%- endcall -%}
     {%- endif -%}
-    {%- do healing_tables._after_publish(target, candidate, folder, about, stored, change) -%}
+    {%- do healing_tables._after_publish(target, candidate, folder, about, existing, stored, change) -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
     {%- if healing_tables._file_format() == 'delta' -%}
@@ -60,6 +61,11 @@
     {%- if healing_tables._file_format() not in ['delta', 'parquet', 'orc'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'delta, parquet or orc', healing_tables._file_format(), 'choose one of them') -%}
+    {%- endif -%}
+    {%- set changes = ['ignore', 'append_new_columns', 'sync_all_columns', 'fail'] -%}
+    {%- if (config.get('on_schema_change') or 'ignore') not in changes -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'on_schema_change', changes | join(' or '), config.get('on_schema_change'), 'choose one of them') -%}
     {%- endif -%}
     {%- do spec.update({'ratios': healing_tables._removal_ratios(mistakes)}) -%}
     {%- do healing_tables._overlap(mistakes) -%}

@@ -12,7 +12,8 @@
             mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table', 'true',
             'leave it out; on_schema_change: fail keeps the columns as they are') -%}
     {%- endif -%}
-    {%- set drop = healing_tables._full_refresh(mistakes, target, existing) -%}
+    {%- do healing_tables._warn_of_kept(target) if existing is none -%}
+    {%- set replaced = healing_tables._full_refresh(mistakes, target, existing, healing_tables._merged_columns(spec)) -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ready_schema(target, healing_tables._side_place(target)) -%}
     {%- set root = config.get('location_root') -%}
@@ -27,7 +28,7 @@
         'sql': compiled_code if language == 'sql' else none,
         'is_empty': true if flags.EMPTY else false,
         'is_partial': healing_tables._is_partial_run(),
-        'drop': drop,
+        'replaced': replaced,
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
 
@@ -104,23 +105,12 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#-
-    Statements that drop the target before the merge; none without --full-refresh. A batch has no history, so that
-    what is dropped does not come back: refused unless it is allowed on purpose.
--#}
-{% macro _full_refresh(mistakes, target, existing) -%}
-    {%- if existing is none or not should_full_refresh() -%} {{ return([]) }} {%- endif -%}
-    {%- if healing_tables._option('allow_full_refresh', none, false) is not sameas true -%}
-        {%- do healing_tables._mistake(
-            mistakes, '--full-refresh', 'a run that keeps the history: a batch alone cannot bring it back',
-            'a full refresh of ' ~ target ~ ', which exists',
-            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this batch') -%}
-    {%- endif -%}
-    {%- if healing_tables._details(existing).get('type') == 'EXTERNAL' -%}
-        {#- its files would stay, and with them the rows -#}
-        {%- do healing_tables._mistake(
-            mistakes, '--full-refresh', 'a table that Spark manages', target ~ ', whose files stay when it is dropped',
-            'drop the table, remove its files, and run without --full-refresh') -%}
-    {%- endif -%}
-    {{- return(['drop ' ~ ('view ' if existing.is_view else 'table ') ~ 'if exists ' ~ target]) -}}
+{#- Columns by which a table is known as the dimension of this model. -#}
+{% macro _merged_columns(spec) -%}
+    {%- set types = [] -%}
+    {%- set attributes = spec.get('attributes') if spec.get('attributes') is mapping else {} -%}
+    {%- for type in attributes.values() -%} {%- do types.append(type.get('scd_type') if type is mapping else type) -%} {%- endfor -%}
+    {%- set names = spec.get('column_names') if spec.get('column_names') is mapping else {} -%}
+    {%- set start = names.get('valid_from', 'valid_from') if 4 not in types else none -%}
+    {{- return(healing_tables._list(spec.key_columns) + ([start] if start is string else [])) -}}
 {%- endmacro %}

@@ -71,20 +71,13 @@
     {%- if change.how == 'merge' -%}
         {{ healing_tables._merge_difference(target, change) }}
     {%- elif folder is none -%}
-        {%- if existing is not none and stored.get('provider') != healing_tables._file_format() -%}
-            {%- do healing_tables._drop_other(target, existing) -%}
+        {%- if existing is not none and (stored.get('provider') != healing_tables._file_format() or about.build.keeps_other) -%}
+            {%- do healing_tables._create_beside(target, candidate, about.build, existing) -%}
         {%- endif -%}
-        {{ healing_tables._create_table(target, change.rows, none, true) }}
+        {{ healing_tables._create_table(about.build.created, change.rows, none, true) }}
     {%- else -%}
-        {{ healing_tables._point_to(target, candidate, folder, existing, stored) }}
+        {{ healing_tables._point_to(target, candidate, folder, about.build, existing, stored) }}
     {%- endif -%}
-{%- endmacro %}
-
-{#- What stands at the target's name cannot be replaced in one step: a view, or a table of another kind. -#}
-{% macro _drop_other(target, existing) -%}
-    {%- do healing_tables._progress(
-        target, 'the ' ~ existing.type ~ ' that has this name cannot become this table in one step: dropped, then created') -%}
-    {%- do adapter.drop_relation(existing) -%}
 {%- endmacro %}
 
 {#- {provider, type, location, previous, partitions, has_change_feed,
@@ -114,7 +107,8 @@
 {%- endmacro %}
 
 {#- What is left to do when the target is as it should be: its row in the log. The candidate has done its work. -#}
-{% macro _after_publish(target, candidate, folder, about, stored, change) -%}
+{% macro _after_publish(target, candidate, folder, about, existing, stored, change) -%}
+    {%- do healing_tables._take_name(target, about.build, existing) -%}
     {%- if folder is not none -%} {%- do healing_tables._after_pointing(target, folder, stored, change) -%} {%- endif -%}
     {%- set build = about.build -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}

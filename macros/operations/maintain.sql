@@ -44,7 +44,7 @@
     {%- endfor -%}
     {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
     {%- if asked is not number or asked is boolean or asked < 0 -%}
-        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', asked, 'leave it out for ' ~ (least | max)) -%}
+        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', healing_tables._shown_value(asked), 'leave it out for ' ~ (least | max)) -%}
     {%- elif asked < least | max and not allow_short -%}
         {%- do healing_tables._mistake(
             mistakes, 'retention_hours', 'at least ' ~ (least | max) ~ ' hours: readers and writers at work, and time travel, need the old files', asked,

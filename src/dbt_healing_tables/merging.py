@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +23,8 @@ def merge_model(
 
     Args:
         settings: JSON with ``target``, ``spec``, ``table`` (creation options), ``sql`` (the batch of a SQL model),
-            ``is_partial`` (under --empty or --sample), ``is_empty``, ``drop`` (statements of a full refresh), ``batch_id``.
+            ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``, ``before``,
+            ``is_view``, ``is_kept``), ``batch_id``.
         model: gives the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
@@ -31,16 +34,14 @@ def merge_model(
     batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
     if given["is_empty"]:
         batch = batch.limit(0)
-    if given["drop"]:
+    replaced = given["replaced"]
+    if replaced:
         check_alone(batch, spec)  # before the table goes
-    if given["drop"] and has_history_table(spec):
-        # first, so that a run that was killed between the two can be repeated
-        spark.sql(f"drop table if exists {spec.history or given['target'] + '_history'}")
-    for statement in given["drop"]:
-        spark.sql(statement)
     # a part of the batch says nothing about the keys that it lacks
     full_batch = False if given["is_partial"] else None
-    result = merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
+    history = spec.history or given["target"] + "_history" if has_history_table(spec) else None
+    with full_refresh(spark, replaced, history=history):
+        result = merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
     return MergeResponse(
         _message=f"{result.inserted} inserted, {result.closed} closed, {result.updated} updated",
         code="OK",
@@ -53,6 +54,48 @@ def merge_model(
         commit_version=result.commit_version,
         seconds=result.seconds,
     )
+
+
+@contextmanager
+def full_refresh(
+    spark: SparkSession, replaced: dict[str, Any] | None, *, history: str | None
+) -> Iterator[None]:
+    """The stored tables make room for new ones, and come back if these cannot be made.
+
+    Args:
+        replaced: ``target``; ``before``, its name meanwhile; ``is_view``; ``is_kept``, for good. None: no full refresh.
+        history: the table of type 4, which goes with its dimension.
+    """
+    if replaced is None:
+        yield
+        return
+    names = {replaced["target"]: replaced["before"]}
+    if replaced["is_view"]:
+        spark.sql(f"drop view if exists {replaced['target']}")
+        names = {}
+    if history is not None and spark.catalog.tableExists(history):
+        suffix = replaced["before"].rpartition("__before_")[2].rstrip("`")
+        bare = history.rstrip("`")
+        names[history] = f"{bare}__before_{suffix}{history[len(bare) :]}"
+    moved: dict[str, str] = {}
+    try:
+        for name, before in names.items():
+            spark.sql(f"alter table {name} rename to {before}")
+            moved[name] = before
+        yield
+    except BaseException:
+        for name, before in moved.items():
+            spark.sql(f"drop table if exists {name}")
+            spark.sql(f"alter table {before} rename to {name}")
+        raise
+    if replaced["is_kept"]:
+        kept = ", ".join(names.values())
+        logging.getLogger("healing_tables").info(
+            "%s: what had this name is kept as %s", replaced["target"], kept
+        )
+        return
+    for before in names.values():
+        spark.sql(f"drop table if exists {before}")
 
 
 def has_history_table(spec: DimensionSpec) -> bool:

@@ -68,6 +68,10 @@ CALLS = {
         f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 5}}",
         ["attributes.name.scd_type", "0, 1, 2, 3, 6"],
     ),
+    "type_as_text": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': '2', 'city': {{'scd_type': '1'}}}}",
+        ["got:    the text '2'", "the numbers 0, 1, 2, 3, 6", "got:    the text '1'"],
+    ),
     "type_four": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 4}}", ["pair of tables"]),
     "unknown_source": (
         f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr']}}}}",

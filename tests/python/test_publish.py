@@ -61,6 +61,10 @@ DIMS: dict[str, tuple[Rows, Rows]] = {
     "all": (history("all", 3), [[*row[:4], "z" + row[4], *row[5:]] for row in history("all", 3)]),
     "wide": (history("wide", 3), history("wide", 3)),
     "fixed": (history("fixed", 3), history("fixed", 3)),
+    "kept": (history("kept", 3), history("kept", 3)),
+    "grown": (history("grown", 3), history("grown", 3)),
+    "narrowed": (history("narrowed", 3), history("narrowed", 3)),
+    "no_rows": ([], []),
     # all keys are there, with their newest values from their first moments on; all history is gone
     "wiped": (
         history("wiped", 30),
@@ -147,10 +151,16 @@ def built(lab: Lab, interpreted: None) -> Lab:
     dim(lab, "back", {"name": 1})
     dim(lab, "seq", meta=KEYS)
     dim(lab, "seq_parquet", meta=KEYS, file_format="parquet")
+    dim(lab, "grown", ("points",))
+    dim(lab, "narrowed", {"points": {"from": ["crm"], "type": "bigint"}})
     run(lab, 0)
+    lab.notes["no_rows first"] = list(lab.results["dim_no_rows"])
     lab.notes["south"] = southern_files(lab)
 
-    dim(lab, "wide", ("name", "points"))
+    dim(lab, "wide", ("name", "points"), on_schema_change="sync_all_columns")
+    dim(lab, "kept", ("name", "points"))
+    dim(lab, "grown", {"points": {"from": ["crm"], "type": "bigint"}, "name": 2})
+    dim(lab, "narrowed", ("points",))
     dim(lab, "fixed", ("name", "points"), on_schema_change="fail")
     run(lab, 1)
     for name, (status, message) in lab.results.items():
@@ -159,11 +169,12 @@ def built(lab: Lab, interpreted: None) -> Lab:
     lab.notes["told_wide"] = told(lab, "wide")
     lab.notes["few"] = commits(lab, "few")
 
-    dim(lab, "wide", {"points": {"from": ["crm"], "type": "bigint"}})
+    bigint = {"points": {"from": ["crm"], "type": "bigint"}}
+    dim(lab, "wide", bigint, on_schema_change="sync_all_columns")
     for name in ("seq", "seq_parquet"):
         lab.notes[name] = [str(row) for row in lab.rows(f"dim_{name}", *SEQUENCE)]
         DIMS[name][1].append([name, 1, "2024-03-01", "U", "c", "north", 1])
-    dim(lab, "seq", ("name", "points"), meta=KEYS)
+    dim(lab, "seq", ("name", "points"), meta=KEYS, on_schema_change="sync_all_columns")
     run(
         lab,
         1,
@@ -262,6 +273,37 @@ def test_columns_that_come_go_and_change(built: Lab) -> None:
     assert status == "error"
     for part in ["on_schema_change: fail", "column points (int) is new", "column region"]:
         assert part in message
+
+
+def test_by_default_no_column_and_no_value_is_lost(built: Lab) -> None:
+    assert built.results["dim_grown"][0] == "success", built.results["dim_grown"]
+    columns = {
+        field.name: field.dataType
+        for field in built.spark.table(f"{built.schema}.dim_grown").schema
+    }
+    assert columns["points"].simpleString() == "bigint" and "name" in columns
+    for name, part in {
+        "kept": "column region (string) goes",
+        "narrowed": "column points becomes int, it was bigint",
+    }.items():
+        status, message = built.results[f"dim_{name}"]
+        assert status == "error", name
+        for wanted in [part, "the target is as it was", "sync_all_columns", "--full-refresh"]:
+            assert wanted in message, message
+    assert len(built.rows("dim_kept", "region")) == 6
+    built.dbt("run", "--full-refresh", "--select", "dim_kept")
+    assert built.results["dim_kept"][0] == "success", built.results["dim_kept"]
+    assert len(built.rows("dim_kept", "points")) == 6
+
+
+def test_a_first_build_without_rows_is_refused_unless_allowed(built: Lab) -> None:
+    status, message = built.notes["no_rows first"]
+    assert status == "error"
+    for part in ["a candidate with rows", "--vars '{max_removed_keys_ratio: 1}'"]:
+        assert part in message, message
+    # the third run allows it; then an empty table stays empty
+    assert built.results["dim_no_rows"][0] == "success", built.results["dim_no_rows"]
+    assert built.dbt("run", "--select", "dim_no_rows")["dim_no_rows"] == ("success", "unchanged")
 
 
 @pytest.mark.parametrize("name", ["seq", "seq_parquet"])
