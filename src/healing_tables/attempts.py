@@ -20,10 +20,11 @@ from healing_tables.layout import Layout, find, types_of
 from healing_tables.naming import quoted
 from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
+from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 from healing_tables.targets.conflicts import is_conflict
 from healing_tables.targets.delta import as_view
-from healing_tables.targets.merge_statement import STALE
+from healing_tables.targets.merge_statement import STALE, open_rows_of
 
 # Up to here the MERGE names the keys that it touches; the text of the statement grows with them
 FEW_ROWS = 10_000
@@ -97,6 +98,8 @@ class Merge:
         keys = "" if self.is_full or layout.is_sequence else self.seen.keys
         past = self.followers.past(events.sparkSession)
         known = among(stored, keys)
+        # before the plan: Spark Connect reads when it computes, and what comes in between has to be noticed
+        open_rows = open_rows_in(stored, layout, spec) if self.is_full else None
         plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
         try:
             counts = check_plan(plan, stored, layout, spec)
@@ -108,7 +111,7 @@ class Merge:
             if may_be_stale and self.followers.target.has_commit_since(plan.sparkSession, began):
                 raise StalePlan from None
             raise
-        self.commit(plan, counts, stored, keys)
+        self.commit(plan, counts, stored, keys, open_rows)
 
     def make_anew(self, stored: DataFrame | None, log: ChangeLog) -> None:
         """Log first, then the dimension: the versions of the touched keys follow from all that the log holds of them.
@@ -177,9 +180,18 @@ class Merge:
         return self.events.withColumn("at", f.expr(f"{moment}L"))
 
     def commit(
-        self, plan: DataFrame, counts: dict[str, int], stored: DataFrame | None, keys: str
+        self,
+        plan: DataFrame,
+        counts: dict[str, int],
+        stored: DataFrame | None,
+        keys: str,
+        open_rows: tuple[int, int] | None = None,
     ) -> None:
-        """Args: counts: rows by action; keys: a condition on ``t``, the target, that holds for all keys of the plan."""
+        """Args:
+        counts: rows by action.
+        keys: a condition on ``t``, the target, that holds for all keys of the plan.
+        open_rows: of a full batch, what it was compared with.
+        """
         spark, followers = plan.sparkSession, self.followers
         table, layout, spec = followers.target, followers.layout, followers.spec
         if stored is None:
@@ -199,14 +211,26 @@ class Merge:
         merge_id = str(uuid.uuid4())
         if followers:
             followers.announce(plan, merge_id, self.batch_id)
-        if set(counts) == {"archive"}:
-            # keys that come and go in one batch: Delta makes no commit of that
-            followers.hand_on(spark, merge_id)
-            return
+        rows = plan
+        if set(counts) <= {"archive", "absent"}:
+            # keys that come and go in one batch: a row is written as it is, so that there is a commit, which other
+            # writers cannot miss
+            row = None if stored is None else any_row(stored, layout, spec)
+            if row is None:
+                followers.hand_on(spark, merge_id)
+                return
+            rows, keys = plan.unionByName(row, allowMissingColumns=True), ""
         try:
-            with as_view(plan) as view:
+            with as_view(rows) as view:
                 self.version = table.apply(
-                    spark, view, layout, spec, merge_id=merge_id, keys=keys, largest_key=largest_key
+                    spark,
+                    view,
+                    layout,
+                    spec,
+                    merge_id=merge_id,
+                    keys=keys,
+                    largest_key=largest_key,
+                    open_rows=open_rows,
                 )
         except Exception as error:
             if followers and is_conflict(error):
@@ -226,6 +250,35 @@ class Merge:
             known = int(leaving[0][0])
             table.remember_largest_key(spark, known)
         return known
+
+
+def open_rows_in(
+    stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> tuple[int, int] | None:
+    """The count and the hash of the open rows; None if there is no table yet."""
+    if stored is None:
+        return None
+    alive, summary = open_rows_of(layout, spec)
+    found = stored.where(alive).selectExpr(f"{summary} as summary").collect()[0][0]
+    return int(found.rows), int(found.hash)
+
+
+def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame | None:
+    """A row of a plan that writes a stored row as it is; None if there is none."""
+    columns = ", ".join(
+        (quoted(name) if find(name, stored.columns) else f"cast(null as {kind})")
+        + f" as {quoted(name)}"
+        for name, kind in layout.columns(spec).items()
+    )
+    keys = ", ".join(quoted(key.name) for key in layout.keys)
+    row = stored.limit(1).selectExpr(
+        "'update' as action",
+        f"struct({keys}) as key",
+        f"struct({columns}) as new",
+        f"struct({columns}) as stored",
+    )
+    row = row.localCheckpoint()
+    return None if row.isEmpty() else row
 
 
 def among(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -7,12 +7,13 @@ from pyspark.sql import DataFrame
 from healing_tables import moments
 from healing_tables.attributes import VERSIONED
 from healing_tables.batch import key_names
-from healing_tables.hashing import sha256
-from healing_tables.layout import Layout
+from healing_tables.hashing import is_text, sha256
+from healing_tables.layout import Layout, find
 from healing_tables.moments import as_moment, as_text
 from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.spec import DimensionSpec
 
+EMPTY_PARTITION = "an empty text in a column that the table is partitioned by"
 # The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
 UNTIL = "coalesce(ended_at, next_from)"
 IS_NEW = "kind = 1"
@@ -28,7 +29,7 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     """The plan's rows (see plan.plan) from the rows of plan.versions."""
     values = expressions(layout, spec)
     if layout.has_history:
-        return with_archive(versions, layout, values)
+        return with_archive(versions, layout, spec, values)
     closes = f"{UNTIL} is not null and stored_until is null"
     reason = (
         f"case when {IS_NEW} then {change_reason()} when {closes} then if(ended_at is not null, 'deleted', 'changed') "
@@ -36,12 +37,13 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     )
     action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
     ends_key = f"is_last and {UNTIL} is not null and was_open"
-    return as_plan(versions, layout, values, action=action, reason=reason, ends_key=ends_key)
+    return as_plan(versions, layout, spec, values, action=action, reason=reason, ends_key=ends_key)
 
 
 def as_plan(
     rows: DataFrame,
     layout: Layout,
+    spec: DimensionSpec,
     values: dict[str, str],
     *,
     action: str,
@@ -55,8 +57,18 @@ def as_plan(
     changed = ", ".join(
         f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values
     )
+    types = layout.columns(spec)
+    empty = " or ".join(
+        f"new.{quoted(name)} = ''"
+        for name in layout.partitions
+        if is_text(types.get(find(name, types) or "", ""))
+    )
     return (
         rows.selectExpr("*", f"if({new}, struct({columns}), null) as new")
+        .selectExpr(
+            "* except (refusal)",
+            f"if(refusal is null and ({empty or 'false'}), {literal(EMPTY_PARTITION)}, refusal) as refusal",
+        )
         .selectExpr(
             f"if(refusal is null, {action}, 'refuse') as action",
             f"coalesce(refusal, {reason}) as reason",
@@ -77,14 +89,18 @@ def key_struct(layout: Layout) -> str:
     return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
 
 
-def with_archive(versions: DataFrame, layout: Layout, values: dict[str, str]) -> DataFrame:
+def with_archive(
+    versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]
+) -> DataFrame:
     """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
     kept_rows = versions.where("is_last and (here or last_row is not null)").selectExpr(
         "* except (row)", "last_row as row"
     )
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
-    current = as_plan(kept_rows, layout, values, action=action, reason=reason, ends_key="not here")
+    current = as_plan(
+        kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here"
+    )
     kind = layout.moment_type
     values = values | {
         "valid_from": as_moment("at", kind),
@@ -98,7 +114,15 @@ def with_archive(versions: DataFrame, layout: Layout, values: dict[str, str]) ->
         f"{UNTIL} as moment",
         f"struct({archived}) as archived",
     )
-    return current.unionByName(history, allowMissingColumns=True)
+    absent = versions.where("is_last and not here and last_row is null").selectExpr(
+        "if(refusal is null, 'absent', 'refuse') as action",
+        "coalesce(refusal, 'deleted') as reason",
+        key_struct(layout),
+        "at as moment",
+    )
+    return current.unionByName(absent, allowMissingColumns=True).unionByName(
+        history, allowMissingColumns=True
+    )
 
 
 def change_reason() -> str:

@@ -79,6 +79,7 @@ def difference(
     return as_plan(
         both,
         layout,
+        spec,
         values,
         action=f"case when row is null then 'insert' when made is null then 'remove' when {closes} then 'close' else 'update' end",
         reason="case when row is null then new_reason when made is null then 'replaced' "

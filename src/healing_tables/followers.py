@@ -133,7 +133,7 @@ class Followers:
 
         surrogate = self.layout.surrogate
         actor = text("actor") if audit.get("actor") is not None else "current_user"
-        rows = plan.where("action <> 'refuse'").selectExpr(
+        rows = plan.where("action not in ('refuse', 'absent')").selectExpr(
             f"{literal(merge_id)} as merge_id",
             "now() as written_at",
             f"{literal(self.target.name)} as dimension",

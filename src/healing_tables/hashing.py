@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from healing_tables.moments import TIMESTAMP, as_text
+from healing_tables.naming import literal, quoted
 
 NULL_TEXT = "'^^NULL^^'"
 ISO = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS"  # inside of a SQL string
@@ -50,21 +51,48 @@ def value_text(expression: str, kind: str) -> str:
         )
     if "<" in kind:
         return (
-            f"to_json({expression}, map('timeZone', 'UTC', "
+            f"to_json({normal(expression, kind)}, map('timeZone', 'UTC', "
             rf"'timestampFormat', '{ISO}XXX', 'timestampNTZFormat', '{ISO}'))"
         )
     return f"cast({expression} as string)"
 
 
-def normal(expression: str, kind: str) -> str:
-    """-0.0 is 0.0; text compares by code point, whatever its collation."""
+def normal(expression: str, kind: str, depth: int = 1) -> str:
+    """-0.0 is 0.0, also in arrays and structs; text compares by code point, whatever its collation."""
     if kind == "double":
         return f"cast({expression} + 0 as double)"
     if kind == "float":
         return f"{expression} + cast(0 as float)"
     if kind.startswith("string collate"):
         return f"collate({expression}, 'UTF8_BINARY')"
+    if not re.search("double|float", kind):
+        return expression
+    if kind.startswith("array<"):
+        item = f"item_{depth}"
+        return f"transform({expression}, {item} -> {normal(item, kind[6:-1], depth + 1)})"
+    if kind.startswith("struct<"):
+        fields = ", ".join(
+            f"{literal(name)}, {normal(f'{expression}.{quoted(name)}', member, depth)}"
+            for name, member in struct_fields(kind)
+        )
+        return f"if({expression} is null, null, named_struct({fields}))"
     return expression
+
+
+def struct_fields(kind: str) -> list[tuple[str, str]]:
+    """Names and types of the fields of a type such as ``struct<a:int,`b c`:array<double>>``."""
+    parts, depth = [""], 0
+    for token in re.findall("`(?:[^`]|``)*`|.", kind[7:-1]):
+        depth += (token in "<(") - (token in ">)")
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    found = [re.fullmatch("(`(?:[^`]|``)*`|[^:]*):(.*)", part) for part in parts if part]
+    return [
+        (name[1:-1].replace("``", "`") if name.startswith("`") else name, member)
+        for name, member in (match.groups() for match in found if match is not None)
+    ]
 
 
 def is_text(kind: str) -> bool:

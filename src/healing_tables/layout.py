@@ -37,6 +37,7 @@ class Layout:
         moment_type: date, timestamp_ltz or timestamp_ntz.
         surrogate: name of the surrogate key, if there is one; `sequence` whether it is an integer.
         new_columns: attributes that the stored table does not have yet, with their types.
+        partitions: columns that the table is partitioned by.
     """
 
     keys: tuple[Column, ...]
@@ -46,6 +47,7 @@ class Layout:
     surrogate: str | None = None
     is_sequence: bool = False
     new_columns: tuple[tuple[str, str], ...] = ()
+    partitions: tuple[str, ...] = ()
 
     def of_type(self, *types: int) -> tuple[Column, ...]:
         return tuple(column for column in self.attributes if column.scd_type in types)

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
@@ -16,7 +16,7 @@ from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
 from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.followers import Followers
-from healing_tables.layout import find, types_of
+from healing_tables.layout import Layout, find, types_of
 from healing_tables.plan import changes, full_batch_of, moment_of
 from healing_tables.refusals import check_events, check_plan
 from healing_tables.resolving import resolve
@@ -90,6 +90,7 @@ def merge(
         None if stored is None else stored.schema,
         moment_type="date" if moments.is_date(at) else moments.TIMESTAMP,
     )
+    layout = replace(layout, partitions=tuple(table.partitions(spark, is_new=stored is None)))
     batch_id = batch_id or str(uuid.uuid4())
     fixed = None
     if at is not None or spec.changed_at is None or is_full:  # now may be after the end of time
@@ -98,8 +99,7 @@ def merge(
     followers = Followers(table, layout, spec)
     change_log = None if spec.change_log is None else DeltaTarget(spec.change_log)
     check_own_names(followers, change_log)
-    if stored is None:
-        check_partitions(followers)
+    check_partitions(layout, spec)
     # Computed once, and not again when the table changes, as a cached frame would be
     events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
     seen = check_events(events, layout, is_full)
@@ -149,14 +149,24 @@ def check_own_names(followers: Followers, change_log: DeltaTarget | None) -> Non
         raise ArgumentError(counted("the dimension", mistakes), mistakes)
 
 
-def check_partitions(followers: Followers) -> None:
-    """Raises: ArgumentError if the table is to be partitioned by what it does not have."""
-    columns = followers.layout.columns(followers.spec)
-    missing = [name for name in followers.target.partition_columns if find(name, columns) is None]
-    if missing:
-        wanted = f"columns of the dimension: {', '.join(columns)}"
-        mistake = Mistake("partition_by", wanted, ", ".join(missing), "correct it")
-        raise ArgumentError(counted("the dimension", [mistake]), [mistake])
+def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
+    """Raises: ArgumentError if the table is partitioned by what it does not have, or by timestamps.
+
+    Delta stores a timestamp in a partition column as local time: where the clocks are set back, it is another moment.
+    """
+    columns = layout.columns(spec)
+    mistakes = []
+    for name in layout.partitions:
+        found = find(name, columns)
+        if found is None:
+            wanted, remedy = f"columns of the dimension: {', '.join(columns)}", "correct it"
+            mistakes.append(Mistake("partition_by", wanted, name, remedy))
+        elif columns[found] == moments.TIMESTAMP:
+            wanted = "columns whose values do not depend on the time zone of the session"
+            remedy = "partition by a date or another column"
+            mistakes.append(Mistake("partition_by", wanted, f"{name}, a timestamp", remedy))
+    if mistakes:
+        raise ArgumentError(counted("the dimension", mistakes), mistakes)
 
 
 def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:

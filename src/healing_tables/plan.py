@@ -34,7 +34,8 @@ def plan(
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now.
         full_batch: overrides ``spec.full_batch``.
     Returns: a row per change:
-        ``action`` (string): insert, close, update; remove, archive (type 4: from the table, to its history); refuse
+        ``action`` (string): insert, close, update; remove, archive (type 4: from the table, to its history), absent
+            (type 4: the key came and went within the batch, and has no row); refuse
         ``reason`` (string): why
         ``key`` (struct of the key columns)
         ``moment`` (bigint): microseconds, when it happened

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.batch import AT_THE_END, NULL_KEY, TWO_ROWS, key_names
-from healing_tables.columns import key_struct
+from healing_tables.columns import EMPTY_PARTITION, key_struct
 from healing_tables.difference import UNKNOWN
 from healing_tables.errors import (
     BatchError,
@@ -37,6 +37,10 @@ REMEDIES = {
     TWO_ROWS: (
         "one row per key and moment",
         "reduce the batch, set tie_break_by, or on_tie: greatest",
+    ),
+    EMPTY_PARTITION: (
+        "a text that is not empty, or NULL: Delta stores '' in a partition column as NULL",
+        "replace '' in the batch, or partition by a date or another column (partition_by)",
     ),
     LATE: (
         "changes in the order of their moments",

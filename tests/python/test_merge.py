@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hash_examples import HASHED
 from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
+from sessions import with_settings
 
 from healing_tables import (
     ArgumentError,
@@ -350,6 +354,69 @@ def test_only_the_same_version_hides_an_earlier_value(lab: Lab) -> None:
     stored = plan(lab.spark.sql(values("A", "Oslo", 1)), None, spec).selectExpr("new.*")
     late = lab.spark.sql(f"{values('A', 'Bern', 1)} union all {values('B', 'Rome', 2)}")
     assert {row.action for row in plan(late, stored, spec).collect()} == {"refuse"}
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """What another writer does between the plan of a merge and its commit: put functions in; each runs once."""
+    from healing_tables.attempts import Merge
+
+    commit = Merge.commit
+    works: list[Callable[[], object]] = []
+
+    def wait(*args: Any, **options: Any) -> None:
+        if works:
+            works.pop()()
+        commit(*args, **options)
+
+    monkeypatch.setattr(Merge, "commit", wait)
+    return works
+
+
+def test_a_full_batch_ends_a_key_that_came_after_its_plan(
+    lab: Lab, dim: str, between: list[Callable[[], object]]
+) -> None:
+    spec = DimensionSpec(key_columns="id", attributes=["name"])
+    ddl = "id int, name string"
+    merge(batch(lab, [(1, "A")], ddl), dim, spec, at="2024-01-01")
+    other = batch(lab, [(2, "A")], ddl)
+    between.append(lambda: merge(other, dim, spec, at="2024-01-02"))
+    result = merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-03", full_batch=True)
+    shown = ("id", "name", "is_current")
+    assert versions(lab, dim, *shown) == [(1, "A", False), (1, "B", True), (2, "A", False)]
+    assert result.attempts == 2
+
+
+def test_a_key_that_comes_and_goes_meets_another_writer(
+    lab: Lab, dim: str, between: list[Callable[[], object]]
+) -> None:
+    """Type 4: the history must not run past a row that the other writer has put there since."""
+    spec = DimensionSpec(
+        key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'"
+    )
+    row = "select {} as id, '{}' as name, date '2024-01-0{}' as at".format
+    merge(lab.spark.sql(row(1, "a", 1)), dim, spec)
+    other = lab.spark.sql(row(7, "x", 2))
+    between.append(lambda: merge(other, dim, spec))
+    both = lab.spark.sql(f"{row(7, 'b', 3)} union all {row(7, 'gone', 5)}")
+    assert merge(both, dim, spec).attempts == 2
+    assert versions(lab, dim, "id", "name") == [(1, "a")]
+    days = [dt.date(2024, 1, number) for number in (2, 3, 5)]
+    found = versions(lab, f"{dim}_history", "id", "name", "valid_from", "valid_to")
+    assert found == [(7, "b", days[1], days[2]), (7, "x", days[0], days[1])]
+
+
+def test_hashes_of_merged_rows_are_those_of_built_ones(lab: Lab) -> None:
+    """One table of examples for both halves: see test_steps.py."""
+    values = ", ".join(f"{value} as {name}" for name, (_, value, _) in HASHED.items())
+    spec = DimensionSpec(key_columns=["whole", "day"])
+    for zone in ("UTC", "America/New_York"):
+        with with_settings(lab.spark, {"spark.sql.session.timeZone": zone}):
+            made = plan(lab.spark.sql(f"select {values}"), None, spec, "2024-01-01 00:00:00")
+            (row,) = made.selectExpr("new.row_hash", "new.key_hash").collect()
+        text = "|".join(HASHED[name][2] for name in sorted(HASHED) if name not in spec.key_columns)
+        assert row.row_hash == hashlib.sha256(text.encode()).hexdigest()
+        assert row.key_hash == hashlib.sha256(b"-12|1789-03-04").hexdigest()
 
 
 @pytest.mark.proof

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from lab import Lab, plain_rows
+from sessions import with_settings
 
 from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, TargetError, merge
 
@@ -21,21 +20,6 @@ ROW = "select 1 as id, 'a' as name"
 @pytest.fixture
 def dim(lab: Lab, request: pytest.FixtureRequest) -> str:
     return f"{lab.schema}.{request.node.name.split('[')[0].removeprefix('test_')}"
-
-
-@contextmanager
-def session(lab: Lab, settings: dict[str, str]) -> Iterator[None]:
-    before = {name: lab.spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        lab.spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                lab.spark.conf.unset(name)
-            else:
-                lab.spark.conf.set(name, old)
 
 
 def names(lab: Lab, dim: str, *letters: str) -> None:
@@ -145,7 +129,7 @@ def test_type_4_after_an_audit(lab: Lab, dim: str) -> None:
 
 def test_side_tables_do_not_fall_to_pieces(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
-    with session(lab, {"spark.databricks.delta.autoCompact.minNumFiles": "3"}):
+    with with_settings(lab.spark, {"spark.databricks.delta.autoCompact.minNumFiles": "3"}):
         for day in range(1, 6):
             row = lab.spark.sql(f"select 1 as id, 'day {day}' as name")
             merge(row, dim, spec, at=f"2024-01-0{day}")
@@ -202,7 +186,7 @@ def merged(lab: Lab, dim: str) -> list[Any]:
 def test_settings_of_the_session(lab: Lab, dim: str) -> None:
     wanted = merged(lab, dim)
     assert ("valid_from", "timestamp") in wanted[1][1]
-    with session(lab, SETTINGS):
+    with with_settings(lab.spark, SETTINGS):
         merged(lab, f"{dim}_other")
     for table, kinds, rows in wanted:
         frame = lab.spark.table(f"{dim}_other_{table}").select([name for name, _ in kinds])
@@ -220,7 +204,7 @@ def test_values_are_no_sql(lab: Lab, dim: str) -> None:
         current_values=["${yes}", "no"],
         audit={"actor": "${me}", "reason": "it's"},
     )
-    with session(lab, {"spark.sql.parser.escapedStringLiterals": "true"}):
+    with with_settings(lab.spark, {"spark.sql.parser.escapedStringLiterals": "true"}):
         merge(row, dim, spec, at="2024-01-01")
     merge(row, dim, spec, at="2024-01-02")
     merge(row.selectExpr("id", "'b' as name"), dim, spec, at="2024-01-03")
@@ -231,20 +215,39 @@ def test_values_are_no_sql(lab: Lab, dim: str) -> None:
 
 
 def test_type_4_keys_that_come_and_go_in_one_batch(lab: Lab, dim: str) -> None:
-    """Nothing of them reaches the dimension: there is no commit, and their rows are in the history."""
+    """Nothing of them reaches the dimension, and their rows are in the history."""
     spec = DimensionSpec(
         key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'"
     )
     row = "select {} as id, '{}' as name, date '2024-01-0{}' as at".format
     merge(lab.spark.sql(row(1, "a", 1)), dim, spec)
-    for _ in range(2):
+    for is_repeated in (False, True):
         both = lab.spark.sql(f"{row(7, 'b', 2)} union all {row(7, 'gone', 3)}")
-        assert merge(both, dim, spec).commit_version is None
+        assert (merge(both, dim, spec).commit_version is None) == is_repeated
         assert plain_rows(lab.spark.table(f"{dim}_history")) == [
             (7, "b", dt.date(2024, 1, 2), dt.date(2024, 1, 3))
         ]
         assert lab.spark.table(f"{dim}__pending").isEmpty()
     assert plain_rows(lab.spark.table(dim), ["id", "name"]) == [(1, "a")]
+
+
+def test_partitions_that_change_what_they_hold(lab: Lab, dim: str) -> None:
+    """Delta stores '' in a partition column as NULL, and a timestamp as local time."""
+    by_moment = DeltaTarget(dim, partition_by="Valid_From")
+    with pytest.raises(ArgumentError, match="Valid_From, a timestamp(.*\n)*.*by a date or another"):
+        merge(lab.spark.sql(ROW), by_moment, SPEC)
+    assert not lab.spark.catalog.tableExists(dim)
+    columns = "id int, name string, valid_from timestamp, valid_to timestamp"
+    lab.spark.sql(f"create table {dim} ({columns}) using delta partitioned by (valid_from)")
+    with pytest.raises(ArgumentError, match="valid_from, a timestamp"):
+        merge(lab.spark.sql(ROW), dim, SPEC)
+    by_name = DeltaTarget(f"{dim}_2", partition_by="NAME")
+    rows = "select 1 as id, 'a' as name union all select 2, '' union all select 3, null"
+    for _ in range(2):
+        with pytest.raises(BatchError, match="partitioned by(.*\n)*.*got:    id = 2\n"):
+            merge(lab.spark.sql(rows), by_name, SPEC, at="2024-01-01")
+        merge(lab.spark.sql(rows).where("id <> 2"), by_name, SPEC, at="2024-01-01")
+    assert plain_rows(lab.spark.table(f"{dim}_2"), ["id", "name"]) == [(1, "a"), (3, None)]
 
 
 def test_a_history_of_someone_else(lab: Lab, dim: str) -> None:

@@ -88,6 +88,13 @@ class DeltaTarget:
         by = self.partition_by
         return [by] if isinstance(by, str) else list(by)
 
+    def partitions(self, spark: SparkSession, *, is_new: bool) -> list[str]:
+        """Columns that the table is partitioned by; of a new one those that it will be."""
+        if is_new:
+            return self.partition_columns
+        detail = spark.sql(f"describe detail {self.sql_name}").select("partitionColumns")
+        return list(detail.collect()[0][0])
+
     @property
     def is_path(self) -> bool:
         return re.match("/|[A-Za-z][A-Za-z0-9+.-]*:/", self.name) is not None
@@ -227,6 +234,7 @@ class DeltaTarget:
         merge_id: str,
         keys: str = "",
         largest_key: int = 0,
+        open_rows: tuple[int, int] | None = None,
     ) -> int | None:
         """Apply a plan in one MERGE.
 
@@ -235,10 +243,11 @@ class DeltaTarget:
             merge_id: stands in the commit, so that it can be found again.
             keys: a condition on ``t``, the target, that holds for all keys of the plan.
             largest_key: new integer keys are larger.
+            open_rows: see `merge_statement.merge_statement`.
         Returns: the version of the commit; None if there was none.
         Raises: what Delta raises on a conflict, or an error with STALE if a row is not as the plan expects it.
         """
-        statement = merge_statement(self.sql_name, plan, layout, spec, keys, largest_key)
+        statement = merge_statement(self.sql_name, plan, layout, spec, keys, largest_key, open_rows)
         return self.commit(spark, statement, merge_id)
 
     def commit(self, spark: SparkSession, statement: str, merge_id: str) -> int | None:
