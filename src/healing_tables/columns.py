@@ -105,8 +105,12 @@ def with_archive(
     values = values | {
         "valid_from": as_moment("at", kind),
         "valid_to": as_moment(UNTIL, kind),
+        "history_id": hash_id(layout, "at"),
+        "change_reason": "if(here, 'changed', 'deleted')",
     }
-    archived = ", ".join(f"{values[name]} as {quoted(name)}" for name in layout.history_columns())
+    archived = ", ".join(
+        f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec)
+    )
     history = versions.where(f"{UNTIL} is not null").selectExpr(
         "'archive' as action",
         "if(here, 'changed', 'deleted') as reason",
@@ -135,16 +139,11 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     found: dict[str, str] = {}
     keys = list(zip(key_names(layout), layout.keys, strict=True))
     start = first_start(spec)
-    key_hash = sha256([(name, key.type) for name, key in keys])
+    key_hash = hash_of_key(layout)
     if layout.surrogate is not None:
         # of type 4 the one row of a key has one key, from its first arrival on
         origin = first_start(spec, "first_at", "true") if layout.has_history else start
-        text = as_text(as_moment(origin, kind), kind)
-        made = (
-            "cast(null as bigint)"
-            if layout.is_sequence
-            else f"substr(sha2(concat({key_hash}, '|', {text}), 256), 1, 32)"
-        )
+        made = "cast(null as bigint)" if layout.is_sequence else hash_id(layout, origin)
         is_new = "row is null" if layout.has_history else IS_NEW
         found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
     for name, key in keys:
@@ -155,18 +154,28 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
             shown = "state"  # the row leaves with the value that held at its end
         found[attribute.name] = f"{shown}.a{number}"
         if attribute.scd_type == 6:
-            found[f"current_{attribute.name}"] = f"newest.a{number}"
-            found[f"previous_{attribute.name}"] = kept(
-                f"previous_{attribute.name}", f"before.a{number}"
-            )
+            found[spec.added("current", attribute.name)] = f"newest.a{number}"
+            previous = spec.added("previous", attribute.name)
+            found[previous] = kept(previous, f"before.a{number}")
         if attribute.scd_type == 3:
-            found[f"previous_{attribute.name}"] = f"previous_{number}"
+            found[spec.added("previous", attribute.name)] = f"previous_{number}"
         if attribute.changed_at:
-            found[f"{attribute.name}_changed_at"] = as_moment(f"changed_{number}", kind)
+            found[spec.added("changed_at", attribute.name)] = as_moment(f"changed_{number}", kind)
     generated = generated_expressions(layout, spec, start, key_hash)
     for name, column in layout.names.items():
         found[column] = generated[name]
     return {name: found[name] for name in layout.columns(spec)}
+
+
+def hash_of_key(layout: Layout) -> str:
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return sha256([(name, key.type) for name, key in names])
+
+
+def hash_id(layout: Layout, at: str) -> str:
+    """The id of a row by its key and its start: the same whoever computes it. Args: at: in microseconds."""
+    text = as_text(as_moment(at, layout.moment_type), layout.moment_type)
+    return f"substr(sha2(concat({hash_of_key(layout)}, '|', {text}), 256), 1, 32)"
 
 
 def kept(column: str, made: str) -> str:
@@ -206,7 +215,8 @@ def generated_expressions(
         else as_moment(f"{moments.micros(spec.valid_to_current)}L", kind)
     )
     yes, no = (literal(value) for value in spec.current_values)
-    by_delete = f"{UNTIL} is not null and ended_at is not null"
+    deleted, not_deleted = (literal(value) for value in spec.deleted_values)
+    by_delete = f"if({UNTIL} is not null and ended_at is not null, {deleted}, {not_deleted})"
     is_current = f"{UNTIL} is null" + (
         " or (is_last and ended_at is not null)" if spec.current_while_deleted else ""
     )

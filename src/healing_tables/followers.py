@@ -76,14 +76,15 @@ class Followers:
     def prepare(self, spark: SparkSession) -> None:
         """Make the tables that are not there, and the columns that the history lacks."""
         fields = ", ".join(
-            f"{quoted(name)}: {kind}" for name, kind in self.layout.history_columns().items()
+            f"{quoted(name)}: {kind}"
+            for name, kind in self.layout.history_columns(self.spec).items()
         )
         archived = {"archived": f"struct<{fields}>"} if self.layout.has_history else {}
         pending = {"merge_id": "string", "written_at": TIMESTAMP, **AUDIT_COLUMNS, **archived}
         self.pending.create(spark, pending)
         if archived:
             own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
-            self.history.ensure(spark, self.layout.history_columns(), own, "history")
+            self.history.ensure(spark, self.layout.history_columns(self.spec), own, "history")
             self.widen(spark, self.history, "*")
             if "archived" in self.pending.rows(spark).columns:
                 self.widen(spark, self.pending, "archived.*")
@@ -97,7 +98,7 @@ class Followers:
         present = table.rows(spark).select(columns).columns
         missing = [
             (name, kind)
-            for name, kind in self.layout.history_columns().items()
+            for name, kind in self.layout.history_columns(self.spec).items()
             if find(name, present) is None
         ]
         if missing:
@@ -111,7 +112,7 @@ class Followers:
         state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
         # rows from before the history had the column: the value began no later than the row
         changed = [
-            f"coalesce({as_micros(quoted(f'{column.name}_changed_at'), kind)}, {as_micros('valid_from', kind)}) as a{n}"
+            f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, {as_micros('valid_from', kind)}) as a{n}"
             for n, column in numbered(self.layout, 1)
             if column.changed_at
         ]
@@ -216,7 +217,7 @@ class Followers:
         mine = f"from {self.pending.sql_name} where merge_id = {literal(merge_id)}"
         found: list[tuple[DeltaTarget, str]] = []
         if self.layout.has_history:
-            names = list(self.layout.history_columns())
+            names = list(self.layout.history_columns(self.spec))
             on = " and ".join(
                 f"t.{quoted(name)} = s.{quoted(name)}"
                 for name in [*[key.name for key in self.layout.keys], "valid_from"]

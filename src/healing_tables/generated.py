@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from healing_tables.errors import Mistake
@@ -24,47 +24,72 @@ GENERATED = {
 }
 
 
+def added_name(role: str, attribute: str) -> str:
+    """The default name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+    return f"{attribute}_changed_at" if role == "changed_at" else f"{role}_{attribute}"
+
+
+def added_roles(scd_type: int, changed_at: bool) -> list[str]:
+    """What comes with an attribute: types 3 and 6 keep earlier values, ``changed_at`` keeps a moment."""
+    roles = {3: ["previous"], 6: ["current", "previous"]}.get(scd_type, [])
+    return [*roles, "changed_at"] if changed_at else roles
+
+
+def unknown_names(
+    given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]]
+) -> list[Mistake]:
+    """Names in ``column_names`` that are no columns. Args: attributes: name, SCD type, ``changed_at``."""
+    known = [
+        *GENERATED,
+        *[
+            added_name(role, name)
+            for name, scd_type, changed_at in attributes
+            for role in added_roles(scd_type, changed_at)
+        ],
+    ]
+    return [
+        Mistake(
+            f"column_names.{name}",
+            f"one of {', '.join(known)}",
+            "an unknown column",
+            "correct the name",
+        )
+        for name in given
+        if name not in known
+    ]
+
+
 def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
-    """Names of the generated columns, and the two values of the flag."""
+    """Names of the generated columns, and the two values of each flag."""
     given = values["column_names"] or {}
     if not isinstance(given, Mapping):
         mistakes.append(
             Mistake("column_names", "a map", repr(given), "write {'valid_from': 'effective_from'}")
         )
         given = {}
-    for name, wanted in given.items():
-        if name not in GENERATED:
-            known = ", ".join(GENERATED)
-            mistakes.append(
-                Mistake(
-                    f"column_names.{name}",
-                    f"one of {known}",
-                    "an unknown column",
-                    "correct the name",
-                )
-            )
-        elif wanted is not None and not (isinstance(wanted, str) and wanted):
-            mistakes.append(
-                Mistake(f"column_names.{name}", "a name or None", repr(wanted), "correct it")
-            )
-    values["column_names"] = dict(given)
-    flags = values["current_values"]
-    if (
-        isinstance(flags, str)
-        or not isinstance(flags, Sequence)
-        or len(flags) != 2
-        or flags[0] == flags[1]
-    ):
-        mistakes.append(
-            Mistake(
-                "current_values",
-                "two values that differ, such as ['Y', 'N']",
-                repr(flags),
-                "correct it",
-            )
+    attributes = values["attributes"]
+    if "*" not in attributes:  # otherwise the batch says what there is
+        mistakes += unknown_names(
+            given, [(name, found.scd_type, found.changed_at) for name, found in attributes.items()]
         )
-    else:
-        values["current_values"] = tuple(flags)
+    for name, wanted in given.items():
+        can_be_left_out = wanted is None and name in GENERATED
+        if not can_be_left_out and not (isinstance(wanted, str) and wanted):
+            choice = "a name or None" if name in GENERATED else "a name"
+            mistakes.append(Mistake(f"column_names.{name}", choice, repr(wanted), "correct it"))
+    values["column_names"] = dict(given)
+    for option in ("current_values", "deleted_values"):
+        flags = values[option]
+        if (
+            isinstance(flags, str)
+            or not isinstance(flags, Sequence)
+            or len(flags) != 2
+            or flags[0] == flags[1]
+        ):
+            wanted = "two values that differ, such as ['Y', 'N']"
+            mistakes.append(Mistake(option, wanted, repr(flags), "correct it"))
+        else:
+            values[option] = tuple(flags)
 
 
 def check_surrogate_key(values: dict[str, Any], mistakes: list[Mistake]) -> None:

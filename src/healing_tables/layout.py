@@ -10,10 +10,11 @@ from pyspark.sql import types as t
 
 from healing_tables.attributes import VERSIONED
 from healing_tables.errors import BatchError, Mistake, counted
-from healing_tables.generated import GENERATED
+from healing_tables.generated import GENERATED, added_roles
 from healing_tables.moments import TIMESTAMP
 from healing_tables.spec import DimensionSpec
 
+HISTORY = ("valid_from", "valid_to", "history_id", "change_reason")  # what type 4's history adds
 MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
 
@@ -76,21 +77,19 @@ class Layout:
             found.append((key.name, key.type))
         for attribute in self.attributes:
             found.append((attribute.name, attribute.type))
-            if attribute.scd_type == 6:
-                found.append((f"current_{attribute.name}", attribute.type))
-            if attribute.scd_type in (3, 6):
-                found.append((f"previous_{attribute.name}", attribute.type))
-            if attribute.changed_at:
-                found.append((f"{attribute.name}_changed_at", self.moment_type))
+            for role in added_roles(attribute.scd_type, attribute.changed_at):
+                kind = self.moment_type if role == "changed_at" else attribute.type
+                found.append((spec.added(role, attribute.name), kind))
         return [*found, *self.generated(spec)]
 
-    def history_columns(self) -> dict[str, str]:
+    def history_columns(self, spec: DimensionSpec) -> dict[str, str]:
         """Name to type of the columns that the history of type 4 has."""
         found = {column.name: column.type for column in (*self.keys, *self.attributes)}
         for attribute in self.attributes:
             if attribute.changed_at:
-                found[f"{attribute.name}_changed_at"] = self.moment_type
-        return found | dict.fromkeys(("valid_from", "valid_to"), self.moment_type)
+                found[spec.added("changed_at", attribute.name)] = self.moment_type
+        bounds = dict.fromkeys(("valid_from", "valid_to"), self.moment_type)
+        return found | bounds | {"history_id": "string", "change_reason": "string"}
 
     def surrogate_column(self) -> list[tuple[str, str]]:
         """Its name with its type; nothing if there is none."""
@@ -105,7 +104,7 @@ class Layout:
             "is_current": self.flag_type(spec.current_values),
             "version": "int",
             "compressed_row_count": "bigint",
-            "ended_by_delete": "boolean",
+            "ended_by_delete": self.flag_type(spec.deleted_values),
             "last_updated": self.moment_type,
         }
         return [
@@ -171,12 +170,12 @@ def check_names(layout: Layout, spec: DimensionSpec) -> None:
         mistakes += [
             Mistake(
                 column.name,
-                "a name other than those of the history's bounds, valid_from and valid_to",
+                f"a name other than the history's own: {', '.join(HISTORY)}",
                 "a name that is taken",
                 "rename it in the batch, or leave it out of attributes",
             )
             for column in (*layout.keys, *layout.attributes)
-            if column.name.lower() in ("valid_from", "valid_to")
+            if column.name.lower() in HISTORY
         ]
     if mistakes:
         raise BatchError(counted("the dimension", mistakes), mistakes)

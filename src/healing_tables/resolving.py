@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import types as t
 
 from healing_tables.errors import BatchError, Mistake, TargetError, counted
-from healing_tables.generated import GENERATED
+from healing_tables.generated import GENERATED, unknown_names
 from healing_tables.layout import (
     MOMENTS,
     Column,
@@ -60,6 +60,9 @@ def resolve(
         Column(name, column, given[column], attribute.scd_type, attribute.changed_at)
         for name, column in attribute_columns(spec, given, mistakes).items()
         if (attribute := spec.attribute(name)) is not None
+    )
+    mistakes += unknown_names(
+        spec.column_names, [(item.name, item.scd_type, item.changed_at) for item in attributes]
     )
     for column_ in (*keys, *attributes):
         if has_no_equality(column_.type):

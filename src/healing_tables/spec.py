@@ -10,7 +10,7 @@ from typing import Any
 
 from healing_tables.attributes import Attribute, as_attributes, check_attributes
 from healing_tables.errors import Mistake, SpecError, counted
-from healing_tables.generated import check_columns, check_surrogate_key
+from healing_tables.generated import added_name, check_columns, check_surrogate_key
 from healing_tables.moments import micros
 from healing_tables.options import as_names, unknown_options
 
@@ -37,9 +37,11 @@ class DimensionSpec:
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
         current_while_deleted: the last version of a deleted key keeps its current flag.
         surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
-        column_names: generated column to the name wanted, or to None to leave it out.
+        column_names: generated column to the name wanted, or to None to leave it out; also of the columns that an
+            attribute brings along, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
         valid_to_current: the open end: a moment, or None for NULL.
         current_values: the two values of the current flag.
+        deleted_values: the two values of ``ended_by_delete``.
         valid_from_first: start of each key's first version, instead of its first change.
         audit: ``{"table", "actor", "reason", "source"}``: a row per changed version is kept in that table.
         on_schema_change: ``"fail"``, or ``"append_new_columns"``: what a new column in the batch does.
@@ -61,6 +63,7 @@ class DimensionSpec:
     column_names: Mapping[str, str | None] = field(default_factory=dict)
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END
     current_values: Sequence[Any] = (True, False)
+    deleted_values: Sequence[Any] = (True, False)
     valid_from_first: str | dt.datetime | dt.date | None = None
     audit: Mapping[str, str] | None = None
     on_schema_change: str = "fail"
@@ -113,6 +116,11 @@ class DimensionSpec:
         assert isinstance(self.attributes, Mapping)
         found: Attribute | None = self.attributes.get(name, self.attributes.get("*"))
         return found
+
+    def added(self, role: str, attribute: str) -> str:
+        """The name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+        name = added_name(role, attribute)
+        return self.column_names.get(name) or name
 
 
 def value_of_default(item: Any) -> Any:

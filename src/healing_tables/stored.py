@@ -45,13 +45,13 @@ def stored_rows(
         for number, attribute in by_name(layout)
     ]
     previous = [
-        f"{stored_value(attribute, 'previous_' + attribute.name)} as a{number}"
+        f"{stored_value(attribute, spec.added('previous', attribute.name))} as a{number}"
         for number, attribute in numbered(layout, 3)
     ]
     changed = [
         (
-            as_micros(quoted(f"{attribute.name}_changed_at"), kind)
-            if f"{attribute.name}_changed_at" in present
+            as_micros(quoted(spec.added("changed_at", attribute.name)), kind)
+            if spec.added("changed_at", attribute.name) in present
             else "cast(null as bigint)"
         )
         + f" as a{number}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import types as t
 
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.generated import GENERATED
+from healing_tables.generated import GENERATED, added_roles
 from healing_tables.hashing import is_text
 from healing_tables.layout import MOMENTS, Column, Layout, check_names, find, has_no_type
 from healing_tables.spec import DimensionSpec
@@ -48,7 +48,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     check_names(layout, spec)
     spelled = layout.columns(spec)
     stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
-    new_columns = columns_to_add(spelled, stored, appended, mistakes)
+    new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
     mistakes += superfluous(spelled, stored)
     mistakes += missing_moments(layout)
     mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
@@ -71,7 +71,7 @@ def stored_attributes(
             found.append(attribute)
             continue
         column = stored_column(attribute, stored, mistakes)
-        moment = f"{attribute.name}_changed_at"
+        moment = spec.added("changed_at", attribute.name)
         # it may be an attribute of its own
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
         has_moment = (
@@ -97,6 +97,7 @@ def stored_names(spec: DimensionSpec, stored: Mapping[str, str], taken: set[str]
 
 
 def columns_to_add(
+    spec: DimensionSpec,
     wanted: Mapping[str, str],
     stored: Mapping[str, str],
     appended: Sequence[Column],
@@ -104,17 +105,14 @@ def columns_to_add(
 ) -> tuple[tuple[str, str], ...]:
     """New attributes and the columns that go with them, with their types; any other column has to be there."""
     found = {attribute.name: attribute.type for attribute in appended}
-    bases = {name.lower() for name in found}
+    new = {name.lower() for name in found}
+    for attribute in appended:
+        roles = added_roles(attribute.scd_type, attribute.changed_at)
+        new |= {spec.added(role, attribute.name).lower() for role in roles}
     for name, kind in wanted.items():
-        base = (
-            name.lower()
-            .removeprefix("current_")
-            .removeprefix("previous_")
-            .removesuffix("_changed_at")
-        )
         if name in stored:
             continue
-        if name.lower() in bases or base in bases:
+        if name.lower() in new:
             found.setdefault(name, kind)
         elif not any(mistake.where == name for mistake in mistakes):
             mistakes.append(

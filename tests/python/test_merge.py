@@ -322,11 +322,54 @@ def test_type_4_remembers_keys_that_were_gone(lab: Lab, dim: str, cuts: list[lis
         merge(given.selectExpr("1 as id", "* except (t)", "timestamp(t) as at"), name, spec)
     shown = ("first", "name", "mail", "mail_changed_at")
     assert versions(lab, name, *shown, "last_updated") == [("Ann", "Bea", "new", day(2), day(4))]
-    assert versions(lab, f"{name}_history", *shown, "valid_from", "valid_to") == [
-        ("Ann", "Ann", "new", day(2), day(1), day(3))
-    ]
     key = f"{hashlib.sha256(b'1').hexdigest()}|{day(1)}"
-    assert versions(lab, name, "sk") == [(hashlib.sha256(key.encode()).hexdigest()[:32],)]
+    id_ = hashlib.sha256(key.encode()).hexdigest()[:32]
+    told = (*shown, "valid_from", "valid_to", "change_reason", "history_id")
+    assert versions(lab, f"{name}_history", *told) == [
+        ("Ann", "Ann", "new", day(2), day(1), day(3), "deleted", id_)
+    ]
+    assert versions(lab, name, "sk") == [(id_,)]
+
+
+def test_names_of_the_columns_that_attributes_bring_along(lab: Lab) -> None:
+    tier = {"current_tier": "tier_now", "previous_tier": "tier_before"}
+    city = {"previous_city": "city_before", "city_changed_at": "city_since"}
+    first: dict[str, Any] = {"name": 2, "city": {"scd_type": 3, "changed_at": True}}
+    hashes = {"key_hash": None, "row_hash": None}
+    options: dict[str, Any] = {
+        "key_columns": "id",
+        "deleted_values": ["Y", "N"],
+        "deleted_when": "name = 'gone'",
+        "on_schema_change": "append_new_columns",
+    }
+    shown = {**city, **hashes, "ended_by_delete": "was_deleted"}
+    spec = DimensionSpec(attributes=first, column_names=shown, **options)
+    day = "2024-01-0{} 00:00:00".format
+    ddl = "id int, name string, city string"
+    stored = plan(batch(lab, [(1, "A", "Oslo")], ddl), None, spec, day(1)).selectExpr("new.*")
+    # the table gets new columns by their own names, too
+    spec = DimensionSpec(attributes={**first, "tier": 6}, column_names={**shown, **tier}, **options)
+    wide = f"{ddl}, tier string"
+    changes = plan(
+        batch(lab, [(1, "A", "Rome", "x")], wide), stored, spec, day(2)
+    ).localCheckpoint()
+    columns = ["name", "city", *city.values(), "tier", *tier.values(), "was_deleted"]
+    assert plain_rows(changes.selectExpr("new.*"), columns) == sorted(
+        [
+            ("A", "Oslo", None, day(1), None, "x", None, "N"),
+            ("A", "Rome", "Oslo", day(2), "x", "x", None, "N"),
+        ],
+        key=repr,
+    )
+    stored = changes.selectExpr("new.*")
+    gone = plan(batch(lab, [(1, "gone", None, None)], wide), stored, spec, day(3))
+    (row,) = gone.selectExpr("new.*").collect()
+    assert (row.was_deleted, row.city_before, row.tier_now) == ("Y", "Oslo", "x")
+    with pytest.raises(SpecError, match="previous_name\n.*one of valid_from.*current_tier"):
+        replace(spec, column_names={"previous_name": "before"})
+    either = DimensionSpec(key_columns="id", attributes={"*": 6}, column_names={"current_nam": "x"})
+    with pytest.raises(BatchError, match="current_nam\n.*one of valid_from.*current_name"):
+        plan(batch(lab, [(1, "A", "Oslo")], ddl), None, either)
 
 
 def test_a_batch_of_a_flat_dimension_again(lab: Lab) -> None:

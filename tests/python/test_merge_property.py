@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -311,3 +312,76 @@ def test_any_cut_gives_the_dimension_of_the_whole(lab: Lab, family: str, parts: 
             result = merge(frame(lab.spark, part, kind), name, spec)
             assert result.commit_version is None or not is_repeated
     assert_is(lab.spark, name, expected(rows, spec, kind))
+
+
+LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3)}
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("family", LOGGED)
+def test_a_log_gives_the_whole_in_any_order(lab: Lab, family: str) -> None:
+    name = f"{lab.schema}.logged_{family.replace(' ', '_')}"
+    spec = spec_for(mix(SEED + 1, LOGGED[family]), change_log=f"{name}_changes")
+    rows = random_changes(SEED + 1)
+    parts: list[list[Row]] = [[], [], [], []]
+    choose = random.Random(SEED)
+    for row in rows:
+        choose.choice(parts).append(row)
+    for part in parts:
+        merge(frame(lab.spark, part), name, spec)
+    assert merge(frame(lab.spark, parts[0]), name, spec).commit_version is None
+    assert_is(lab.spark, name, expected(rows, spec))
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("family", LOGGED)
+def test_a_log_begun_over_a_filled_table(lab: Lab, family: str) -> None:
+    """What comes later comes in any order; the log knows of what was there before only what the table shows."""
+    name = f"{lab.schema}.begun_{family.replace(' ', '_')}"
+    spec = spec_for(mix(SEED + 2, LOGGED[family]))
+    rows = random_changes(SEED + 2)
+    filled, *later = in_order(rows, 4)
+    merge(frame(lab.spark, filled), name, spec)
+    logged = replace(spec, change_log=f"{name}_changes")
+    assert merge(frame(lab.spark, filled[:5]), name, logged).commit_version is None
+    for part in reversed(later):
+        merge(frame(lab.spark, part), name, logged)
+    assert_is(lab.spark, name, expected(rows, spec))
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    "types", [(2, 0, 1, 3, 6), (1, 0, 3), (4, 0, 1)], ids=["mixed", "flat", "type_4"]
+)
+@pytest.mark.parametrize("with_moments", [False, True], ids=["plain", "moments"])
+def test_full_batches_of_many_keys(lab: Lab, types: Sequence[int], with_moments: bool) -> None:
+    """Each batch holds every key that exists at its moment, and comes twice."""
+    name = f"{lab.schema}.full_{types[0]}_{with_moments}"
+    options: dict[str, Any] = {"deleted_when": None, "full_batch": True}
+    if not with_moments:
+        options["changed_at"] = None
+    spec = spec_for(mix(SEED + 3, types), **options)
+    rows = random_changes(SEED + 3)
+    told: list[Row] = []
+    known: set[Any] = set()
+    for minute in (10, 20, 30, 40):
+        at = START + dt.timedelta(minutes=minute)
+        newest = {
+            row["id"]: row for row in rows if instant_of(row) <= at
+        }  # in the order of moments
+        held = [row for row in newest.values() if row["op"] == "U"]
+        told += [row if with_moments else {**row, "at": at} for row in held]
+        ids = {row["id"] for row in held}
+        told += [{**newest[key], "at": at, "op": "D"} for key in known - ids]
+        known |= ids
+        for is_repeated in (False, True):
+            given = frame(lab.spark, held).drop("op", *([] if with_moments else ["at"]))
+            result = merge(given, name, spec, at=at)
+            assert result.commit_version is None or not is_repeated
+    assert_is(lab.spark, name, expected(told, spec))
+
+
+def instant_of(row: Row) -> dt.datetime:
+    at = row["at"]
+    assert isinstance(at, dt.datetime)
+    return at
