@@ -1,13 +1,14 @@
 """The change log of a dimension: every row of every batch, kept in an append-only Delta table.
 
-A change goes to the log before it goes to the dimension, and the versions of a touched key are made anew from all that
-the log knows of it. So the order in which changes arrive does not matter (docs/decisions/0015-change-log.md).
+The versions of a touched key follow from all that the log holds of it, and the batch. So the order in which changes
+arrive does not matter. Rows reach the log by way of the outbox, once the dimension has committed
+(docs/decisions/0015-change-log.md).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +22,7 @@ from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.refusals import check_stored
 from healing_tables.seeds import seeds
 from healing_tables.spec import DimensionSpec
-from healing_tables.targets.delta import DeltaTarget, as_view
+from healing_tables.targets.delta import DIMENSION, DeltaTarget, as_view
 from healing_tables.targets.merge_statement import stale
 
 # What stands beside the keys, the attributes and the tie breakers
@@ -74,24 +75,51 @@ class ChangeLog:
             raise TargetError(counted("the change log", mistakes), mistakes)
         return given | GENERATED
 
-    def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
-        """Make the table if it is not there, with new columns if it lacks some, and with what is stored if it is empty.
+    def prepare(self, spark: SparkSession, dimension: str) -> None:
+        """Make the table if it is not there, with new columns if it lacks some.
 
-        Raises: TargetError if it is something else than a change log of this dimension.
+        Args: dimension: whose log it is, in full.
+        Raises: TargetError if it is something else than the change log of this dimension.
         """
         wanted = self.columns()
-        table = self.target.ensure(spark, wanted, GENERATED, "change log")
+        table = self.target.ensure(
+            spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension}
+        )
+        detail = self.target.detail(spark)
+        owner = None if detail is None else detail["properties"].get(DIMENSION)
+        if owner is None:  # a log of before
+            self.target.set_property(spark, DIMENSION, dimension)
+        elif owner != dimension:
+            mistake = Mistake(
+                self.target.name,
+                f"the change log of {dimension}, or no table yet",
+                f"the change log of {owner}: two dimensions cannot share one",
+                f"name another table in change_log; if the dimension was renamed: ALTER TABLE {self.target.sql_name} "
+                f"SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
+            )
+            raise TargetError(counted("the change log", [mistake]), [mistake])
         present = types_of(table.schema)
         missing = [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
         if missing:
             self.target.add_columns(spark, missing)
-        if stored is not None and table.isEmpty():
-            check_stored(stored, self.layout, self.spec)
-            self.append(
-                seeds(stored, self.layout, self.spec, self.ties),
-                f"seed-{uuid.uuid4()}",
-                is_seed=True,
-            )
+
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        """Begin an empty log with what is stored. Raises: TargetError if that is damaged."""
+        if not self.target.rows(spark).isEmpty():
+            return
+        check_stored(stored, self.layout, self.spec)
+        merge_id = f"seed-{uuid.uuid4()}"
+        rows = self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
+        base_version = self.target.version(spark)
+        with as_view(rows) as view:
+            statement = self.append_statement(view, merge_id, is_decided=False)
+            self.target.commit(spark, statement, merge_id=merge_id, base_version=base_version)
+
+    def merges(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
+        """Those of these merges that have rows in the log."""
+        listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
+        rows = self.target.rows(spark).where(f"merge_id in ({listed})")
+        return {str(row[0]) for row in rows.select("merge_id").distinct().collect()}
 
     def read(self, spark: SparkSession, version: int, keys: str = "") -> DataFrame:
         """Rows in the names of the plan, as `batch.events` gives them, with ``is_full``, ``is_seed``, ``merge_id``.
@@ -103,9 +131,7 @@ class ChangeLog:
             for number, attribute in by_name(self.layout)
         ]
         ties = [f"{quoted(name)} as t{n}" for n, name in enumerate(self.ties, start=1)]
-        table = spark.sql(f"select * from {self.target.sql_name} version as of {version}").alias(
-            "t"
-        )
+        table = self.target.rows(spark, version).alias("t")
         return table.where(keys or "true").selectExpr(
             *named_keys(self.layout),
             "unix_micros(changed_at) as at",
@@ -198,7 +224,7 @@ class ChangeLog:
         ]
         return " and ".join(["seed is not null", "not gone", *same])
 
-    def append(
+    def rows(
         self,
         changes: DataFrame,
         merge_id: str,
@@ -206,14 +232,13 @@ class ChangeLog:
         is_seed: bool = False,
         full_at: int | None = None,
         held: DataFrame | None = None,
-    ) -> int | None:
-        """Add changes that are not there; the version of the commit, None if there was none.
+    ) -> DataFrame:
+        """Rows for the log, in its columns.
 
         Args:
             changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
             full_at: the moment of a full batch, which gets a row without a key.
             held: of `held`, which get a row as well.
-        Raises: STALE if another writer has said something else about a key and moment.
         """
         changes = changes.withColumn("is_full", f.lit(False))
         if full_at is not None:
@@ -226,7 +251,6 @@ class ChangeLog:
                     allowMissingColumns=True,
                 )
             changes = changes.unionByName(mark, allowMissingColumns=True)
-        spark = changes.sparkSession
         columns = dict(
             zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True)
         )
@@ -246,28 +270,35 @@ class ChangeLog:
             "merge_id": literal(merge_id),
             "logged_at": "now()",
         }
-        rows = changes.selectExpr(
+        return changes.selectExpr(
             *[f"{value} as {quoted(name)}" for name, value in columns.items()]
         )
-        with as_view(rows) as view:
-            return self.target.commit(spark, self.append_statement(view), merge_id)
 
-    def append_statement(self, view: str) -> str:
+    def append_statement(self, source: str, merge_id: str, *, is_decided: bool) -> str:
+        """The MERGE that adds rows which are not there.
+
+        Args:
+            source: a view, or a query in parentheses.
+            is_decided: the dimension has committed these rows. Otherwise the statement fails where another writer has
+                said something else about a key and moment.
+        """
         keys = [key.name for key in self.layout.keys]
         state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
         same = dict.fromkeys([*keys, *self.ties, "is_full"])
         place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
-        on, differs = f"t.changed_at = s.changed_at and {place}", ""
-        if self.spec.on_tie == "greatest":
+        on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
+        differs = ""
+        if is_decided or self.spec.on_tie == "greatest":
             on += f" and {equal}"
         else:
             key = self.layout.keys[0]
-            differs = f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, f'cast(s.{quoted(key.name)} as string)')}"
+            told = f"cast(s.{quoted(key.name)} as string)"
+            differs = f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
         names = [quoted(name) for name in self.columns()]
         return f"""
 merge into {self.target.sql_name} t
-using {view} s
+using {source} s
 on {on}
 {differs}
 when not matched then insert ({", ".join(names)}) values ({", ".join(f"s.{name}" for name in names)})"""

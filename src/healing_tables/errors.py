@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+NOTHING_WRITTEN = "nothing was written"
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -24,6 +26,7 @@ class HealingTablesError(Exception):
     """
 
     def __init__(self, what: str, mistakes: Sequence[Mistake] = ()) -> None:
+        self.what = what
         self.mistakes = tuple(mistakes)
         lines = [f"healing_tables: {what}"]
         for number, mistake in enumerate(self.mistakes, start=1):
@@ -34,6 +37,10 @@ class HealingTablesError(Exception):
                 f"     remedy: {mistake.remedy}",
             ]
         super().__init__("\n".join(lines))
+
+    def after(self, written: str) -> HealingTablesError:
+        """This error, where something was written before it. Args: written: what."""
+        return type(self)(self.what.replace(NOTHING_WRITTEN, written), self.mistakes)
 
 
 class ArgumentError(HealingTablesError):
@@ -61,9 +68,9 @@ class GuardError(HealingTablesError):
 
 
 class ConflictError(HealingTablesError):
-    """Other writers kept changing the same rows until the limit of attempts was reached."""
+    """Other writers kept changing the same rows until the limit of attempts was reached; the text says what was written."""
 
 
 def counted(what: str, mistakes: Sequence[Mistake]) -> str:
     number = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    return f"{what} has {number}; nothing was written."
+    return f"{what} has {number}; {NOTHING_WRITTEN}."

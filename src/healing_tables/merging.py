@@ -8,21 +8,27 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables import moments
-from healing_tables.attempts import Merge
+from healing_tables.attempts import Attempt, Done, check_change_log
 from healing_tables.batch import events as events_of
 from healing_tables.change_log import ChangeLog
-from healing_tables.errors import ArgumentError, Mistake, counted
-from healing_tables.followers import Followers
+from healing_tables.errors import (
+    NOTHING_WRITTEN,
+    ArgumentError,
+    HealingTablesError,
+    Mistake,
+    counted,
+)
 from healing_tables.layout import Layout, find, types_of
+from healing_tables.outbox import Outbox
 from healing_tables.plan import changes, full_batch_of, moment_of
-from healing_tables.refusals import check_events, check_plan
+from healing_tables.refusals import Seen, check_events, check_plan
 from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
-from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, Snapshot
 
 log = logging.getLogger("healing_tables")
 
@@ -77,70 +83,147 @@ def merge(
             each attempt.
         full_batch: overrides ``spec.full_batch``.
         batch_id: stands in the audit. Default: a new one.
-    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. The target is untouched then.
+    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then, unless the text says so.
     """
     started = time.monotonic()
-    spark = batch.sparkSession
     table = target if isinstance(target, DeltaTarget) else DeltaTarget(target)
-    is_full = full_batch_of(full_batch, spec)
-    stored = table.read(spark)
-    layout = resolve(
+    work = Merge(
+        batch,
+        table,
         spec,
-        batch.schema,
-        None if stored is None else stored.schema,
-        moment_type="date" if moments.is_date(at) else moments.TIMESTAMP,
+        at=at,
+        is_full=full_batch_of(full_batch, spec),
+        batch_id=batch_id or str(uuid.uuid4()),
     )
-    layout = replace(layout, partitions=tuple(table.partitions(spark, is_new=stored is None)))
-    batch_id = batch_id or str(uuid.uuid4())
-    fixed = None
-    if at is not None or spec.changed_at is None or is_full:  # now may be after the end of time
-        moment = moment_of(at, layout, spec)
-        fixed = None if at is None else moment
-    followers = Followers(table, layout, spec)
-    change_log = None if spec.change_log is None else DeltaTarget(spec.change_log)
-    check_own_names(followers, change_log)
-    check_partitions(layout, spec)
-    # Computed once, and not again when the table changes, as a cached frame would be
-    events = events_of(batch, layout, spec, fixed if fixed is not None else 0).localCheckpoint()
-    seen = check_events(events, layout, is_full)
-    if followers or change_log is not None:
-        retrying(table.name, lambda: followers.prepare(spark))
-    log_ = None
-    if change_log is not None:
-        given = types_of(batch.schema)
-        ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
-        log_ = ChangeLog(change_log, layout, spec, ties)
-    work = Merge(events, followers, log_, seen, is_full, fixed, batch_id)
-    attempts = retrying(table.name, work.attempt)
-    left_table = work.rows["remove"] if layout.has_history else 0
+    try:
+        attempts = retrying(table.name, work.attempt, lambda: str(work.done))
+    except HealingTablesError as error:
+        if str(work.done) == NOTHING_WRITTEN:
+            raise
+        raise error.after(str(work.done)) from error
+    done = work.done
+    left_table = done.rows["remove"] if work.layout.has_history else 0
     result = MergeResult(
-        rows_in_batch=seen.rows,
-        inserted=work.rows["insert"],
-        closed=work.rows["close"] + left_table,
-        updated=work.rows["update"],
-        removed=work.rows["remove"] - left_table,
+        rows_in_batch=work.seen.rows,
+        inserted=done.rows["insert"],
+        closed=done.rows["close"] + left_table,
+        updated=done.rows["update"],
+        removed=done.rows["remove"] - left_table,
         attempts=attempts,
-        commit_version=work.version,
+        commit_version=done.version,
         seconds=time.monotonic() - started,
-        batch_id=batch_id,
+        batch_id=work.batch_id,
     )
     log.info("%s: %s", table.name, result)
     return result
 
 
-def check_own_names(followers: Followers, change_log: DeltaTarget | None) -> None:
+class Merge:
+    """One merge: what its attempts share. A table whose columns have changed is looked at again."""
+
+    layout: Layout
+    events: DataFrame
+    seen: Seen
+    outbox: Outbox
+
+    def __init__(
+        self,
+        batch: DataFrame,
+        table: DeltaTarget,
+        spec: DimensionSpec,
+        *,
+        at: dt.datetime | dt.date | str | None,
+        is_full: bool,
+        batch_id: str,
+    ) -> None:
+        self.batch, self.table, self.spec = batch, table, spec
+        self.at, self.is_full, self.batch_id = at, is_full, batch_id
+        self.done = Done()
+        self.moment: int | None = None
+        self.prepared_for: tuple[dict[str, str] | None] | None = None
+
+    def attempt(self) -> None:
+        """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        spark = self.batch.sparkSession
+        snapshot = self.table.snapshot(spark)
+        columns = (None if snapshot is None else snapshot.columns,)
+        if self.prepared_for != columns:
+            self.prepare(snapshot)
+            self.prepared_for = columns
+        log_ = self.outbox.log
+        if snapshot is not None and not check_change_log(self.outbox, snapshot) and log_:
+            # from now on no merge goes past the log; what has gone by is in the dimension
+            self.table.set_property(spark, CHANGE_LOG, log_.target.full_name(spark))
+            snapshot = self.table.snapshot(spark)
+        if snapshot is not None and log_ is not None:
+            log_.seed(spark, snapshot.rows)
+        if self.moment is None and log_ is not None:
+            self.moment = moments.of(None, self.layout.moment_type)  # what the log holds stays
+        Attempt(
+            self.events,
+            self.outbox,
+            self.seen,
+            self.is_full,
+            self.moment,
+            self.batch_id,
+            snapshot,
+            self.done,
+        ).run()
+
+    def prepare(self, snapshot: Snapshot | None) -> None:
+        """From the columns of the table: the layout, the events of the batch, the tables beside it.
+
+        Raises: ArgumentError, BatchError, TargetError.
+        """
+        spark, spec, batch = self.batch.sparkSession, self.spec, self.batch
+        layout = resolve(
+            spec,
+            batch.schema,
+            None if snapshot is None else snapshot.rows.schema,
+            moment_type="date" if moments.is_date(self.at) else moments.TIMESTAMP,
+        )
+        partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
+        layout = replace(layout, partitions=tuple(partitions))
+        if self.at is not None or spec.changed_at is None or self.is_full:
+            moment = moment_of(self.at, layout, spec)  # now may be after the end of time
+            if self.at is not None:
+                self.moment = moment
+        if self.moment is not None:
+            self.moment = moments.floored(self.moment, layout.moment_type)
+        change_log = None
+        if spec.change_log is not None:
+            given = types_of(batch.schema)
+            ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
+            change_log = ChangeLog(DeltaTarget(spec.change_log), layout, spec, ties)
+        outbox = Outbox(self.table, layout, spec, change_log)
+        check_own_names(outbox, spark)
+        check_partitions(layout, spec)
+        if snapshot is not None:
+            check_change_log(outbox, snapshot)
+        # Computed once, and not again when the table changes, as a cached frame would be
+        at = self.moment if self.moment is not None else 0
+        self.events = events_of(batch, layout, spec, at).localCheckpoint()
+        self.seen = check_events(self.events, layout, self.is_full)
+        if change_log is not None:
+            change_log.prepare(spark, self.table.full_name(spark))
+        if outbox:
+            outbox.prepare(spark)
+        self.layout, self.outbox = layout, outbox
+
+
+def check_own_names(outbox: Outbox, spark: SparkSession) -> None:
     """Raises: ArgumentError if two tables of a dimension are one."""
-    tables = {"the dimension": followers.target, "its pending rows": followers.pending}
-    if followers.layout.has_history:
-        tables["its history"] = followers.history
-    if followers.spec.audit is not None:
-        tables["audit.table"] = followers.audit
-    if change_log is not None:
-        tables["change_log"] = change_log
+    tables = {"the dimension": outbox.target, "its outbox": outbox.table}
+    if outbox.layout.has_history:
+        tables["its history"] = outbox.history
+    if outbox.spec.audit is not None:
+        tables["audit.table"] = outbox.audit
+    if outbox.log is not None:
+        tables["change_log"] = outbox.log.target
     seen: dict[str, str] = {}
     mistakes = []
     for what, table in tables.items():
-        name = table.name.replace("`", "").lower()
+        name = table.full_name(spark)
         if name in seen:
             got = f"{table.name}, which is {seen[name]}"
             mistakes.append(Mistake(what, "a table of its own", got, "choose another name"))

@@ -6,19 +6,22 @@ import random
 import time
 from collections.abc import Callable
 
-from healing_tables.errors import ConflictError
+from healing_tables.errors import NOTHING_WRITTEN, ConflictError
 from healing_tables.targets.conflicts import is_conflict
 
 ATTEMPTS = 30
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 
 
-def retrying(what: str, work: Callable[[], object]) -> int:
+def retrying(
+    what: str, work: Callable[[], object], written: Callable[[], str] = lambda: NOTHING_WRITTEN
+) -> int:
     """Do something until no other writer is in the way; the number of attempts.
 
     Args:
         what: the table, for the message.
-        work: reads anew what it decides from.
+        work: reads what it decides from in each attempt.
+        written: what has been written when no attempt is left, for the message.
     Raises: ConflictError at the limit.
     """
     for attempt in range(1, ATTEMPTS + 1):
@@ -30,7 +33,7 @@ def retrying(what: str, work: Callable[[], object]) -> int:
                 raise
             if attempt == ATTEMPTS:
                 raise ConflictError(
-                    f"{what}: {ATTEMPTS} attempts met a commit of another writer; nothing was written. "
+                    f"{what}: {ATTEMPTS} attempts met a commit of another writer; {written()}. "
                     "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
                 ) from error
             # exponential backoff with full jitter

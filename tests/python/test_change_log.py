@@ -14,14 +14,17 @@ from pyspark.sql.functions import lit
 
 from healing_tables import (
     BatchError,
+    ConflictError,
     DimensionSpec,
     GuardError,
     LateChangeError,
     SpecError,
     TargetError,
     merge,
+    retries,
 )
-from healing_tables.targets.delta import DeltaTarget
+from healing_tables.outbox import Outbox
+from healing_tables.targets.delta import Commit, DeltaTarget
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 END = "9999-12-31 00:00:00"
@@ -156,7 +159,7 @@ def test_the_guard_comes_before_the_log(lab: Lab, dim: str) -> None:
     assert lab.spark.table(f"{dim}_changes").count() == 21
 
 
-def test_a_process_that_dies_between_the_log_and_the_dimension(
+def test_a_process_that_dies_between_the_dimension_and_the_log(
     lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(dim, audit={})
@@ -166,10 +169,11 @@ def test_a_process_that_dies_between_the_log_and_the_dimension(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeltaTarget, "apply", die)
+        # the outbox has the rows, the dimension has committed, the log has nothing
+        patch.setattr(Outbox, "deliver", die)
         with pytest.raises(KeyboardInterrupt):
             merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
-    assert len(versions(lab, dim)) == 2
+    assert (len(versions(lab, dim)), lab.spark.table(f"{dim}_changes").count()) == (3, 2)
     merge(batch(lab, (2, "B", None)), dim, spec, at=day(3))  # a batch of another key
     assert [row[:2] + row[3:5] for row in versions(lab, dim)] == [
         (1, "A", day(1), day(2)),
@@ -178,7 +182,8 @@ def test_a_process_that_dies_between_the_log_and_the_dimension(
         (2, "B", day(3), END),
     ]
     assert lab.spark.table(f"{dim}_audit").count() == 6
-    assert lab.spark.table(f"{dim}__pending").where("change_type = 'logged'").isEmpty()
+    assert lab.spark.table(f"{dim}_changes").count() == 4
+    assert lab.spark.table(f"{dim}__pending").isEmpty()
 
 
 def test_another_writer_adds_to_the_log_after_the_plan(
@@ -205,16 +210,142 @@ def test_another_writer_adds_to_the_log_after_the_plan(
     ]
 
 
+def test_a_process_that_dies_after_a_confirmation(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No commit of the dimension says that it came: the log does. Its keys are planned again."""
+    spec = spec_of(dim)
+    merge(batch(lab, (1, "A", None), (2, "A", None)), dim, spec, at=day(1))
+
+    def die(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Outbox, "discard", die)  # after the log, before the end
+        with pytest.raises(KeyboardInterrupt):
+            merge(batch(lab, (1, "A", None)), dim, spec, at=day(3))
+    assert lab.spark.table(f"{dim}__pending").count() == 1
+    merge(batch(lab, (2, "B", None)), dim, spec, at=day(4))
+    merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
+    assert [row[:2] + row[3:5] for row in versions(lab, dim)] == [
+        (1, "A", day(1), day(2)),
+        (1, "A", day(3), END),
+        (1, "B", day(2), day(3)),
+        (2, "A", day(1), day(4)),
+        (2, "B", day(4), END),
+    ]
+    assert lab.spark.table(f"{dim}__pending").isEmpty()
+
+
+@pytest.mark.parametrize("rule", ["check (length(name) < 4)", "not null", "varchar(3)"])
+def test_what_the_dimension_refuses_never_reaches_the_log(lab: Lab, dim: str, rule: str) -> None:
+    dim, rest = f"{lab.schema}.refused_{rule[:3]}", "valid_from timestamp, valid_to timestamp"
+    name = "string not null" if rule == "not null" else "varchar(3)" if "var" in rule else "string"
+    columns = f"id int, name {name}, mail string, {rest}, is_current boolean, version int"
+    lab.spark.sql(f"create table {dim} ({columns}) using delta")
+    if "check" in rule:
+        lab.spark.sql(f"alter table {dim} add constraint short {rule}")
+    spec = spec_of(dim)
+    merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
+    bad = None if rule == "not null" else "too long"
+    with pytest.raises(TargetError, match="takes what the merge writes"):
+        merge(batch(lab, (1, bad, None), (2, "A", None)), dim, spec, at=day(2))
+    assert lab.spark.table(f"{dim}_changes").count() == 1
+    assert lab.spark.table(f"{dim}__pending").isEmpty()
+    merge(batch(lab, (3, "A", None)), dim, spec, at=day(3))
+    merge(batch(lab, (1, "ok", None)), dim, spec, at=day(2))
+    assert [row[:2] + row[3:4] for row in versions(lab, dim)] == [
+        (1, "A", day(1)),
+        (1, "ok", day(2)),
+        (3, "A", day(3)),
+    ]
+
+
+def test_a_conflict_says_what_is_written(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(dim)
+    merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
+    commits_since: Callable[..., Any] = DeltaTarget.commits_since
+
+    def foreign(target: DeltaTarget, *args: Any) -> Any:
+        found = commits_since(target, *args)
+        return [*found, Commit(99, "MERGE", None)] if "changes" in target.name else found
+
+    monkeypatch.setattr(retries, "ATTEMPTS", 2)
+    monkeypatch.setattr(retries, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(DeltaTarget, "commits_since", foreign)
+    with pytest.raises(ConflictError) as error:
+        merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
+    assert "the MERGE has committed as version" in str(error.value)
+    assert "the change log has the batch" in str(error.value)
+    assert "nothing was written" not in str(error.value)
+    monkeypatch.undo()
+    assert merge(batch(lab, (1, "B", None)), dim, spec, at=day(2)).commit_version is None
+    assert lab.spark.table(f"{dim}__pending").isEmpty()
+
+
+def test_two_writers_contradict_each_other_at_one_moment(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither is lost: the later one is refused with the key, and the text says what is written."""
+    spec = spec_of(dim)
+    merge(batch(lab, (1, "A", "new")), dim, spec, at=day(5))
+    apply: Callable[..., Any] = DeltaTarget.apply
+    calls: list[int] = []
+
+    def late(target: DeltaTarget, *args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            merge(batch(lab, (1, "B", "old")), dim, spec, at=day(2))
+        return apply(target, *args, **kwargs)
+
+    monkeypatch.setattr(DeltaTarget, "apply", late)
+    with pytest.raises(BatchError, match="two different rows(.*\n)*.*id = 1"):
+        merge(batch(lab, (1, "C", "old")), dim, spec, at=day(2))
+    monkeypatch.undo()
+    assert [row[1] for row in versions(lab, dim)] == ["A", "B"]
+    merge(batch(lab, (1, "C", "old")), dim, spec, at=day(3))
+    assert [row[1] for row in versions(lab, dim)] == ["A", "B", "C"]
+
+
+def test_a_dimension_names_its_log_and_a_log_its_dimension(lab: Lab, dim: str) -> None:
+    spec = spec_of(dim)
+    without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
+    merge(batch(lab, (1, "A", None)), dim, without, at=day(1))
+    merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))
+    rows = versions(lab, dim)
+    other = replace(spec, change_log=f"{dim}_other")
+    for wrong in (without, other):
+        with pytest.raises(TargetError, match="change_log\n(.*\n)*.*UNSET TBLPROPERTIES"):
+            merge(batch(lab, (1, "C", None)), dim, wrong, at=day(3))
+    assert versions(lab, dim) == rows
+    assert not lab.spark.catalog.tableExists(f"{dim}_other")
+    with pytest.raises(TargetError, match="two dimensions cannot share one"):
+        merge(batch(lab, (1, "C", None)), f"{dim}_second", spec, at=day(3))
+    assert not lab.spark.catalog.tableExists(f"{dim}_second")
+    # the same log, spelled in full
+    full = replace(
+        spec, change_log=f"spark_catalog.`{lab.schema}`.{dim.split('.')[1].upper()}_CHANGES"
+    )
+    merge(batch(lab, (1, "C", None)), dim, full, at=day(3))
+    lab.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")
+    merge(batch(lab, (1, "D", None)), dim, without, at=day(4))
+    assert [row[1] for row in versions(lab, dim)] == ["A", "B", "C", "D"]
+
+
 def test_what_a_log_cannot_do(lab: Lab, dim: str) -> None:
     with pytest.raises(SpecError, match="type 4 keeps what is replaced"):
         spec_of(dim, attributes={"name": 4})
     merge(batch(lab, (1, "A", None)), dim, spec_of(dim), at=day(1))
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
+    lab.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")
     merge(batch(lab, (1, "B", None)), dim, without, at=day(2))
     with pytest.raises(TargetError) as error:
         merge(batch(lab, (1, "C", None)), dim, spec_of(dim), at=day(3))
     assert "a stored version that the change log does not know" in str(error.value)
     assert "id = 1" in str(error.value)
+    lab.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")
     with pytest.raises(LateChangeError, match="keep a change_log"):
         merge(batch(lab, (1, "C", None)), dim, without, at=day(1))
     taken = DimensionSpec(key_columns="id", change_log=f"{dim}_other")

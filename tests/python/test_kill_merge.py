@@ -19,7 +19,7 @@ from clients import Client, Done, Job
 from kill_batches import SPECS, compare, job, merge_here
 from lab import Lab
 
-from healing_tables.followers import Followers
+from healing_tables.outbox import Outbox
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -44,7 +44,7 @@ def undisturbed(lab: Lab) -> Callable[[str, int], str]:
 def test_a_killed_writer_that_came_first(
     lab: Lab, undisturbed: Callable[[str, int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It commits between the plan and the MERGE of this merge, which then has nothing left to do but to hand on."""
+    """It commits between the plan and the MERGE of this merge, which then has nothing left to do but to deliver."""
     table, options = f"{lab.schema}.came_first", SPECS["type4"]
     merge_here(lab.spark, job(table, options, 0))
     apply, calls = DeltaTarget.apply, []
@@ -53,7 +53,7 @@ def test_a_killed_writer_that_came_first(
         calls.append(1)
         if len(calls) == 1:
             with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-                patch.setattr(Followers, "catch_up", killed_after_the_commit())
+                patch.setattr(Outbox, "deliver", killed)
                 merge_here(lab.spark, job(table, options, 1))
         return apply(self, *args, **settings)
 
@@ -108,20 +108,14 @@ class Left:
     def look(self) -> None:
         pending = self.lab.spark.table(f"{self.table}__pending").select("merge_id").distinct()
         ids = {str(row[0]) for row in pending.collect()}
-        history = self.lab.spark.sql(f"describe history {self.table}").select("userMetadata")
-        committed = ids & {str(row[0]) for row in history.collect()}
+        target = DeltaTarget(self.table)
+        commits = target.commits_since(self.lab.spark, -1, sorted(ids))
+        committed = ids & {commit.merge_id for commit in commits}
         new = ids - self.known
         what = "rows for a commit that never came" if new else "nothing"
-        self.found["rows to hand on" if committed else what] += 1
+        self.found["rows to deliver" if committed else what] += 1
         self.known = ids
 
 
-def killed_after_the_commit() -> Callable[..., None]:
-    calls: list[int] = []
-
-    def catch_up(*_: Any) -> None:
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-
-    return catch_up
+def killed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt

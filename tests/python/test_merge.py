@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -23,16 +24,23 @@ from healing_tables import (
     LateChangeError,
     SpecError,
     TargetError,
+    attempts,
     merge,
     moments,
     plan,
     retries,
 )
+from healing_tables.outbox import Outbox
 from healing_tables.targets import conflicts, delta, merge_statement
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
 BATCH = "id int, name string, mail string"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def interrupted(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def batch(lab: Lab, rows: list[Any], ddl: str = BATCH) -> DataFrame:
@@ -402,9 +410,7 @@ def test_only_the_same_version_hides_an_earlier_value(lab: Lab) -> None:
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     """What another writer does between the plan of a merge and its commit: put functions in; each runs once."""
-    from healing_tables.attempts import Merge
-
-    commit = Merge.commit
+    commit = attempts.Attempt.commit
     works: list[Callable[[], object]] = []
 
     def wait(*args: Any, **options: Any) -> None:
@@ -412,7 +418,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
             works.pop()()
         commit(*args, **options)
 
-    monkeypatch.setattr(Merge, "commit", wait)
+    monkeypatch.setattr(attempts.Attempt, "commit", wait)
     return works
 
 
@@ -708,22 +714,12 @@ def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
 
 @pytest.mark.proof
 def test_what_a_killed_process_left(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It dies between the commit and the side tables: the next merge hands the rows on, once."""
-    from healing_tables.followers import Followers
-
+    """It dies between the commit and the side tables: the next merge delivers the rows, once."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
     ddl = "id int, name string"
     merge(batch(lab, [(1, "A")], ddl), dim, spec, at="2024-01-01 00:00:00")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        catch_up, calls = Followers.catch_up, []
-
-        def killed(self: Any, *args: Any) -> None:
-            calls.append(1)
-            if len(calls) == 2:
-                raise KeyboardInterrupt
-            catch_up(self, *args)
-
-        patch.setattr(Followers, "catch_up", killed)
+        patch.setattr(Outbox, "deliver", interrupted)
         merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-02 00:00:00")
     assert lab.spark.table(f"{dim}_history").count() == 0
     merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-03 00:00:00")
@@ -858,42 +854,128 @@ def test_a_surrogate_key_of_another_type(lab: Lab, dim: str) -> None:
 
 
 def test_what_a_session_says_of_commits_stays(lab: Lab, dim: str) -> None:
-    lab.spark.conf.set(delta.METADATA, "job=42")
+    """The commits carry the user's own metadata; the id of the merge stands in the condition of the MERGE."""
+    lab.spark.conf.set(METADATA, "job=42")
     try:
         merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
-        assert lab.spark.conf.get(delta.METADATA) == "job=42"
     finally:
-        lab.spark.conf.unset(delta.METADATA)
+        lab.spark.conf.unset(METADATA)
+    newest = lab.spark.sql(f"describe history {dim} limit 1").collect()[0]
+    assert (newest.operation, newest.userMetadata) == ("MERGE", "job=42")
 
 
-def test_a_commit_of_an_interrupted_merge_has_its_id(
+def test_an_interrupted_merge_leaves_nothing_in_the_session(
     lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
+    """Its rows are discarded or delivered by whether its MERGE has committed, whatever other commits there are."""
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1}, audit={})
+    merge(batch(lab, [(1, "Ann", "a")]), dim, spec, at="2024-01-01")
+    with monkeypatch.context() as patched:
+        patched.setattr(delta.DeltaTarget, "apply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            merge(batch(lab, [(1, "Bea", "a")]), dim, spec, at="2024-01-02")
+    assert lab.spark.conf.get(METADATA, None) is None
+    lab.spark.sql(f"alter table {dim} set tblproperties ('a' = 'b')")
+    lab.spark.sql(f"optimize {dim}")
+    merge(batch(lab, [(2, "Cid", "a")]), dim, spec, at="2024-01-03")
+    assert [row[0] for row in versions(lab, f"{dim}_audit", "key")] == ['{"id":1}', '{"id":2}']
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_conflict_reported_for_a_merge_that_has_committed(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """The answer of a put was lost: the commit is looked for before anything is discarded."""
+    dim = f"{dim}_{is_known}"
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1}, audit={})
+    merge(batch(lab, [(1, "Ann", "a")]), dim, spec, at="2024-01-01")
     kind = type(lab.spark.sql("select 1"))
     collect = kind.collect
+    lost: list[int] = []
 
-    def interrupted(frame: DataFrame) -> Any:
-        collect(frame)
-        raise KeyboardInterrupt
+    class ConcurrentAppendException(Exception):
+        """Named as Delta's."""
 
-    target = delta.DeltaTarget(dim)
-    with monkeypatch.context() as patched:
-        patched.setattr(kind, "collect", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            target.commit(lab.spark, "select 1", "the id")
-    # Spark may still be at work: whatever it commits carries the id
-    assert lab.spark.conf.get(delta.METADATA) == "the id"
-    target.commit(lab.spark, "select 1", "another")
-    assert lab.spark.conf.get(delta.METADATA, None) is None
+    def answer_lost(frame: DataFrame) -> Any:
+        rows = collect(frame)
+        if "num_affected_rows" in frame.columns and not lost:
+            lost.append(1)
+            raise ConcurrentAppendException if is_known else ConnectionError
+        return rows
+
+    monkeypatch.setattr(kind, "collect", answer_lost)
+    result = merge(batch(lab, [(1, "Bea", "a")]), dim, spec, at="2024-01-02")
+    assert (lost, result.attempts, result.inserted) == ([1], 1, 1)
+    assert lab.spark.table(f"{dim}_audit").count() == 3
+    assert [row[0] for row in versions(lab, dim, "name")] == ["Ann", "Bea"]
+
+
+def test_many_commits_since_a_merge_was_killed(
+    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1}, audit={})
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Outbox, "deliver", interrupted)
+        merge(batch(lab, [(1, "Ann", "a")]), dim, spec, at="2024-01-01")
+    for number in range(25):  # more than one look at the log of the table takes
+        lab.spark.sql(f"alter table {dim} set tblproperties ('a' = '{number}')")
+    assert lab.spark.table(f"{dim}_audit").isEmpty()
+    merge(batch(lab, [(1, "Ann", "a")]), dim, spec, at="2024-01-02")
+    assert lab.spark.table(f"{dim}_audit").count() == 1
+
+
+def test_clocks_that_differ(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the second writer is behind: a little, and the merge waits; or much, and the error says so."""
+    now = moments.now
+
+    def clock_behind(seconds: int) -> None:
+        monkeypatch.setattr(moments, "now", lambda: now() - seconds * 1_000_000)
+
+    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
+    clock_behind(300)
+    with pytest.raises(LateChangeError, match="clock of this machine") as error:
+        merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC)
+    assert "change_log" not in str(error.value)
+    monkeypatch.setattr(moments, "now", now)
+    merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC)
+    slept: list[float] = []
+    monkeypatch.setattr(attempts, "CLOCK_WAIT", 1e6)
+    clock_behind(3000)
+
+    def waited(seconds: float) -> None:
+        slept.append(seconds)
+        monkeypatch.setattr(moments, "now", now)
+
+    monkeypatch.setattr(time, "sleep", waited)
+    result = merge(batch(lab, [(1, "Cid", "a")]), dim, SPEC)
+    assert (result.attempts, result.inserted) == (2, 1)
+    assert 2000 < max(slept) < 3000
+
+
+VALUES = ("ALREADY_EXISTS DELTA_CONCURRENT_APPEND", "healing_tables: stale plan")
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_words_in_a_value_are_no_conflict(lab: Lab, dim: str, value: str) -> None:
+    """What the table refuses is told at once, by the condition of the error."""
+    dim = f"{dim}_{VALUES.index(value)}"
+    merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01")
+    lab.spark.sql(f"alter table {dim} add constraint short check (length(name) < 5)")
+    began = time.monotonic()
+    with pytest.raises(TargetError, match="takes what the merge writes") as error:
+        merge(batch(lab, [(1, value, "a")]), dim, SPEC, at="2024-01-02")
+    assert time.monotonic() - began < 90
+    assert value in str(error.value)
 
 
 def test_an_error_that_shows_the_plan_is_no_conflict(lab: Lab) -> None:
     from pyspark.errors import AnalysisException
 
+    text = merge_statement.stale_text("the id")
     with pytest.raises(AnalysisException) as error:
-        lab.spark.sql(f"select nowhere, raise_error('{merge_statement.STALE}') from range(1)")
-    assert merge_statement.STALE in str(error.value)
+        lab.spark.sql(f"select nowhere, raise_error('{text}') from range(1)")
+    assert text in str(error.value)
+    assert not conflicts.raised(error.value, text)
     assert not conflicts.is_conflict(error.value)
     with pytest.raises(AnalysisException) as error:
         lab.spark.sql("select named_struct('a', 1, 'A', 2).b, 1 as x from range(1)")

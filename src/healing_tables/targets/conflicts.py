@@ -1,21 +1,28 @@
-"""Which errors say that another writer was faster."""
+"""Which errors mean that another writer was faster, told by exception class and error condition."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
 from pyspark.errors import AnalysisException
 
-from healing_tables.targets.merge_statement import STALE
-
 CONFLICTS = (
-    STALE,
     "DELTA_CONCURRENT_",
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
-    # two first merges make the table, or two merges add a column
-    "ALREADY_EXISTS",
+    # the table was dropped, replaced or changed while it was read
+    "DELTA_SCHEMA_CHANGE",
+    # two first merges make the table, or two merges add a column to a side table
+    "TABLE_OR_VIEW_ALREADY_EXISTS",
+    "FIELD_ALREADY_EXISTS",
     # two new versions of a key meet a row that another writer has put there since
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+)
+# Delta's exceptions, in Java and in Python; not all of them have a condition in all versions
+CLASSES = (
     "ConcurrentAppendException",
     "ConcurrentDeleteReadException",
     "ConcurrentDeleteDeleteException",
@@ -26,10 +33,54 @@ CONFLICTS = (
 )
 
 
+class StalePlan(Exception):
+    """What the plan was made from has changed since: read and plan again."""
+
+    def __init__(self, why: str = "another writer has committed since the plan was made") -> None:
+        super().__init__(why)
+
+
 def is_conflict(error: BaseException) -> bool:
     """Whether another writer was faster, so that reading and planning again helps."""
-    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, StalePlan) or type(error).__name__ in CLASSES:
+        return True
+    if any(condition.startswith(CONFLICTS) for condition in conditions(error)):
+        return True
+    return any(str(cause.getClass().getSimpleName()) in CLASSES for cause in java_causes(error))
+
+
+def conditions(error: BaseException) -> list[str]:
+    """What Spark and Delta call an error and its causes, such as DELTA_CONCURRENT_APPEND; Connect knows no causes."""
+    # Spark's Python classes do not know the conditions of Delta: the Java ones do
+    found = [condition_of(cause) for cause in java_causes(error)]
+    if not found:
+        found = [condition_of(error)]
+    return [condition for condition in found if condition]
+
+
+def has_condition(error: BaseException, *wanted: str) -> bool:
+    return any(condition in wanted for condition in conditions(error))
+
+
+def condition_of(error: Any) -> str:
+    with suppress(Exception):  # it has no such method, or Spark's list of conditions lacks this one
+        return str(error.getCondition() or "")
+    return ""
+
+
+def java_causes(error: BaseException) -> Iterator[Any]:
+    """The Java exceptions behind an error of the classic PySpark, outermost first; nothing on Connect."""
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(20):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.getCause()
+
+
+def raised(error: BaseException, text: str) -> bool:
+    """Whether `raise_error` with this text made a statement fail. An error of the analysis shows the statement itself."""
     if isinstance(error, AnalysisException):
-        # it shows the plan, and in the plan stands what we would raise
-        text = text.splitlines()[0].replace(STALE, "").replace("COLUMN_ALREADY_EXISTS", "")
-    return any(mark in text for mark in CONFLICTS)
+        return False
+    messages = [str(error), *[str(cause.getMessage()) for cause in java_causes(error)]]
+    return any(text in message for message in messages)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,15 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.layout import Layout, find, types_of
 from healing_tables.naming import in_quotes, literal, quoted
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored_layout import fits
-from healing_tables.targets.conflicts import is_conflict
-from healing_tables.targets.merge_statement import merge_statement
+from healing_tables.targets.conflicts import (
+    StalePlan,
+    conditions,
+    has_condition,
+    is_conflict,
+    raised,
+)
+from healing_tables.targets.merge_statement import merge_statement, stale_text
 
 MISSING = (
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -29,23 +34,21 @@ MISSING = (
     "DELTA_PATH_DOES_NOT_EXIST",
 )
 # What Spark and Delta call an error, and its text up to the stack trace
-CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:.(?!\n\n|\n\tat |SQLSTATE))*", re.DOTALL)
+CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:(?!\n\n|\n\tat |SQLSTATE).)*", re.DOTALL)
 AFTER_COMMIT = "DELTA_POST_COMMIT_HOOK_FAILED"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 LARGEST_KEY = "healing_tables.largest_key"
-# The text that a commit carries is a setting of the session, which threads share
-commit_text = threading.Lock()
-# Ids that an interrupt has left in a session
-interrupted: set[str] = set()
-
-
-def put_back(spark: SparkSession, before: str | None) -> None:
-    """Args: before: what the user has set, or an earlier merge has left."""
-    if before is None or before in interrupted:
-        spark.conf.unset(METADATA)
-    else:
-        spark.conf.set(METADATA, before)
+# A dimension names its change log, and a change log its dimension
+CHANGE_LOG = "healing_tables.change_log"
+DIMENSION = "healing_tables.dimension"
+# Spark without Delta says one of these, or takes "describe detail" for a table called detail
+NO_DELTA = (
+    "DATA_SOURCE_NOT_FOUND",
+    "CANNOT_CREATE_DATA_SOURCE_TABLE.EXTERNAL_METADATA_UNSUPPORTED",
+    "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG",
+)
+# The statement may still be at work
+UNKNOWN_OUTCOME = ("INVALID_HANDLE", "INVALID_CURSOR", "OPERATION_CANCELED", "RETRIES_EXCEEDED")
 
 
 @contextmanager
@@ -57,6 +60,30 @@ def as_view(rows: DataFrame) -> Iterator[str]:
         yield name
     finally:
         rows.sparkSession.catalog.dropTempView(name)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version: on Spark Connect, too, ``rows`` stay what they are when the table changes."""
+
+    version: int
+    rows: DataFrame
+    properties: Mapping[str, str]
+    partitions: tuple[str, ...]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name to type."""
+        return types_of(self.rows.schema)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a table. Attributes: merge_id: of the MERGE that made it; None if no merge of ours did."""
+
+    version: int
+    operation: str
+    merge_id: str | None
 
 
 @dataclass(frozen=True)
@@ -88,13 +115,6 @@ class DeltaTarget:
         by = self.partition_by
         return [by] if isinstance(by, str) else list(by)
 
-    def partitions(self, spark: SparkSession, *, is_new: bool) -> list[str]:
-        """Columns that the table is partitioned by; of a new one those that it will be."""
-        if is_new:
-            return self.partition_columns
-        detail = spark.sql(f"describe detail {self.sql_name}").select("partitionColumns")
-        return list(detail.collect()[0][0])
-
     @property
     def is_path(self) -> bool:
         return re.match("/|[A-Za-z][A-Za-z0-9+.-]*:/", self.name) is not None
@@ -109,20 +129,57 @@ class DeltaTarget:
             return DeltaTarget(self.name[:-1] + suffix + "`")
         return DeltaTarget(self.name.rstrip("/") + suffix)
 
+    def full_name(self, spark: SparkSession) -> str:
+        """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
+        if self.is_path:
+            return re.sub("^file:/+", "/", self.name.rstrip("/"))
+        parts = re.findall("`(?:[^`]|``)*`|[^.`]+", self.name)
+        names = [part.strip("`").replace("``", "`").lower() for part in parts]
+        if len(names) < 3:
+            current = spark.sql("select current_catalog(), current_database()").collect()[0]
+            names = [*[str(name).lower() for name in current][: 3 - len(names)], *names]
+        return ".".join(names)
+
     def read(self, spark: SparkSession) -> DataFrame | None:
         """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""
+        return None if self.detail(spark) is None else self.rows(spark)
+
+    def detail(self, spark: SparkSession) -> Row | None:
+        """What Delta says of the table; None if there is none. Raises: TargetError if it is not Delta."""
         try:
             detail = spark.sql(f"describe detail {self.sql_name}").collect()
-        except AnalysisException as error:
-            if any(mark in str(error) for mark in MISSING):
-                return None
-            raise self.not_delta(str(error).splitlines()[0]) from error
+        except Exception as error:
+            if not self.is_without_delta(error):
+                if has_condition(error, *MISSING):
+                    return None
+                if isinstance(error, AnalysisException):
+                    raise self.not_delta(str(error).splitlines()[0]) from error
+                raise
+            raise self.no_delta() from error
         if detail[0]["format"] != "delta":
             raise self.not_delta(f"a table of format {detail[0]['format']}")
-        return self.rows(spark)
+        return detail[0]
+
+    def snapshot(self, spark: SparkSession) -> Snapshot | None:
+        """The newest version of the table; None if there is no table. Raises: TargetError if it is not Delta."""
+        detail = self.detail(spark)
+        if detail is None:
+            return None
+        version = self.version(spark)
+        return Snapshot(
+            version,
+            self.rows(spark, version),
+            detail["properties"] or {},
+            tuple(detail["partitionColumns"]),
+        )
 
     def ensure(
-        self, spark: SparkSession, columns: Mapping[str, str], own: Iterable[str], what: str
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """The table, made with these columns if there is none.
 
@@ -131,7 +188,7 @@ class DeltaTarget:
         """
         table = self.read(spark)
         if table is None:
-            self.create(spark, columns)
+            self.create(spark, columns, own_properties)
             return self.rows(spark)
         present = types_of(table.schema)
         missing = [
@@ -149,9 +206,10 @@ class DeltaTarget:
             raise TargetError(counted(f"the {what}", [mistake]), [mistake])
         return table
 
-    def rows(self, spark: SparkSession) -> DataFrame:
-        """The table as it is now; it has to be there."""
-        return spark.sql(f"select * from {self.sql_name}")
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The table as it is now, or at a version; it has to be there."""
+        at = "" if version is None else f" version as of {version}"
+        return spark.sql(f"select * from {self.sql_name}{at}")
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
@@ -160,9 +218,13 @@ class DeltaTarget:
             yield
         except Exception as error:
             told = CONDITION.search(str(error))
+            found = conditions(error)
             # without one it may be the connection, and after the commit the rows are there
-            if is_conflict(error) or told is None or AFTER_COMMIT in told[0]:
+            is_unknown = any(name.startswith((AFTER_COMMIT, *UNKNOWN_OUTCOME)) for name in found)
+            if is_conflict(error) or told is None or is_unknown:
                 raise
+            if self.is_without_delta(error):
+                raise self.no_delta() from error
             mistake = Mistake(
                 self.name,
                 "a table that takes what the merge writes",
@@ -180,8 +242,35 @@ class DeltaTarget:
         )
         return TargetError(counted("the target", [mistake]), [mistake])
 
-    def create(self, spark: SparkSession, columns: Mapping[str, str]) -> None:
+    def is_without_delta(self, error: BaseException) -> bool:
+        is_taken_for_a_table = (
+            has_condition(error, "TABLE_OR_VIEW_NOT_FOUND")
+            and "`detail` cannot be found" in str(error).splitlines()[0]
+            and self.sql_name.strip("`").lower() != "detail"
+        )
+        return is_taken_for_a_table or has_condition(error, *NO_DELTA)
+
+    def no_delta(self) -> TargetError:
+        mistake = Mistake(
+            self.name,
+            "a Spark session with Delta Lake: its jar, its extension and its catalog",
+            "a session without one of them",
+            "start Spark with these settings (in dbt: server_side_parameters of the profile): "
+            "spark.jars.packages = io.delta:delta-spark_<version for your Spark>, "
+            "spark.sql.extensions = io.delta.sql.DeltaSparkSessionExtension, "
+            "spark.sql.catalog.spark_catalog = org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        )
+        return TargetError(counted("the session", [mistake]), [mistake])
+
+    def create(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the table if it is not there. Args: own_properties: what the library notes of the table."""
         properties = {str(name): str(value) for name, value in self.properties.items()}
+        properties |= own_properties or {}
         # also an INSERT of someone else must not slip between what a merge has read and its commit
         properties.setdefault("delta.isolationLevel", "Serializable")
         # a batch changes a few rows in many files: they are marked, and the files not written anew
@@ -210,9 +299,9 @@ class DeltaTarget:
                 try:
                     spark.sql(" ".join(parts))
                     return
-                except AnalysisException as error:
+                except Exception as error:
                     # another first merge is making it: its folder is there, and not yet its first commit
-                    if is_last or BEING_MADE not in str(error):
+                    if is_last or not has_condition(error, BEING_MADE):
                         raise
                     time.sleep(1)
 
@@ -224,6 +313,12 @@ class DeltaTarget:
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} add columns ({listed})")
 
+    def set_property(self, spark: SparkSession, name: str, value: str) -> None:
+        with self.named_errors():
+            spark.sql(
+                f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})"
+            )
+
     def apply(
         self,
         spark: SparkSession,
@@ -232,6 +327,8 @@ class DeltaTarget:
         spec: DimensionSpec,
         *,
         merge_id: str,
+        base_version: int,
+        stored: Mapping[str, str],
         keys: str = "",
         largest_key: int = 0,
         open_rows: tuple[int, int] | None = None,
@@ -240,38 +337,47 @@ class DeltaTarget:
 
         Args:
             plan: name of a view with the rows of plan.plan.
-            merge_id: stands in the commit, so that it can be found again.
-            keys: a condition on ``t``, the target, that holds for all keys of the plan.
-            largest_key: new integer keys are larger.
-            open_rows: see `merge_statement.merge_statement`.
+            merge_id, base_version: see `commit`.
+            stored, keys, largest_key, open_rows: see `merge_statement`.
         Returns: the version of the commit; None if there was none.
-        Raises: what Delta raises on a conflict, or an error with STALE if a row is not as the plan expects it.
+        Raises: as `commit`; StalePlan if a row, or the columns of the table, are not as the plan expects them.
         """
-        statement = merge_statement(self.sql_name, plan, layout, spec, keys, largest_key, open_rows)
-        return self.commit(spark, statement, merge_id)
+        statement = merge_statement(
+            self.sql_name,
+            plan,
+            layout,
+            spec,
+            merge_id=merge_id,
+            stored=stored,
+            keys=keys,
+            largest_key=largest_key,
+            open_rows=open_rows,
+        )
+        return self.commit(spark, statement, merge_id=merge_id, base_version=base_version)
 
-    def commit(self, spark: SparkSession, statement: str, merge_id: str) -> int | None:
-        """Run a statement that writes to the table; the version of its commit, which carries the id, or None."""
-        with commit_text:
-            before = spark.conf.get(METADATA, None)
-            spark.conf.set(METADATA, merge_id)
-            try:
-                with self.named_errors():
-                    spark.sql(statement).collect()
-            except KeyboardInterrupt:
-                # the statement may go on without us: its commit needs the id, for the next merge to find it
-                interrupted.add(merge_id)
+    def commit(
+        self, spark: SparkSession, statement: str, *, merge_id: str, base_version: int
+    ) -> int | None:
+        """Run a MERGE; the version of its commit, None if there was none.
+
+        An error does not say that there is no commit (a put whose answer was lost, a hook after the commit): its id does.
+
+        Args:
+            merge_id: stands in the ON clause, and so in the commit.
+            base_version: the commit is newer.
+        Raises: StalePlan, what Delta raises on a conflict, or TargetError: there is no commit. Another error: it is not known.
+        """
+        try:
+            spark.sql(statement).collect()
+        except Exception as error:
+            version = self.version_of(spark, merge_id, base_version)
+            if version is not None:
+                return version
+            if raised(error, stale_text(merge_id)):
+                raise StalePlan from error
+            with self.named_errors():
                 raise
-            finally:
-                if merge_id not in interrupted:
-                    put_back(spark, before)
-        return self.version_of(spark, merge_id)
-
-    def has_commit_since(self, spark: SparkSession, moment: int) -> bool:
-        """Whether the newest commit is not older than a moment (microseconds); commits are timed in milliseconds."""
-        newest = spark.sql(f"describe history {self.sql_name} limit 1")
-        found = newest.where(f"unix_micros(timestamp) + 1000 > {moment}L")
-        return not found.isEmpty()
+        return self.version_of(spark, merge_id, base_version)
 
     def largest_key(self, spark: SparkSession) -> int:
         """The largest integer key of the rows that have left the table; 0 if none has."""
@@ -287,13 +393,29 @@ class DeltaTarget:
         newest = spark.sql(f"describe history {self.sql_name} limit 1")
         return int(newest.select("version").collect()[0][0])
 
-    def version_of(self, spark: SparkSession, merge_id: str) -> int | None:
-        """The commit that carries an id, among the newest thousand."""
-        return self.versions_of(spark, [merge_id]).get(merge_id)
+    def version_of(self, spark: SparkSession, merge_id: str, base_version: int) -> int | None:
+        """The version that a merge has committed after a version."""
+        found = self.commits_since(spark, base_version, [merge_id])
+        return next((commit.version for commit in found if commit.merge_id == merge_id), None)
 
-    def versions_of(self, spark: SparkSession, merge_ids: Sequence[str]) -> dict[str, int]:
-        """The commits that carry these ids, in one look at the newest thousand."""
-        history = spark.sql(f"describe history {self.sql_name} limit 1000")
-        listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
-        found = history.where(f"userMetadata in ({listed})").select("userMetadata", "version")
-        return {str(merge_id): int(version) for merge_id, version in found.collect()}
+    def commits_since(
+        self, spark: SparkSession, version: int, merge_ids: Sequence[str]
+    ) -> list[Commit]:
+        """The commits after a version, none if there is no table. Args: merge_ids: those to look for."""
+        ids = ", ".join(literal(merge_id) for merge_id in merge_ids)
+        # Delta writes the condition of a MERGE into the commit; here only the id leaves Spark
+        condition = "coalesce(operationParameters['predicate'], '')"
+        found = f"try_element_at(filter(array({ids}), id -> contains({condition}, id)), 1)"
+        merge_id = f"if(operation = 'MERGE', {found}, null)" if ids else "cast(null as string)"
+        limit = 20
+        while True:
+            try:
+                newest = spark.sql(f"describe history {self.sql_name} limit {limit}")
+                rows = newest.selectExpr("version", "operation", merge_id).collect()
+            except AnalysisException as error:
+                if has_condition(error, *MISSING):  # dropped, or not made yet
+                    return []
+                raise
+            if len(rows) < limit or min(row[0] for row in rows) <= version + 1:
+                return [Commit(*row) for row in rows if row[0] > version]
+            limit *= 10

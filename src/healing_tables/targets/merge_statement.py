@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from healing_tables.layout import Column, Layout
+from collections.abc import Mapping
+
+from healing_tables.layout import Column, Layout, find
 from healing_tables.moments import as_micros
-from healing_tables.naming import quoted
+from healing_tables.naming import literal, quoted
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import shown_by
 
-STALE = "healing_tables: stale plan"
+# Columns of the source: the row of the plan, and the id of the merge. New columns of the table stand beside them
+ROW, MERGE_ID = "healing_tables_row", "healing_tables_merge_id"
 
 
-def stale(key: Column, told: str) -> str:
-    """A value for a key column that makes the statement fail with STALE. Args: told: the key, as SQL text."""
-    return f"cast(raise_error(concat('{STALE}, key ', coalesce({told}, 'NULL'))) as {key.type})"
+def stale_text(merge_id: str) -> str:
+    """What a statement of this merge raises if the table has changed since the plan; no value of a user can hold it."""
+    return f"healing_tables: stale plan {merge_id}"
+
+
+def stale(key: Column, told: str, merge_id: str) -> str:
+    """A value for a key column that makes the statement fail. Args: told: the key, as SQL text."""
+    text = f"concat('{stale_text(merge_id)}', ', key ', coalesce({told}, 'NULL'))"
+    return f"cast(raise_error({text}) as {key.type})"
+
+
+def has_layout(table: str, columns: Mapping[str, str], merge_id: str) -> str:
+    """A condition that fails if the table has other columns than these.
+
+    A statement resolves a table once, so it holds for the rest of the statement too; what changes after that is a
+    conflict for Delta. Spark evaluates it at planning: the table is not read.
+    """
+    fields = ", ".join(f"{quoted(name)}: {kind}" for name, kind in columns.items())
+    return (
+        f"if(typeof((select struct(*) from {table} where false)) = typeof(cast(null as struct<{fields}>)), "
+        f"true, cast(raise_error('{stale_text(merge_id)}, columns') as boolean))"
+    )
 
 
 def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
@@ -24,11 +46,13 @@ def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
     return shown.alive, f"struct(count(*) as rows, {digest} as hash)"
 
 
-def unchanged(table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int]) -> str:
-    """A condition that fails with STALE where the open rows are not the expected ones: an absent key would stay open."""
+def has_open_rows(
+    table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int], merge_id: str
+) -> str:
+    """A condition that fails where the open rows are not the expected ones: an absent key would stay open."""
     alive, summary = open_rows_of(layout, spec)
     found = f"(select {summary} from {table} where {alive})"
-    refused = f"cast(raise_error('{STALE}, other open rows') as boolean)"
+    refused = f"cast(raise_error('{stale_text(merge_id)}, other open rows') as boolean)"
     wanted = f"struct({expected[0]}L as rows, {expected[1]}L as hash)"
     return f"if({found} = {wanted}, true, {refused})"
 
@@ -38,40 +62,57 @@ def merge_statement(
     plan: str,
     layout: Layout,
     spec: DimensionSpec,
-    keys: str,
-    largest_key: int,
+    *,
+    merge_id: str,
+    stored: Mapping[str, str],
+    keys: str = "",
+    largest_key: int = 0,
     open_rows: tuple[int, int] | None = None,
 ) -> str:
     """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
 
     A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
-    in the ON clause it looks for any newer row. A key that has come and gone has no row at all.
+    in the ON clause it looks for any newer row. A key that has come and gone has no row at all. The ON clause also carries the id of the merge: Delta writes it into
+    the commit. Columns that the table lacks come with the same commit (schema evolution).
 
-    Args: open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared with.
+    Args:
+        stored: the columns that the table has to have, with their types.
+        keys: a condition on ``t``, the target, that holds for all keys of the plan.
+        largest_key: new integer keys are larger.
+        open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared with.
     """
     columns = list(layout.columns(spec))
-    same_key = " and ".join(
-        f"t.{quoted(key.name)} = s.key.{quoted(key.name)}" for key in layout.keys
-    )
-    on = [same_key, keys] if keys else [same_key]
+    new_columns = [name for name in columns if find(name, stored) is None]
+    row = f"s.{ROW}"
+    same_key = [f"t.{quoted(key.name)} = {row}.key.{quoted(key.name)}" for key in layout.keys]
+    # the id first: the text of a condition on many keys is long
+    on = [f"s.{MERGE_ID} = {literal(merge_id)}", *same_key, *([keys] if keys else [])]
     if "valid_from" in layout.names:
         start = quoted(layout.names["valid_from"])
         newer = (
-            f"s.last_from is null or {as_micros('t.' + start, layout.moment_type)} > s.last_from"
+            f"{row}.last_from is null or "
+            f"{as_micros('t.' + start, layout.moment_type)} > {row}.last_from"
         )
         on.append(
-            f"case s.action when 'insert' then {newer} when 'absent' then true "
-            f"else t.{start} <=> s.stored.{start} end"
+            f"case {row}.action when 'insert' then {newer} when 'absent' then true "
+            f"else t.{start} <=> {row}.stored.{start} end"
         )
-    same = " and ".join(f"t.{quoted(name)} <=> s.stored.{quoted(name)}" for name in columns)
-    assignments = ", ".join(f"{quoted(name)} = s.new.{quoted(name)}" for name in columns)
+    same = " and ".join(
+        f"t.{quoted(name)} <=> {row}.stored.{quoted(name)}"
+        for name in columns
+        if name not in new_columns
+    )
+    values = {name: f"{row}.new.{quoted(name)}" for name in columns}
+    # schema evolution takes only columns of the source itself
+    values |= {name: f"s.{quoted(name)}" for name in new_columns}
+    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
     key = layout.keys[0]
-    refused = stale(key, "to_json(s.key)")
-    values = {name: f"s.new.{quoted(name)}" for name in columns}
+    refused = stale(key, f"to_json({row}.key)", merge_id)
     applied = "('insert', 'close', 'update', 'remove', 'absent')"
     source = f"select * from {plan} where action in {applied}"
+    holds = [has_layout(table, stored, merge_id)]
     if open_rows is not None:
-        source += f" and {unchanged(table, layout, spec, open_rows)}"
+        holds.append(has_open_rows(table, layout, spec, open_rows, merge_id))
     if layout.is_sequence and layout.surrogate is not None:
         # the largest key is read inside of the MERGE: another writer's is a conflict
         ordered = ", ".join(f"key.{quoted(column.name)}" for column in layout.keys)
@@ -82,13 +123,15 @@ def merge_statement(
             f"+ row_number() over (partition by action order by {ordered}) as surrogate_number "
             f"from ({source}) p"
         )
-        values[layout.surrogate] = "s.surrogate_number"
+        values[layout.surrogate] = f"{row}.surrogate_number"
+    beside = "".join(f", new.{quoted(name)} as {quoted(name)}" for name in new_columns)
+    evolution = " with schema evolution" if new_columns else ""
     return f"""
-merge into {table} t
-using ({source}) s
+merge{evolution} into {table} t
+using (select struct(p.*) as {ROW}, {literal(merge_id)} as {MERGE_ID}{beside} from ({source}) p where {" and ".join(holds)}) s
 on {" and ".join(on)}
-when matched and s.action in ('close', 'update') and {same} then update set {assignments}
-when matched and s.action = 'remove' and {same} then delete
+when matched and {row}.action in ('close', 'update') and {same} then update set {assignments}
+when matched and {row}.action = 'remove' and {same} then delete
 when matched then update set {quoted(key.name)} = {refused}
-when not matched and s.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
-when not matched and s.action <> 'absent' then insert ({quoted(key.name)}) values ({refused})"""
+when not matched and {row}.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
+when not matched and {row}.action <> 'absent' then insert ({quoted(key.name)}) values ({refused})"""
