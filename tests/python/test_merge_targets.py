@@ -14,6 +14,7 @@ from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
 TYPE_4 = DimensionSpec(key_columns="id", attributes={"name": 4})
+HISTORY = ("id", "name", "valid_from", "valid_to")
 ROW = "select 1 as id, 'a' as name"
 
 
@@ -97,7 +98,7 @@ def test_a_dimension_that_was_restored_or_dropped_without_its_history(lab: Lab, 
     # at version 1 nothing had been replaced yet
     lab.spark.sql(f"restore table {dim}_history to version as of 0")
     merge(lab.spark.sql("select 1 as id, 'd' as name"), dim, TYPE_4, at="2024-01-04")
-    assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+    assert plain_rows(lab.spark.table(f"{dim}_history"), HISTORY) == [
         (1, "a", dt.date(2024, 1, 1), dt.date(2024, 1, 4))
     ]
     history = plain_rows(lab.spark.table(f"{dim}_history"))
@@ -122,7 +123,7 @@ def test_type_4_after_an_audit(lab: Lab, dim: str) -> None:
     lab.spark.sql(f"alter table {dim} add columns (last_updated date)")
     lab.spark.sql(f"update {dim} set last_updated = date '2024-01-01'")
     merge(lab.spark.sql("select 1 as id, 'b' as name"), dim, TYPE_4, at="2024-01-02")
-    assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+    assert plain_rows(lab.spark.table(f"{dim}_history"), HISTORY) == [
         (1, "a", dt.date(2024, 1, 1), dt.date(2024, 1, 2))
     ]
 
@@ -224,7 +225,7 @@ def test_type_4_keys_that_come_and_go_in_one_batch(lab: Lab, dim: str) -> None:
     for is_repeated in (False, True):
         both = lab.spark.sql(f"{row(7, 'b', 2)} union all {row(7, 'gone', 3)}")
         assert (merge(both, dim, spec).commit_version is None) == is_repeated
-        assert plain_rows(lab.spark.table(f"{dim}_history")) == [
+        assert plain_rows(lab.spark.table(f"{dim}_history"), HISTORY) == [
             (7, "b", dt.date(2024, 1, 2), dt.date(2024, 1, 3))
         ]
         assert lab.spark.table(f"{dim}__pending").isEmpty()
@@ -264,7 +265,7 @@ def test_a_history_of_someone_else(lab: Lab, dim: str) -> None:
 
 def test_attributes_named_as_the_bounds_of_a_history(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"*": 4})
-    with pytest.raises(BatchError, match="Valid_From\n.*valid_from and valid_to"):
+    with pytest.raises(BatchError, match="Valid_From\n.*valid_from, valid_to, history_id"):
         merge(lab.spark.sql(f"{ROW}, 1 as Valid_From"), dim, spec)
     assert not lab.spark.catalog.tableExists(f"{dim}_history")
 
