@@ -28,7 +28,7 @@
         'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_log', 'history',
         'max_removed_keys_ratio', 'current_while_deleted', 'surrogate_key', 'column_names', 'valid_to_current',
         'current_values', 'deleted_values', 'valid_from_first', 'audit', 'allow_full_refresh', 'log_schema'] -%}
-    {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio', 'allow_full_refresh'] -%}
+    {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio', 'allow_full_refresh', 'log_schema'] -%}
     {%- if materialized is none -%} {{ return((table + merge + capture) | unique | list) }} {%- endif -%}
     {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
 {%- endmacro %}

@@ -11,33 +11,16 @@
     {%- set target = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- set about = healing_tables._capture_about(target, existing) -%}
-    {%- set candidate = healing_tables._candidate(target) -%}
-    {%- set log_table = none if about.replaced is not none else existing -%}
+    {%- set is_new = existing is none or about.replaced is not none -%}
 
     {{ run_hooks(pre_hooks) }}
 
-    {#- before the source is read: two runs that overlap must not both append -#}
-    {%- set at = healing_tables._capture_moment(about, log_table) -%}
-    {%- call statement('candidate') -%}
-        {{ healing_tables._create_candidate(candidate, none, sql) }}
-    {%- endcall -%}
-    {%- do about.update(healing_tables._capture_columns(target, candidate, about, log_table)) -%}
-    {%- do healing_tables._check_captured_keys(target, candidate, about) -%}
-    {%- set figures = healing_tables._capture_figures(target, candidate, about, log_table) -%}
-    {%- do healing_tables._move_away(about.replaced) -%}
-    {%- do healing_tables._prepare_log(target, candidate, about, log_table) -%}
+    {%- set ended = [] -%}
+    {%- for attempt in range(1, healing_tables._attempts() + 1) if not ended -%}
+        {%- do ended.append(true) if healing_tables._attempt_capture(target, existing, sql, about, attempt) -%}
+    {%- endfor -%}
 
-    {%- if figures.appended == 0 -%}
-        {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
-    {%- else -%}
-        {%- call statement('main') -%}
-            {{ healing_tables._append_news(target, candidate, about, at) }}
-        {%- endcall -%}
-    {%- endif -%}
-    {%- do healing_tables._drop_replaced(target, about.replaced) -%}
-    {%- do healing_tables._after_capture(target, candidate, figures, at) -%}
-
-    {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=log_table is none)) -%}
+    {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=is_new)) -%}
     {%- do healing_tables._set_properties(target) -%}
     {%- do healing_tables._set_comments(target) -%}
 
@@ -46,10 +29,42 @@
     {{ return({'relations': [target]}) }}
 {% endmaterialization %}
 
+{#- One attempt: whether it has ended without another capture in between. -#}
+{% macro _attempt_capture(target, existing, sql, about, attempt) -%}
+    {%- set candidate = healing_tables._candidate(target) -%}
+    {%- do about.update({'build': healing_tables._begin_other(target, 'capture', existing if attempt == 1 else target)}) -%}
+    {%- set log_table = target if attempt > 1 else none if about.replaced is not none else existing -%}
+    {#- before the source is read: two runs that overlap must not both append -#}
+    {%- set at = healing_tables._capture_moment(about, log_table) -%}
+    {%- call statement('candidate') -%}
+        {{ healing_tables._create_candidate(candidate, none, sql) }}
+    {%- endcall -%}
+    {%- do about.update(healing_tables._capture_columns(target, candidate, about, log_table)) -%}
+    {%- do healing_tables._check_captured_keys(target, candidate, about) -%}
+    {%- set figures = healing_tables._capture_figures(target, candidate, about, log_table) -%}
+    {%- do healing_tables._move_away(about.replaced) if attempt == 1 -%}
+    {%- do healing_tables._prepare_log(target, candidate, about, log_table) -%}
+    {%- if figures.appended == 0 -%}
+        {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
+    {%- else -%}
+        {%- set newest = run_query('select max(unix_micros(' ~ healing_tables._id(about.captured_at) ~ ')) as newest from ' ~ target).rows[0]['newest'] -%}
+        {%- set others = ['another capture'] if newest != at.newest
+            else healing_tables._run_unless_overtaken('main', healing_tables._append_news(target, candidate, about, at)) -%}
+        {%- if others -%}
+            {%- do healing_tables._lost_race(target, candidate, about, attempt, others) -%}
+            {{- return(false) -}}
+        {%- endif -%}
+    {%- endif -%}
+    {%- do healing_tables._drop_replaced(target, about.replaced) -%}
+    {%- do healing_tables._after_capture(target, candidate, about, figures, at) -%}
+    {{- return(true) -}}
+{%- endmacro %}
+
 {#- The options, checked, and what stands at the target's name. -#}
 {% macro _capture_about(target, existing) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_model_options(mistakes) -%}
+    {%- do healing_tables._check_delta(mistakes) -%}
     {%- set about = {
         'key_columns': healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
@@ -134,14 +149,16 @@
 {%- endmacro %}
 
 {#- What is left to do when the log is as it should be. -#}
-{% macro _after_capture(target, candidate, figures, at) -%}
+{% macro _after_capture(target, candidate, about, figures, at) -%}
     {%- set told = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
+    {%- set version = healing_tables._newest_version(target) -%}
     {%- if figures.appended == 0 -%}
         {%- do healing_tables._progress(target, 'unchanged, nothing to append: ' ~ told) -%}
     {%- else -%}
         {%- do healing_tables._progress(
-            target, 'appended in one commit, version ' ~ healing_tables._newest_version(target)
-            ~ ', as of ' ~ healing_tables._instant_text(at.moment) ~ ': ' ~ told) -%}
+            target, 'appended in one commit, version ' ~ version ~ ', as of ' ~ healing_tables._instant_text(at.moment) ~ ': ' ~ told) -%}
     {%- endif -%}
+    {%- do healing_tables._end_build(about, 'unchanged' if figures.appended == 0 else 'published', {
+        'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': figures.appended, 'version_after': version}) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
 {%- endmacro %}

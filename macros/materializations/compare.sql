@@ -185,36 +185,6 @@
     {{- return(ratios) -}}
 {%- endmacro %}
 
-{#- What was compared must still be stored: a build that another one has overtaken would undo it. -#}
-{% macro _check_not_overtaken(target, candidate, about, existing, stored) -%}
-    {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
-    {%- set others = healing_tables._told_writes(healing_tables._commits_since(existing, about.build.version_before)) -%}
-    {%- if others -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'concurrent writers', 'version ' ~ about.build.version_before ~ ' of ' ~ target ~ ', which this build was compared with',
-            others | join(', '), 'run it again') -%}
-        {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
-    {%- endif -%}
-{%- endmacro %}
-
-{#-
-    Between that look and the moment from which on Delta sees other commits lies a moment. A commit in it is seen
-    afterwards; without a row in the log the next build is a rebuild, whatever its mode. Gives the version of the build's commit.
--#}
-{% macro _check_was_alone(target, build) -%}
-    {%- set commits = healing_tables._commits_since(target, build.version_before) -%}
-    {%- set writes = healing_tables._told_writes(commits) -%}
-    {%- if writes | length > 1 -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'concurrent writers', 'one commit, this build, after version ' ~ build.version_before ~ ' of ' ~ target,
-            writes | join(', ') ~ ': rows of both may be there', 'run it again: the next build rebuilds all keys') -%}
-        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {%- endif -%}
-    {{- return(commits | map(attribute='version') | max if commits else healing_tables._newest_version(target)) -}}
-{%- endmacro %}
-
 {#- Those of `commits` that may have changed rows, as texts; none where the history does not reach back. -#}
 {% macro _told_writes(commits) -%}
     {%- set writes = [] -%}

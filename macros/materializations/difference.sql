@@ -103,7 +103,7 @@ from (select {{ sides.stored }} from {{ existing }})
     The difference as one MERGE. In a rebuild, a row that is not as it was compared stays: another of its start, or another
     writer was there. A heal knows that no start has several rows, and asks for key and start only: so Delta does not read
     all columns of the target again, and a row that another writer has made meanwhile becomes what this build says. Either
-    way Delta or _check_was_alone tells of the other writer.
+    way the build that another writer has overtaken begins again (retries.sql).
     Delta would compute the difference of a rebuild twice, once to find the files and once to write them: kept for the
     statement, it is computed once. That of a heal is a table already.
     Where few keys differ, rows of other buckets are left out on both sides: else all of the target would be shuffled.

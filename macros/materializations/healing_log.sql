@@ -1,5 +1,5 @@
 {#-
-    <log_schema>.healing_log: one row per build, also of one that was refused or had nothing to do.
+    <log_schema>.healing_log: one row per build, merge and capture, also of one that was refused or had nothing to do.
 
     dimension    | mode    | status    | rows_added | rows_changed | rows_removed | rows_unchanged | finished_at
     dim_customer | rebuild | published | 4          | 0            | 0            | 0              | 2024-03-01 02:00
@@ -13,6 +13,15 @@
         'checks': 'map<string,bigint>', 'high_water_marks': 'map<string,string>', 'spec': 'string', 'table_id': 'string',
         'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp_ltz', 'finished_at': 'timestamp_ltz',
         'invocation_id': 'string'}) -}}
+{%- endmacro %}
+
+{#- What the row of a merge or a capture begins with. -#}
+{% macro _begin_other(target, mode, existing) -%}
+    {%- set log = healing_tables._ready_log(target, healing_tables._log_of(target, healing_tables._option('log_schema', none)), 'delta') -%}
+    {{- return({
+        'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'log': log, 'side_tables': [],
+        'version_before': healing_tables._table_version(existing, healing_tables._details(existing)),
+        'started_at': healing_tables._now(), 'invocation_id': invocation_id}) -}}
 {%- endmacro %}
 
 {#- The log beside a table; `log_schema` puts the logs of several schemas into one place. -#}
@@ -37,7 +46,10 @@
 -#}
 {% macro _ready_log(target, log, format=none) -%}
     {%- do healing_tables._ready_schema(target, log) -%}
-    {%- if healing_tables._is_there(log) -%} {{ return(log) }} {%- endif -%}
+    {%- if healing_tables._is_there(log) -%}
+        {%- do healing_tables._check_log(log) -%}
+        {{- return(log) -}}
+    {%- endif -%}
     {%- set owner = 'healing_tables ' ~ log -%}
     {%- set builder = model.unique_id if model is defined and model.unique_id is defined else invocation_id -%}
     {%- set made = [] -%}
@@ -56,6 +68,21 @@
             ~ (" tblproperties ('delta.autoOptimize.autoCompact' = 'true')" if format == 'delta' else '')) -%}
     {%- endif -%}
     {{- return(log) -}}
+{%- endmacro %}
+
+{#- A table of that name that is no log, once per run. -#}
+{% macro _check_log(log) -%}
+    {%- set checked = 'healing_tables checked ' ~ log -%}
+    {%- if checked in graph -%} {{ return(none) }} {%- endif -%}
+    {%- set columns = healing_tables._columns_of(log) -%}
+    {%- set mistakes = [] -%}
+    {%- if healing_tables._missing(healing_tables._log_columns(), columns) -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'the table ' ~ log, 'the log of this package, or no table of that name', 'a table with the columns ' ~ (columns | join(', ')),
+            'rename that table, or set log_schema to another schema') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
+    {%- do graph.update({checked: true}) -%}
 {%- endmacro %}
 
 {#- Whether the session knows Delta tables, also where the model at work is none. -#}

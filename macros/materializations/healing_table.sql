@@ -4,28 +4,18 @@
 -#}
 {% materialization healing_table, default, supported_languages=['sql'] %}
     {%- set target = this.incorporate(type='table') -%}
-    {%- set about = healing_tables._build_about(sql) -%}
-    {%- set candidate = healing_tables._candidate(target) -%}
     {%- set existing = load_relation(this) -%}
+    {#- mistakes are raised before any hook runs -#}
+    {%- set about = healing_tables._build_about(sql) -%}
 
     {{ run_hooks(pre_hooks) }}
 
-    {%- set folder = healing_tables._new_folder(target) -%}
-    {%- set stored = healing_tables._details(existing) -%}
-    {%- set build = healing_tables._begin_build(target, candidate, about, sql, existing, stored) -%}
-    {%- do about.update({'build': build}) -%}
-    {%- do healing_tables._check_other_table(target, about, existing, stored) -%}
-    {%- set sequence = healing_tables._sequence(target, about, existing, stored) -%}
-    {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
-    {%- do healing_tables._check_not_overtaken(target, candidate, about, existing, stored) -%}
-    {%- if change.how == 'unchanged' -%}
-        {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
-    {%- else -%}
-        {%- call statement('main') -%}
-            {{ healing_tables._publish(target, candidate, folder, about, existing, stored, change, sequence) }}
-        {%- endcall -%}
-    {%- endif -%}
-    {%- do healing_tables._after_publish(target, candidate, folder, about, existing, stored, change) -%}
+    {%- set ended = [] -%}
+    {%- for attempt in range(1, healing_tables._attempts() + 1) if not ended -%}
+        {%- set change = healing_tables._attempt_build(target, existing, sql, about if attempt == 1 else healing_tables._build_about(sql), attempt) -%}
+        {%- do ended.append(change) if change is not none -%}
+    {%- endfor -%}
+    {%- set change = ended[0] -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
     {%- if healing_tables._file_format() == 'delta' -%}
@@ -38,6 +28,41 @@
 
     {{ return({'relations': [target]}) }}
 {% endmaterialization %}
+
+{#-
+    One attempt: candidate, checks, comparison, publication. What was done, or none where another writer has changed the
+    target meanwhile: then the next attempt begins from what is stored now.
+-#}
+{% macro _attempt_build(target, first_existing, sql, about, attempt) -%}
+    {%- set candidate = healing_tables._candidate(target) -%}
+    {#- dbt remembers the tables of the beginning -#}
+    {%- set existing = first_existing if attempt == 1 else target if healing_tables._is_there(target) else none -%}
+    {%- set folder = healing_tables._new_folder(target) -%}
+    {%- set stored = healing_tables._details(existing) -%}
+    {%- set build = healing_tables._begin_build(target, candidate, about, sql, existing, stored) -%}
+    {%- do about.update({'build': build}) -%}
+    {%- do healing_tables._check_other_table(target, about, existing, stored) -%}
+    {%- set sequence = healing_tables._sequence(target, about, existing, stored) -%}
+    {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
+    {%- set others = healing_tables._other_writes(target, about.build, existing, stored, 0) -%}
+    {%- set is_published = [] -%}
+    {%- if not others and change.how == 'unchanged' -%}
+        {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
+    {%- elif not others -%}
+        {%- set others = healing_tables._run_unless_overtaken('keys', healing_tables._record_keys(candidate, about, sequence))
+            or healing_tables._run_unless_overtaken('main', healing_tables._publish(target, candidate, folder, about, existing, stored, change)) -%}
+        {%- if not others -%}
+            {%- do is_published.append(true) -%}
+            {%- set others = healing_tables._other_writes(target, about.build, existing, stored, 1) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- if others -%}
+        {%- do healing_tables._lost_race(target, candidate, about, attempt, others, is_published) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do healing_tables._after_publish(target, candidate, folder, about, existing, stored, change) -%}
+    {{- return(change) -}}
+{%- endmacro %}
 
 {#- What the build knows of its columns: from the comment that dimension() leaves, else from the configuration. -#}
 {% macro _build_about(sql) -%}
@@ -62,6 +87,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'delta, parquet or orc', healing_tables._file_format(), 'choose one of them') -%}
     {%- endif -%}
+    {%- do healing_tables._check_delta(mistakes) if healing_tables._has_commits() -%}
     {%- set changes = ['ignore', 'append_new_columns', 'sync_all_columns', 'fail'] -%}
     {%- if (config.get('on_schema_change') or 'ignore') not in changes -%}
         {%- do healing_tables._mistake(

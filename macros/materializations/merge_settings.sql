@@ -3,6 +3,7 @@
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
     {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
+    {%- do healing_tables._check_delta(mistakes) if not mistakes -%}
     {%- if config.get('file_format') not in [none, 'delta'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'), 'set file_format: delta') -%}
@@ -17,6 +18,7 @@
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ready_schema(target, healing_tables._side_place(target)) -%}
     {%- set root = config.get('location_root') -%}
+    {%- set build = healing_tables._begin_other(target, 'merge', existing) -%}
     {{- return({
         'target': target | string,
         'spec': spec,
@@ -29,6 +31,9 @@
         'is_empty': true if flags.EMPTY else false,
         'is_partial': healing_tables._is_partial_run(),
         'replaced': replaced,
+        'log': {'table': build.log | string, 'columns': healing_tables._log_columns(), 'row': {
+            'dimension': build.dimension, 'relation': build.relation, 'mode': build.mode, 'version_before': build.version_before,
+            'invocation_id': invocation_id}},
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
 

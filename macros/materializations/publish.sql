@@ -66,8 +66,7 @@
 {%- endmacro %}
 
 {#- The one statement that readers see. -#}
-{% macro _publish(target, candidate, folder, about, existing, stored, change, sequence) -%}
-    {%- do healing_tables._record_keys(candidate, about, sequence) -%}
+{% macro _publish(target, candidate, folder, about, existing, stored, change) -%}
     {%- if change.how == 'merge' -%}
         {{ healing_tables._merge_difference(target, change) }}
     {%- elif folder is none -%}
@@ -113,7 +112,6 @@
     {%- set build = about.build -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}
     {%- if change.how == 'unchanged' -%} {%- set version = build.version_before -%}
-    {%- elif change.how == 'merge' -%} {%- set version = healing_tables._check_was_alone(target, build) -%}
     {%- else -%} {%- set version = healing_tables._table_version(target, details) -%}
     {%- endif -%}
     {%- if change.how == 'unchanged' -%}

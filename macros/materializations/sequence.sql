@@ -109,8 +109,8 @@ cross join (
 {%- endmacro %}
 
 {#-
-    Put the new numbers of a candidate into the key map, before the candidate is published. Another build may have given
-    numbers since this candidate was written: then the statement fails, and with it the build.
+    The statement that puts the new numbers of a candidate into the key map, before the candidate is published. Another
+    build may have given numbers since this candidate was written: then the statement fails, and the build begins again.
 -#}
 {% macro _record_keys(candidate, about, sequence) -%}
     {%- if sequence is none -%} {{ return(none) }} {%- endif -%}
@@ -133,10 +133,7 @@ cross join (
         else {{ conflict }}
     end
     {%- endset -%}
-    {%- if healing_tables._has_delta() -%}
-        {%- do run_query('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
-            ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)') -%}
-    {%- else -%}
-        {%- do run_query('insert into ' ~ sequence.key_map ~ ' (key, valid_from, surrogate_key)\n' ~ new) -%}
-    {%- endif -%}
+    {{- return('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
+        ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)'
+        if healing_tables._has_delta() else 'insert into ' ~ sequence.key_map ~ ' (key, valid_from, surrogate_key)\n' ~ new) -}}
 {%- endmacro %}

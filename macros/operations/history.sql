@@ -1,35 +1,42 @@
 {#-
-    Print the last builds of a dimension, the newest first:
+    Print the last builds, merges and captures of a dimension, the newest first; without a dimension, of all in the log:
 
     finished (UTC)      | mode    | status    | publish   | added | changed | removed | unchanged | seconds | version | reason
     2024-03-02 02:00:07 | heal    | unchanged | NULL      | 0     | 0       | 0       | 4         | 3.1     | 0       | NULL
     2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 8.4     | 0       | NULL
 -#}
-{% macro history(dimension, limit=10) -%}
+{% macro history(dimension=none, limit=10) -%}
     {%- set mistakes = [] -%}
     {%- if limit is not integer or limit < 1 -%}
         {%- do healing_tables._mistake(mistakes, 'limit', 'how many builds, from 1 on', limit | tojson, 'write a number') -%}
         {%- do healing_tables._raise_mistakes('history', mistakes) -%}
     {%- endif -%}
-    {%- set relation = healing_tables._relation_of_text(dimension) -%}
-    {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(dimension)) -%}
+    {%- if dimension is none -%}
+        {%- set relation = none -%}
+        {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
+    {%- else -%}
+        {%- set relation = healing_tables._relation_of_text(dimension) -%}
+        {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(dimension)) -%}
+    {%- endif -%}
     {%- set found = [] -%}
     {%- if load_relation(log) is not none -%}
         {%- set found = run_query(
-            "select date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, mode, status, publish,"
+            'select ' ~ ('dimension, ' if relation is none)
+            ~ "date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, mode, status, publish,"
             ~ ' rows_added, rows_changed, rows_removed, rows_unchanged,'
             ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, reason from ' ~ log
-            ~ ' where ' ~ healing_tables._is_log_of(relation) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
+            ~ (' where ' ~ healing_tables._is_log_of(relation) if relation is not none) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
     {%- endif -%}
     {%- if not found -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a dimension with a row in ' ~ log, dimension,
-            "build it with healing_table, or correct the name; if its log is elsewhere, set vars.healing_tables.log_schema") -%}
+            mistakes, 'dimension', 'a dimension with a row in ' ~ log, dimension or 'none: the log has no row',
+            "build it, or correct the name; if its log is elsewhere, set vars.healing_tables.log_schema") -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('history', mistakes) -%}
-    {%- do healing_tables._print('healing_tables: the last builds of ' ~ relation) -%}
+    {%- do healing_tables._print('healing_tables: the last builds of ' ~ (relation if relation is not none else 'all dimensions in ' ~ log)) -%}
     {%- do healing_tables._print_table(
-        ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds', 'version', 'reason'], found) -%}
+        (['dimension'] if relation is none else [])
+        + ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds', 'version', 'reason'], found) -%}
 {%- endmacro %}
 
 {#- What the model says, or else the project. -#}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
 from collections.abc import Callable, Iterator
@@ -12,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dbt_healing_tables.session import MergeResponse
 from healing_tables import DeltaTarget, DimensionSpec, merge
-from healing_tables.errors import BatchError, Mistake
-from healing_tables.merging import check_alone
+from healing_tables.errors import BatchError, HealingTablesError, Mistake
+from healing_tables.merging import MergeResult, check_alone
 
 
 def merge_model(
@@ -24,24 +25,31 @@ def merge_model(
     Args:
         settings: JSON with ``target``, ``spec``, ``table`` (creation options), ``sql`` (the batch of a SQL model),
             ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``, ``before``,
-            ``is_view``, ``is_kept``), ``batch_id``.
+            ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``, ``row``), ``batch_id``.
         model: gives the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
     given = json.loads(settings)
-    spec = DimensionSpec.from_dict(given["spec"])
-    target = DeltaTarget(given["target"], **given["table"])
-    batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
-    if given["is_empty"]:
-        batch = batch.limit(0)
-    replaced = given["replaced"]
-    if replaced:
-        check_alone(batch, spec)  # before the table goes
-    # a part of the batch says nothing about the keys that it lacks
-    full_batch = False if given["is_partial"] else None
-    history = spec.history or given["target"] + "_history" if has_history_table(spec) else None
-    with full_refresh(spark, replaced, history=history):
-        result = merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
+    started = dt.datetime.now(dt.timezone.utc)
+    try:
+        result = merge_batch(given, spark, model)
+    except HealingTablesError as error:
+        write_log(spark, given["log"], started, status="refused", reason=str(error))
+        raise
+    changes = {
+        "rows_added": result.inserted,
+        "rows_changed": result.closed + result.updated,
+        "rows_removed": result.removed,
+    }
+    if result.commit_version is None:
+        version = given["log"]["row"]["version_before"]
+        write_log(
+            spark, given["log"], started, status="unchanged", version_after=version, **changes
+        )
+    else:
+        version = result.commit_version
+        more = {"publish": "merge", "version_after": version}
+        write_log(spark, given["log"], started, status="published", **more, **changes)
     return MergeResponse(
         _message=f"{result.inserted} inserted, {result.closed} closed, {result.updated} updated",
         code="OK",
@@ -54,6 +62,36 @@ def merge_model(
         commit_version=result.commit_version,
         seconds=result.seconds,
     )
+
+
+def merge_batch(
+    given: dict[str, Any], spark: SparkSession, model: Callable[[], Any] | None
+) -> MergeResult:
+    spec = DimensionSpec.from_dict(given["spec"])
+    target = DeltaTarget(given["target"], **given["table"])
+    batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
+    if given["is_empty"]:
+        batch = batch.limit(0)
+    replaced = given["replaced"]
+    if replaced:
+        check_alone(batch, spec)  # before the table goes
+    # a part of the batch says nothing about the keys that it lacks
+    full_batch = False if given["is_partial"] else None
+    history = spec.history or given["target"] + "_history" if has_history_table(spec) else None
+    with full_refresh(spark, replaced, history=history):
+        return merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
+
+
+def write_log(
+    spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object
+) -> None:
+    """Append the row of this merge to healing_log; columns that are not known are NULL."""
+    finished = dt.datetime.now(dt.timezone.utc)
+    row = {**log["row"], **known, "started_at": started, "finished_at": finished}
+    schema = ", ".join(f"{name} {kind}" for name, kind in log["columns"].items())
+    values = [tuple(row.get(name) for name in log["columns"])]
+    frame = spark.createDataFrame(values, schema)
+    frame.write.mode("append").format("delta").saveAsTable(log["table"])
 
 
 @contextmanager

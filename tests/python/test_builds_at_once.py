@@ -1,12 +1,11 @@
 """Two builds of one dimension at the same time, each in a process of its own, on one Spark Connect server.
 
-One of them may find that it was overtaken and refuse; what is stored is never a mixture, and the log is true.
+The one that is overtaken begins again by itself; what is stored is never a mixture, and the log is true.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,10 +19,6 @@ from lab import Lab
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 ROUNDS = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))
-# said by this package before it publishes, or by Delta when it commits
-OVERTAKEN = (
-    r"concurrent writers|DELTA_CONCURRENT_\S+ Transaction conflict detected.*\.dim_healed committed"
-)
 HEAL, REBUILD = ["run"], ["run", "--full-refresh"]
 
 
@@ -89,9 +84,7 @@ def test_two_builds_at_once(lab: Lab, connect_url: str, publish: str) -> None:
             print(f"\n{publish}: {results}")
             (_, _, start, end), (_, _, other_start, other_end) = results
             assert max(start, other_start) < min(end, other_end), "one after the other"
-            refused = [message for status, message, *_ in results if status != "success"]
-            assert len(refused) < 2, refused
-            assert all(re.search(OVERTAKEN, message) for message in refused), refused
+            assert {status for status, *_ in results} == {"success"}, results
             lab.spark.catalog.refreshTable(f"{lab.schema}.dim_healed")
             lab.dbt("run", "--select", "anew")
             assert lab.rows("dim_healed") == lab.rows("anew")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -309,8 +310,9 @@ def test_a_dimension_from_the_log_is_that_of_full_snapshots(built: Lab) -> None:
 
 
 def merge_text(lab: Lab, name: str, state: str) -> str:
-    """The statement of the newest run, as of now, over another state."""
+    """The statement of the newest run, as of now, over another state; without the script around it."""
     sql = (lab.home / "target" / "run" / "lab" / "models" / f"cap_{name}.sql").read_text()
+    sql = sql[sql.index("merge into") : sql.rindex(";")]
     return re.sub(rf"{lab.schema}[.]`?cap_{name}__candidate_\w+`?", f"({state})", sql)
 
 
@@ -350,6 +352,39 @@ def test_two_captures_at_once_do_not_double_rows(built: Lab) -> None:
     assert "ConcurrentAppend" in ends[1] or "CONCURRENT" in ends[1], ends
     appended = [row for row in log_rows(built, "part", "id", "name") if row[2] == "slow"]
     assert appended == [(1, 1, "slow", False), (1, 2, "slow", False)]
+
+
+def test_a_capture_that_is_overtaken_begins_again(
+    built: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one was committed after this one had read the log: the state is compared with its rows too."""
+    capture(built, "raced", "id, name")
+    log = f"{built.schema}.cap_raced"
+    for name in ("Ann", "Bea"):
+        built.table("state", COLUMNS, [["raced", 1, "x", name, 1.5]])
+        if name == "Ann":
+            built.dbt("run", "--select", "cap_raced")
+    execute = dbt_session.Cursor.execute
+    others: list[str] = []
+
+    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
+        execute(self, sql, *parameters)
+        if f"table {log}__candidate" in sql and not others:
+            others.append(sql)
+            built.spark.sql(
+                f"insert into {log} (id, name, captured_at, is_deleted) values (1, 'other', now(), false)"
+            )
+
+    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
+    status, message = built.dbt("run", "--select", "cap_raced")["cap_raced"]
+    monkeypatch.undo()
+    assert status == "success", message
+    assert sum("attempt 1 met a commit" in text for text in built.log) == 1, built.log
+    assert log_rows(built, "raced", "name") == [
+        (0, "Ann", False),
+        (1, "other", False),
+        (2, "Bea", False),
+    ]
 
 
 # --- runs that are not like the others --------------------------------------------------------------

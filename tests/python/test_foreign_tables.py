@@ -105,6 +105,16 @@ def test_a_run_that_may_replace_it_keeps_it(built: Lab, name: str) -> None:
     assert row["status"] == "published" and kept in row["reason"]
 
 
+def test_a_table_of_the_name_of_the_log_is_left_alone(built: Lab) -> None:
+    built.spark.sql(f"create database if not exists {built.schema}_ops")
+    built.spark.sql(f"create table {built.schema}_ops.healing_log using delta as select 1 as id")
+    dim(built, "logged", meta={"healing_tables": {"log_schema": f"{built.schema}_ops"}})
+    status, message = built.dbt("run", "--select", "logged")["logged"]
+    assert status == "error", message
+    assert "a table with the columns id" in message and "log_schema" in message, message
+    assert built.spark.table(f"{built.schema}_ops.healing_log").columns == ["id"]
+
+
 def test_an_empty_table_is_replaced(built: Lab) -> None:
     built.spark.sql(f"create table {built.schema}.vacant (id int, since date) using delta")
     dim(built, "vacant", on_schema_change="sync_all_columns")
