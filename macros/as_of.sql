@@ -9,7 +9,8 @@
     3    | 8  | 2024-03-01
 -#}
 {% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many') -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set instead = healing_tables._not_looked_up('as_of', {'facts': facts, 'dimension': dimension}) -%}
+{%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set about = healing_tables._as_of_about(
     facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key) -%}
 select

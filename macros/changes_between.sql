@@ -7,7 +7,8 @@
     7  | Rome | 2024-03-01 | 2024-05-01      7  | 2024-05-01 | ended         | Rome        | NULL
 -#}
 {% macro changes_between(relation, key_columns, since, until, tracked_columns=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)') -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set instead = healing_tables._not_looked_up('changes_between', {'relation': relation}) -%}
+{%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set mistakes = [] -%}
 {%- set key_columns = healing_tables._list(key_columns) -%}
 {%- set tracked_columns = healing_tables._list(tracked_columns) -%}

@@ -7,7 +7,8 @@
     1  | 20    | 2024-01-09 | 2024-01-11
 -#}
 {% macro compress(relation, key_columns, tracked_columns, count_column=none) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set instead = healing_tables._not_looked_up('compress', {'relation': relation}) -%}
+{%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set key_columns = healing_tables._list(key_columns) -%}
 {%- set tracked_columns = healing_tables._list(tracked_columns) -%}
 {%- do healing_tables._check_compress(relation, key_columns, tracked_columns, count_column) -%}

@@ -6,7 +6,8 @@
     7  | Rome | 2024-03-01 | (open)     | true
 -#}
 {% macro current_versions(relation, is_current='is_current', current_value='(not given)', valid_to='valid_to', valid_to_current='(not given)') -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set instead = healing_tables._not_looked_up('current_versions', {'relation': relation}) -%}
+{%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set mistakes = [] -%}
 {%- set columns = healing_tables._columns_to_read(mistakes, 'relation', relation) -%}
 {%- if is_current is none -%}

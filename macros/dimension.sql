@@ -13,7 +13,6 @@
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
     current_values=none, valid_from_first=none, surrogate_key=none, column_types=none
 ) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
     'key_columns': healing_tables._option('key_columns', key_columns),
     'attributes': healing_tables._option('attributes', attributes),
@@ -25,6 +24,7 @@
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
     'column_types': healing_tables._option('column_types', column_types),
 }) -%}
+{%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- if healing_tables._is_explaining() -%} {{ return(healing_tables._explained(spec)) }} {%- endif -%}
 select
     {{ healing_tables._spec_comment(spec) }}

@@ -8,7 +8,8 @@
     9  | 2024-01-15    8  | 2024-01-01
 -#}
 {% macro inferred_members(facts, known, key_columns, at, valid_from='valid_from', valid_from_first=none) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
+{%- set instead = healing_tables._not_looked_up('inferred_members', {'facts': facts, 'known': known}) -%}
+{%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set about = healing_tables._inferred_about(facts, known, key_columns, at, valid_from, valid_from_first) -%}
 {%- set keys = about.key_columns | map(attribute='name') | join(', ') -%}
 with moments as (

@@ -9,7 +9,7 @@
 
 {#- Columns with their types: given, or taken from a relation. -#}
 {% macro _hash_macro(macro_name, columns, column_types) -%}
-    {%- if not healing_tables._can_look_up() -%} {{ return('null') }} {%- endif -%}
+    {%- if healing_tables._not_looked_up(macro_name, {'columns': columns}) is not none -%} {{ return('null') }} {%- endif -%}
     {%- set types = healing_tables._columns_of(columns) if columns.identifier is defined else column_types or {} -%}
     {%- set names = types.keys() | list if columns.identifier is defined else healing_tables._list(columns) -%}
     {%- set mistakes = [] -%}

@@ -7,12 +7,12 @@
     2    | 2024-01-01 | Cid
 -#}
 {% macro set_aside(relation, key_columns, changed_at, where=none, valid_to_current='(not given)', valid_to=none) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set source = {'relation': relation, 'where': where} -%}
 {%- do source.update({'valid_from': changed_at, 'valid_to': valid_to} if valid_to is not none else {'changed_at': changed_at}) -%}
 {%- set spec = healing_tables._step_spec(
     'set_aside', {'source': source}, key_columns, [], [],
     healing_tables._valid_to_current(valid_to_current)) -%}
+{%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- set source = spec.sources[0] -%}
 {%- set reason = 'set_aside_reason' if healing_tables._find('reason', source.columns or []) is not none else 'reason' %}
 select

@@ -182,24 +182,64 @@ from checked
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
 {%- endmacro %}
 
-{#- What a generic test was asked, as `about` of _violations. -#}
-{% macro _test_about(test_name, model, key_columns, valid_from, valid_to, options, checks) -%}
-    {%- set key_columns = healing_tables._list(key_columns) -%}
+{#-
+    What a generic test checks, as `about` of _violations. What is given counts, then what the model says of itself (see
+    _own_about), then the defaults. `checks` none: those of the model, else all five.
+-#}
+{% macro _test_about(test_name, model, given, checks=none, needs_keys=true) -%}
+    {%- set is_there = healing_tables._not_looked_up(test_name, {'model': model}) is none -%}
+    {%- set own = healing_tables._own_about(model) if execute and (is_there or not flags.INTROSPECT) else {} -%}
+    {%- set names = {} -%}
+    {%- for name in ['valid_from', 'valid_to', 'is_current'] -%}
+        {%- set asked = given.get(name, '(not given)') -%}
+        {%- do names.update({name: asked if asked != '(not given)' else own.get(name, name) if name == 'is_current' else own.get(name) or name}) -%}
+    {%- endfor -%}
+    {%- set wanted = healing_tables._test_checks(test_name, given, own) if checks is none else checks -%}
+    {%- if checks is not none and 'single_current' in checks -%}
+        {%- do checks.single_current.update({'at_most_one': healing_tables._may_lack_current(given, own)}) -%}
+    {%- endif -%}
+    {%- set hash = given.get('row_hash', '(not given)') -%}
+    {%- set tracked = healing_tables._list(given.get('tracked_columns'))
+        or (healing_tables._list(hash) if hash != '(not given)' else own.get('tracked') or ['row_hash']) -%}
+    {%- set about = {
+        'relation': model, 'key_columns': healing_tables._list(given.key_columns) or own.get('key_columns') or [],
+        'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current if 'single_current' in wanted else none,
+        'current_value': given.current_value if given.get('current_value') not in [none, '(not given)']
+            else own.current_value if 'current_value' in own else healing_tables._option('current_values', none, [true])[0],
+        'valid_to_current': healing_tables._valid_to_current(given.get('valid_to_current', '(not given)'))
+            if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own else own.valid_to_current,
+        'tracked': tracked if 'no_consecutive_duplicates' in wanted else none, 'checks': wanted} -%}
     {%- set mistakes = [] -%}
-    {%- if not key_columns -%}
+    {%- if execute and needs_keys and not about.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'key_columns', 'at least one column', 'none', 'add key_columns under arguments of the test') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
-    {%- set about = {
-        'relation': model, 'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to,
-        'is_current': options.get('is_current', 'is_current') if 'single_current' in checks else none,
-        'current_value': healing_tables._option('current_values', none, [true])[0]
-            if options.get('current_value') in [none, '(not given)'] else options.current_value,
-        'valid_to_current': healing_tables._valid_to_current(options.get('valid_to_current', '(not given)')),
-        'tracked': (healing_tables._list(options.get('tracked_columns')) or healing_tables._list(options.get('row_hash')))
-            if 'no_consecutive_duplicates' in checks else none,
-        'checks': checks} -%}
-    {%- if healing_tables._can_look_up() -%} {%- do healing_tables._check_about_columns(test_name, about, healing_tables._columns_of(model)) -%} {%- endif -%}
+    {%- if is_there -%}
+        {#- the columns that the test reads -#}
+        {%- set read = dict(about) -%}
+        {%- if wanted.keys() | list == ['single_current'] -%}
+            {%- do read.update({'valid_from': none, 'valid_to': about.valid_to if about.is_current is none else none}) -%}
+        {%- endif -%}
+        {%- do healing_tables._check_about_columns(test_name, read, healing_tables._columns_of(model)) -%}
+    {%- endif -%}
     {{- return(about) -}}
+{%- endmacro %}
+
+{#- Whether a key without a current row is no fault. -#}
+{% macro _may_lack_current(given, own) -%}
+    {%- set asked = given.get('at_most_one', '(not given)') -%}
+    {{- return(asked if asked != '(not given)' else ((own.get('checks') or {}).get('single_current') or {}).get('at_most_one', false)) -}}
+{%- endmacro %}
+
+{#- The checks of temporal_integrity: those of the model or all, changed by what is given. -#}
+{% macro _test_checks(test_name, given, own) -%}
+    {%- set checks = dict(own.get('checks') or healing_tables._default_checks(false, false)) -%}
+    {%- if 'single_current' in checks -%}
+        {%- do checks.update({'single_current': {'at_most_one': healing_tables._may_lack_current(given, own)}}) -%}
+    {%- endif -%}
+    {%- if given.allowed_gaps or given.tolerance is not none -%}
+        {%- do checks.update({'no_gaps': {'allowed_gaps': given.allowed_gaps, 'tolerance': given.tolerance}}) -%}
+    {%- endif -%}
+    {{- return(healing_tables._wanted_checks(test_name, given.checks, checks)) -}}
 {%- endmacro %}

@@ -29,16 +29,6 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- While dbt parses, and under --no-introspect, nothing may ask the warehouse. -#}
-{% macro _can_look_up() -%}
-    {{- return(execute and flags.INTROSPECT) -}}
-{%- endmacro %}
-
-{#- What a select is until columns can be looked up. -#}
-{% macro _no_look_up() -%}
-    {{- return("select 'healing_tables has to look up columns: compile without --no-introspect' as not_compiled") -}}
-{%- endmacro %}
-
 {#- The name as the relation spells it, or none. -#}
 {% macro _find(name, columns) -%}
     {%- for column in columns if column | lower == name | string | lower -%}

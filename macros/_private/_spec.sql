@@ -5,9 +5,14 @@
     macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
     column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
     options valid_to_current, current_values, valid_from_first, surrogate_key
+
+    Where columns cannot be looked up it returns the text of _not_looked_up() instead.
 -#}
 {% macro _spec(macro_name, sources, options) -%}
     {%- set mistakes = [] -%}
+    {%- set read = healing_tables._read_by(sources) -%}
+    {%- set instead = healing_tables._not_looked_up(macro_name, read.relations, read.conditions, mistakes) -%}
+    {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
     {#- our own materializations check them with the rest of what they are given -#}
     {%- do healing_tables._check_model_options(mistakes)
         if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture'] -%}
@@ -176,9 +181,18 @@
                 mistakes, option, "a moment in UTC such as '9999-12-31 00:00:00'", spec[option], 'correct the text') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if spec.current_values is string or spec.current_values | length != 2 -%}
+    {%- do healing_tables._check_two_values(mistakes, 'current_values', spec.current_values) -%}
+{%- endmacro %}
+
+{#- The two values of a flag: of one type, and not the same. -#}
+{% macro _check_two_values(mistakes, option, values) -%}
+    {%- set kinds = [] -%}
+    {%- for value in (values if values is iterable and values is not string else []) if value is not none -%}
+        {%- do kinds.append('boolean' if value is boolean else 'number' if value is number else 'text') -%}
+    {%- endfor -%}
+    {%- if values is string or values is not iterable or values | length != 2 or kinds | unique | list | length != 1 or values[0] == values[1] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'current_values', "two values such as ['Y', 'N']", spec.current_values, 'give both values') -%}
+            mistakes, option, "two values of one type that differ, such as ['Y', 'N']", values | string, 'give both values') -%}
     {%- endif -%}
 {%- endmacro %}
 

@@ -1,11 +1,11 @@
 {#- What the three kinds of effectivity share: the change points of one source, named `source` in the spec. -#}
 {% macro _effectivity(macro_name, key_columns, tracked_columns, options) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set given = {} -%}
 {%- for option, value in options.items() if value is not none -%} {%- do given.update({option: value}) -%} {%- endfor -%}
 {%- set spec = healing_tables._step_spec(
     macro_name, {'source': given}, key_columns, tracked_columns, ['changed_at', 'is_deleted'],
     healing_tables._valid_to_current()) -%}
+{%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 select
     {%- for key in spec.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
@@ -23,7 +23,6 @@ select * from points
 
 {#- Slices over one or more relations in the shape of an effectivity. -#}
 {% macro _time_slices(macro_name, relations, key_columns, attributes, exists_in, valid_to_current) -%}
-{%- if not healing_tables._can_look_up() -%} {{ return(healing_tables._no_look_up()) }} {%- endif -%}
 {%- set sources = {} -%}
 {%- for name, relation in relations.items() -%}
     {%- do sources.update({name: {'relation': relation, 'changed_at': 'changed_at', 'deleted_when': 'is_deleted'}}) -%}
@@ -31,6 +30,7 @@ select * from points
 {%- set spec = healing_tables._step_spec(
     macro_name, sources, key_columns, attributes, ['valid_from', 'valid_to', 'is_current'],
     healing_tables._valid_to_current(valid_to_current), exists_in) -%}
+{%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- set keys = healing_tables._key_list(spec) -%}
 select
     {%- for key in spec.key_columns %}

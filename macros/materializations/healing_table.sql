@@ -18,8 +18,8 @@
     {%- set change = ended[0] -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
+    {%- do healing_tables._set_properties(target, healing_tables._stored_spec(about)) -%}
     {%- if healing_tables._file_format() == 'delta' -%}
-        {%- do healing_tables._set_properties(target) -%}
         {%- do healing_tables._set_comments(target) -%}
     {%- endif -%}
     {%- if change.how == 'overwrite' -%} {%- do persist_constraints(target, model) -%} {%- endif -%}
@@ -102,9 +102,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {%- set defaults = {'single_current': {'at_most_one': spec.can_delete}, 'no_overlaps': {}, 'valid_order': {}} -%}
-    {%- if spec.versioned | select | list -%} {%- do defaults.update({'no_consecutive_duplicates': {}}) -%} {%- endif -%}
-    {%- if not spec.has_gaps -%} {%- do defaults.update({'no_gaps': {}}) -%} {%- endif -%}
+    {%- set defaults = healing_tables._default_checks(spec.can_delete, spec.has_gaps, spec.versioned | select | list | length > 0) -%}
     {%- set bounded = spec.names.valid_from is not none and spec.names.valid_to is not none -%}
     {%- do spec.update({
         'relation': none, 'valid_from': spec.names.valid_from, 'valid_to': spec.names.valid_to,

@@ -15,6 +15,9 @@
         {%- do named.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._id(key)) -%}
     {%- endfor -%}
     {%- set stored = stored | join(', ') -%}
+    {%- do healing_tables._not_looked_up('healing_table', {}, [
+        {'argument': 'heal_where', 'relation': existing, 'condition': where, 'columns': about.key_columns,
+         'rows': '(select ' ~ (named | join(', ')) ~ ' from (select ' ~ stored ~ ' from ' ~ existing ~ '))'}]) -%}
     {%- set places = [{'rows': 'select ' ~ stored ~ ' from ' ~ existing, 'conditions': listed}] -%}
     {%- for source in about.sources -%}
         {%- set since = [healing_tables._since(source.reading)] if var('heal_since', none) is not none else [] -%}

@@ -12,7 +12,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if config.persist_relation_docs() and model.description and model.description != about.Comment -%}
-        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._quoted(model.description)) -%}
+        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
     {%- endif -%}
     {%- if config.persist_column_docs() -%}
         {%- for name, column in model.columns.items() if column.description -%}
@@ -20,7 +20,7 @@
             {%- if stored is not none and comments[stored] != column.description -%}
                 {%- do run_query(
                     'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(stored) ~ ' comment '
-                    ~ healing_tables._quoted(column.description)) -%}
+                    ~ healing_tables._text(column.description)) -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
@@ -32,14 +32,16 @@
     {{- return(dict({'delta.enableDeletionVectors': 'true'} if heals else {}, **(config.get('tblproperties') or {}))) -}}
 {%- endmacro %}
 
-{% macro _set_properties(target) -%}
-    {%- set wanted = healing_tables._wanted_properties() -%}
+{#- `spec`: see _stored_spec(); none for a table without one. -#}
+{% macro _set_properties(target, spec=none) -%}
+    {%- set wanted = healing_tables._wanted_properties() if healing_tables._file_format() == 'delta' else {} -%}
+    {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}
     {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}
     {%- set changes = [] -%}
     {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
-        {%- do changes.append(healing_tables._quoted(name) ~ ' = ' ~ healing_tables._quoted(value)) -%}
+        {%- do changes.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
     {%- endfor -%}
     {%- if changes -%}
         {%- do run_query('alter table ' ~ target ~ ' set tblproperties (' ~ (changes | join(', ')) ~ ')') -%}

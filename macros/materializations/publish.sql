@@ -36,7 +36,7 @@
     {{ healing_tables._tblproperties(query, properties) }}
     {{ partition_cols(label='partitioned by') if is_target or folder is not none }}
     {{ clustered_cols(label='clustered by') if is_target or folder is not none }}
-    {% if folder is not none -%} location {{ healing_tables._quoted(folder) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
+    {% if folder is not none -%} location {{ healing_tables._text(folder) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
     {{ comment_clause() if is_target }}
     as
     {{ query }}
@@ -53,7 +53,7 @@
     {%- if properties -%}
         tblproperties (
         {%- for name, value in properties.items() -%}
-            {{ healing_tables._quoted(name) }} = {{ healing_tables._quoted(value) }}{{ ', ' if not loop.last }}
+            {{ healing_tables._text(name) }} = {{ healing_tables._text(value) }}{{ ', ' if not loop.last }}
         {%- endfor -%}
         )
     {%- endif -%}
@@ -73,7 +73,7 @@
         {%- if existing is not none and (stored.get('provider') != healing_tables._file_format() or about.build.keeps_other) -%}
             {%- do healing_tables._create_beside(target, candidate, about.build, existing) -%}
         {%- endif -%}
-        {{ healing_tables._create_table(about.build.created, change.rows, none, true) }}
+        {{ healing_tables._create_table(about.build.created, change.rows, none, true, {'healing_tables.spec': healing_tables._stored_spec(about)}) }}
     {%- else -%}
         {{ healing_tables._point_to(target, candidate, folder, about.build, existing, stored) }}
     {%- endif -%}

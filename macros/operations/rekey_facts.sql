@@ -25,6 +25,7 @@
         {%- do healing_tables._rekey_told(fact_table, 'left out under --empty and --sample') -%}
         {{- return('') -}}
     {%- endif -%}
+    {%- do healing_tables._not_looked_up('rekey_facts', {}, [{'argument': 'where', 'relation': fact_table, 'condition': where}], mistakes) -%}
     {%- set moved = healing_tables._moved_keys(mistakes, fact_table, dimension_table, key_columns, keys, since_version) -%}
     {%- set about = healing_tables._as_of_about(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,

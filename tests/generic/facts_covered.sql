@@ -7,8 +7,9 @@
     model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',
     valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many', column_name=none
 ) %}
-{%- if not healing_tables._can_look_up() -%}
-{{ healing_tables._no_look_up() }}
+{%- set instead = healing_tables._not_looked_up('facts_covered', {'model': model, 'dimension': dimension}) -%}
+{%- if instead is not none -%}
+{{ instead }}
 {%- else -%}
 {{ healing_tables._uncovered(
     healing_tables._as_of_about(

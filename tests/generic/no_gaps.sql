@@ -1,17 +1,17 @@
 {#- A failing row is a stretch between a key's first and last moment that no row covers. -#}
 {% test no_gaps(
-    model, key_columns=none, valid_from='valid_from', valid_to='valid_to', allowed_gaps=[], tolerance=none, is_current='is_current',
+    model, key_columns=none, valid_from='(not given)', valid_to='(not given)', allowed_gaps=[], tolerance=none, is_current='(not given)',
     column_name=none
 ) %}
-{%- set key_columns = key_columns or column_name %}
+{%- set about = healing_tables._test_about('no_gaps', model, {
+    'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to},
+    {'no_gaps': {'allowed_gaps': allowed_gaps, 'tolerance': tolerance}}) %}
 select
-    {%- for key in healing_tables._list(key_columns) %}
+    {%- for key in about.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key) }},
     {%- endfor %}
     gap_start, gap_end
 from (
-{{ healing_tables._violations(healing_tables._test_about(
-    'no_gaps', model, key_columns, valid_from, valid_to, {'is_current': none},
-    {'no_gaps': {'allowed_gaps': allowed_gaps, 'tolerance': tolerance}})) }}
+{{ healing_tables._violations(about) }}
 )
 {% endtest %}

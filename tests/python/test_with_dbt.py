@@ -190,6 +190,56 @@ def test_compile_without_introspection(project: Lab) -> None:
     assert "compile without --no-introspect" in compiled
 
 
+def test_what_is_not_built_compiles(lab: Lab, tmp_path: Path) -> None:
+    """`dbt compile` and `dbt docs generate` say what to build; `dbt run` and `dbt test` refuse."""
+    project = Lab(lab.spark, tmp_path, schema="lab_not_built")
+    project.model("stg", "select 1 as id, 'Ann' as name, timestamp '2024-01-01 00:00:00Z' as at")
+    project.model(
+        "facts", "select 1 as id, timestamp '2024-01-01 00:00:00Z' as at, '' as customer_sk"
+    )
+    source = "{'crm': {'relation': ref('stg'), 'changed_at': 'at', 'where': 'id > 0'}}"
+    calls = {
+        "dim": f"dimension(sources={source}, key_columns='id')",
+        "steps": "effectivity(ref('stg'), 'id', 'at')",
+        "aside": "set_aside(ref('stg'), 'id', 'at')",
+        "looked_up": "as_of(ref('facts'), ref('dim'), 'id', 'at', ['name'])",
+        "newest": "current_versions(ref('dim'))",
+    }
+    for name, call in calls.items():
+        project.model(name, f"{{{{ healing_tables.{call} }}}}", unique_key="id")
+    project.model(
+        "hashed", "select {{ healing_tables.row_hash(ref('stg')) }} as h from {{ ref('stg') }}"
+    )
+    project.write(
+        "models/dim.yml",
+        """
+version: 2
+models:
+  - name: dim
+    data_tests:
+      - healing_tables.matches_rebuild
+      - healing_tables.temporal_integrity: {arguments: {key_columns: id}}
+  - name: facts
+    data_tests:
+      - healing_tables.facts_covered:
+          arguments: {dimension: ref('dim'), key_columns: id, at: at, columns: {customer_sk: key_hash}}
+""",
+    )
+    for command in (["compile"], ["docs", "generate"]):
+        found = project.dbt(*command)
+        assert {status for status, _ in found.values()} <= {"success"}, found
+    for name in calls:
+        compiled = (project.home / f"target/compiled/lab/models/{name}.sql").read_text()
+        assert "not built yet" in compiled
+        assert f"dbt run --select +{name}" in compiled
+    for command in (["run", "--select", "dim"], ["test", "--select", "test_name:facts_covered"]):
+        ((status, message),) = project.dbt(*command).values()
+        assert status == "error"
+        assert "wanted: a table or view that exists" in message
+    found = project.dbt("build", "--exclude", "test_name:facts_covered")
+    assert {status for status, _ in found.values()} <= {"success", "pass"}, found
+
+
 def test_installing_adds_nothing(project: Lab, lab: Lab) -> None:
     """Nothing of the package shows in the lists of a project that has it."""
     listed = project.listed("ls")

@@ -1,0 +1,99 @@
+{#- Whether the warehouse can be asked for columns, and what a select is until then. -#}
+
+{#- While dbt parses, and under --no-introspect, nothing may ask the warehouse. -#}
+{% macro _can_look_up() -%}
+    {{- return(execute and flags.INTROSPECT) -}}
+{%- endmacro %}
+
+{#-
+    What a macro returns instead of its select where columns cannot be looked up; none where they can. `relations`: argument to
+    relation. In `dbt compile` and `dbt docs generate` a relation that is not built yet is no error: the select says what
+    to do. Everywhere else it is a mistake, as is a condition [{argument, relation, condition; columns and rows, if
+    it sees less than the relation}] that Spark does not understand.
+-#}
+{% macro _not_looked_up(macro_name, relations, conditions=[], mistakes=none) -%}
+    {%- if not healing_tables._can_look_up() -%}
+        {{- return(healing_tables._not_compiled('healing_tables has to look up columns: compile without --no-introspect')) -}}
+    {%- endif -%}
+    {%- set places = [] -%}
+    {%- for argument, relation in relations.items() -%}
+        {%- do places.append({'argument': argument, 'relation': relation, 'condition': none}) -%}
+    {%- endfor -%}
+    {#- a sub-query may read a CTE of the model -#}
+    {%- for item in conditions if item.condition is string and not healing_tables._looks_elsewhere(item.condition, 'select') -%}
+        {%- do places.append(item) -%}
+    {%- endfor -%}
+    {%- set known = [] -%}
+    {%- for place in places if place.relation and place.relation.identifier is defined and healing_tables._place(place.relation) is not none -%}
+        {%- do known.append(place) -%}
+    {%- endfor -%}
+    {%- if not known or healing_tables._analysis_error(known) is none -%} {{ return(none) }} {%- endif -%}
+    {%- set found = [] if mistakes is none else mistakes -%}
+    {%- set missing = [] -%}
+    {%- for place in known if place.relation | string not in missing -%}
+        {%- set error = healing_tables._analysis_error([place]) -%}
+        {%- if error is not none and place.condition is not none -%}
+            {%- do healing_tables._mistake(
+                found, place.argument, 'a condition over the columns ' ~ (place.columns or healing_tables._columns_of(place.relation)) | join(', '),
+                (place.condition | trim) ~ ': ' ~ healing_tables._without_class(error), 'correct the condition') -%}
+        {%- elif error is not none and error.startswith('[TABLE_OR_VIEW_NOT_FOUND') -%}
+            {%- do missing.append(place.relation | string) -%}
+            {%- do healing_tables._mistake(
+                found, place.argument, 'a table or view that exists', place.relation | string,
+                'build it first' ~ healing_tables._build_command() ~ ', or correct the name') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if missing and flags.WHICH in ['compile', 'generate'] -%}
+        {{- return(healing_tables._not_compiled((missing | join(', ')) ~ ' not built yet: build it first' ~ healing_tables._build_command())) -}}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes(macro_name, found) if missing or mistakes is none -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{% macro _not_compiled(text) -%}
+    {{- return('select ' ~ healing_tables._text(text) ~ ' as not_compiled') -}}
+{%- endmacro %}
+
+{#- How to build what a model reads; nothing where no model is asked. -#}
+{% macro _build_command() -%}
+    {%- set node = healing_tables._attached_node() -%}
+    {%- set name = node.name if node is not none else healing_tables._model_name() -%}
+    {{- return('' if name == '(inline)' else ' (dbt run --select +' ~ name ~ ')') -}}
+{%- endmacro %}
+
+{#-
+    The first line of what Spark has against relations with their conditions; none if all is right. `explain` shows an analysis
+    error and does not raise it, and `false` leaves no scan to prepare: nothing is read.
+-#}
+{% macro _analysis_error(places) -%}
+    {%- set selects = [] -%}
+    {%- for place in places -%}
+        {%- set condition = '(' ~ healing_tables._whole_lines(place.condition) ~ ') and ' if place.condition is not none else '' -%}
+        {%- do selects.append('select 1 as one from ' ~ (place.rows or place.relation) ~ ' where ' ~ condition ~ 'false') -%}
+    {%- endfor -%}
+    {%- set lines = [] -%}
+    {%- for row in run_query('explain ' ~ (selects | unique | join(' union all '))).rows -%}
+        {%- do lines.extend((row[0] or '').split('\n')) -%}
+    {%- endfor -%}
+    {%- if not lines or not lines[0].startswith('Error occurred during query planning') -%} {{ return(none) }} {%- endif -%}
+    {{- return((lines[1:] | map('trim') | select | first) or lines[0]) -}}
+{%- endmacro %}
+
+{#- An error's text without its class, its state and its place in the query that was explained. -#}
+{% macro _without_class(error) -%}
+    {{- return(modules.re.sub('^\\[[A-Z_.0-9]+\\] *|;? *SQLSTATE: .*$', '', error)) -}}
+{%- endmacro %}
+
+{#- What the sources of a call read: relations by argument, and conditions, as _not_looked_up() takes them. -#}
+{% macro _read_by(sources) -%}
+    {%- set read = {'relations': {}, 'conditions': []} -%}
+    {%- for name, given in (sources.items() if sources is mapping and sources.identifier is not defined else []) if given is mapping and given.identifier is not defined -%}
+        {%- for option in ['relation', 'calendar'] if given.get(option) -%}
+            {%- do read.relations.update({'sources.' ~ name ~ '.' ~ option: given[option]}) -%}
+        {%- endfor -%}
+        {%- for option in ['where', 'deleted_when'] if given.get(option) -%}
+            {%- do read.conditions.append({'argument': 'sources.' ~ name ~ '.' ~ option, 'relation': given.get('relation'), 'condition': given[option]}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(read) -}}
+{%- endmacro %}
