@@ -29,6 +29,7 @@
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'tracked_columns', about.tracked, relation | string, columns) -%}
     {%- do healing_tables._stored_values(mistakes, about, spec, given) -%}
+    {%- do about.update(healing_tables._stored_hashes(table, spec, about)) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {{- return(about) -}}
 {%- endmacro %}
@@ -75,6 +76,32 @@
     {{- return(
         healing_tables._list(given.get('key_columns')) or spec.get('key_columns')
         or healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key()) -}}
+{%- endmacro %}
+
+{#-
+    The columns key_hash and row_hash with what they should hold, as SQL over a row of `repaired`; none where that is not known.
+    Only this package's models have these hashes. A merge leaves the hash of a stored row as it is when an attribute is new, so
+    that row_hash counts where a build has written all rows.
+-#}
+{% macro _stored_hashes(table, spec, about) -%}
+    {%- set hashes = {'key_hash': none, 'row_hash': none, 'key_hash_sql': none, 'row_hash_sql': none} -%}
+    {%- if not spec and (table.node is none or table.node.config.materialized != 'healing_merge') -%} {{ return(hashes) }} {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- for hash, columns in {'key_hash': about.key_columns, 'row_hash': spec.get('versioned') or []}.items() if names.get(hash) is not none -%}
+        {%- set typed = [] -%}
+        {%- for column in (columns | sort(case_sensitive=true) if hash == 'row_hash' else columns) -%}
+            {%- set found = healing_tables._find(column, about.columns) -%}
+            {%- if found is not none and not healing_tables._has_no_equality(about.columns[found]) -%}
+                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found), 'type': about.columns[found]}) -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- set stored = healing_tables._find(names[hash], about.columns) -%}
+        {%- if stored is not none and typed and typed | length == columns | length -%}
+            {%- do hashes.update({hash: stored, hash ~ '_sql': healing_tables._hash(typed)}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(hashes) -}}
 {%- endmacro %}
 
 {#- The column of integer surrogate keys, or none. -#}

@@ -22,13 +22,21 @@
         ('wrong_version', 'rows', 'fate is null and not after.version <=> row.' ~ healing_tables._id(about.version or ''), 'numbered by start'),
         ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'no_consecutive_duplicates', {}),
             'joined to the row before it and set aside' if healing_tables._joins_repeats(about) else 'nothing, as asked'),
+        ('wrong_key_hash', 'rows', healing_tables._has_other_hash(about.key_hash, about.key_hash_sql), 'nothing: nobody knows whether the key or its hash is right'),
+        ('wrong_row_hash', 'rows', healing_tables._has_other_hash(about.row_hash, about.row_hash_sql), 'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
         ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'no_gaps', {}), 'nothing: nobody knows whether the key was gone')] -%}
         {%- set absent = (kind in ['no_current', 'wrong_flag'] and about.is_current is none)
-            or (kind == 'wrong_version' and about.version is none) or (kind == 'repeat' and not about.tracked) -%}
+            or (kind == 'wrong_version' and about.version is none)
+            or (kind == 'wrong_key_hash' and about.key_hash_sql is none) or (kind == 'wrong_row_hash' and about.row_hash_sql is none) or (kind == 'repeat' and not about.tracked) -%}
         {%- do kinds.append({'kind': kind, 'unit': unit, 'repair': repair, 'count': none if absent
             else 'if(' ~ condition ~ ', ' ~ ('size(' ~ healing_tables._earlier_rows() ~ ')' if kind == 'overlap' else 1) ~ ', 0)'}) -%}
     {%- endfor -%}
     {{- return(kinds) -}}
+{%- endmacro %}
+
+{#- Whether a row stores another hash than its columns give: one of them was changed by hand. -#}
+{% macro _has_other_hash(column, hash) -%}
+    {{- return('not row.' ~ healing_tables._id(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.' ~ healing_tables._id(column or '') ~ ' is not null') -}}
 {%- endmacro %}
 
 {#-

@@ -54,6 +54,8 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
         "unknown": operation(lab, "diagnose", dimension="no.such_table"),
     }
     lab.spark.sql(f"update {lab.schema}.dim_called set active = 'N' where id = 2")
+    lab.spark.sql(f"update {lab.schema}.dim_called set id = 3 where id = 2")
+    lab.spark.sql(f"update {lab.schema}.dim_called set name = 'c' where name = 'b'")
     found["model damaged"] = operation(lab, "diagnose", dimension="dim_called")
     return found
 
@@ -89,8 +91,10 @@ def test_names_come_from_the_model_and_its_call(told: dict[str, list[str]]) -> N
     assert "nothing found" in text
     found = table_told(told["model damaged"])
     assert {kind: row[:2] for kind, row in found.items()} == {
-        "no_current": ("1 keys", "id = 2"),
-        "wrong_flag": ("1 rows", "id = 2"),
+        "no_current": ("1 keys", "id = 3"),
+        "wrong_flag": ("1 rows", "id = 3"),
+        "wrong_key_hash": ("1 rows", "id = 3"),
+        "wrong_row_hash": ("1 rows", "id = 1"),
     }
 
 
