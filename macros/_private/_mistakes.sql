@@ -20,11 +20,16 @@
             {#- the one source of a step is its arguments -#}
             {%- do lines.append('  ' ~ loop.index ~ '. ' ~ mistake.argument | replace('sources.source.', '')) -%}
             {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
-            {%- do lines.append('     got:    ' ~ mistake.got) -%}
+            {%- do lines.append('     got:    ' ~ healing_tables._got(mistake)) -%}
             {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
         {%- endfor -%}
         {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
     {%- endif -%}
+{%- endmacro %}
+
+{#- What came, also where it is an empty text. -#}
+{% macro _got(mistake) -%}
+    {{- return(mistake.got if mistake.got | string | trim else "'" ~ mistake.got ~ "'") -}}
 {%- endmacro %}
 
 {#- In an operation or an inline query there is no model to name. -#}

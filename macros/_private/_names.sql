@@ -1,17 +1,17 @@
 {#- One place for quoting: identifiers, relations and text never reach SQL any other way. -#}
 
 {% macro _id(name) -%}
+    {%- if '${' in name | string -%}
+        {{- exceptions.raise_compiler_error(
+            'healing_tables: column ' ~ name ~ '\n  wanted: a name without ${\n  got:    ' ~ name
+            ~ '\n  remedy: rename the column: Spark puts the value of a setting in the place of ${...}, also in quoted names') -}}
+    {%- endif -%}
     {{- return('`' ~ (name | string | replace('`', '``')) ~ '`') -}}
 {%- endmacro %}
 
-{#- Text as a SQL expression: in two parts where Spark would put the value of a setting in the place of ${...}. -#}
+{#- Text as one literal. Spark would put the value of a setting in the place of ${...}: an escaped dollar sign is none. -#}
 {% macro _text(value) -%}
-    {{- return(healing_tables._quoted(value) | replace('${', "$' '{")) -}}
-{%- endmacro %}
-
-{#- Text where SQL takes nothing but one literal: a location, a comment, a property. -#}
-{% macro _quoted(value) -%}
-    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'")) ~ "'") -}}
+    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{')) ~ "'") -}}
 {%- endmacro %}
 
 {#- A setting of the session; quoted, so that a comment that dbt appends is not taken for a part of the value. -#}

@@ -35,10 +35,20 @@
 
 {#- Options nobody knows, of the model and of the project. -#}
 {% macro _check_model_options(mistakes) -%}
+    {%- do healing_tables._check_table_name(mistakes) -%}
     {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
     {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._meta(), known) -%}
     {%- do healing_tables._check_options(
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
+{%- endmacro %}
+
+{#- dbt writes names of tables without quotes: after two hyphens the rest would be a comment, and another table would be written. -#}
+{% macro _check_table_name(mistakes) -%}
+    {%- if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture'] or this is not defined -%} {{ return(none) }} {%- endif -%}
+    {%- for option, name in {'schema': this.schema, 'alias': this.identifier}.items() if name and not modules.re.fullmatch('\\w+', name) -%}
+        {%- do healing_tables._mistake(
+            mistakes, option, 'a name of letters, digits and underscores: dbt does not quote it', name, 'set ' ~ option ~ ' in config()') -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 {% macro _project_options() -%}

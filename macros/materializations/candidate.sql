@@ -18,6 +18,7 @@
     {%- set seconds = healing_tables._now() - started -%}
     {#- before the checks: a build that they refuse tells it too -#}
     {%- if build.mode != 'heal' -%} {%- do healing_tables._warn_of_rows(target, about, sql) -%} {%- endif -%}
+    {%- do healing_tables._check_partitions(target, candidate, about) -%}
     {%- do healing_tables._check_candidate(target, candidate, about, seconds) -%}
     {#- the constraints of a contract too hold before anything is published -#}
     {%- do persist_constraints(candidate, model) -%}
@@ -46,6 +47,41 @@
         {%- do names.append(row['tableName']) -%}
     {%- endfor -%}
     {{- return(names) -}}
+{%- endmacro %}
+
+{#-
+    Columns that a partition does not keep as they are. Its values are texts in the names of folders: of a timestamp in the
+    session's time zone, and an empty text is read as NULL, so that each build would find a difference.
+-#}
+{% macro _check_partitions(target, candidate, about) -%}
+    {%- set columns = healing_tables._list(config.get('partition_by')) -%}
+    {%- if not columns -%} {{ return(none) }} {%- endif -%}
+    {%- set types = healing_tables._columns_of(candidate) -%}
+    {%- set mistakes = [] -%}
+    {%- set empty = {} -%}
+    {%- for column in columns -%}
+        {%- set type = healing_tables._type_in(types, column) -%}
+        {%- if type == 'timestamp' -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'partition_by', 'columns that a partition keeps as they are', column ~ ', a timestamp: its text follows the time zone of the session',
+                'partition by a date or another column') -%}
+        {%- elif type is not none and healing_tables._family(type) == 'text' -%}
+            {#- a file format of Hive has lost it in the candidate: no key is NULL otherwise -#}
+            {%- set is_key = healing_tables._find(column, about.key_columns) is not none -%}
+            {%- do empty.update({column: healing_tables._id(column) ~ " = ''" ~ (' or ' ~ healing_tables._id(column) ~ ' is null' if is_key)}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if empty -%}
+        {%- set counts = [] -%}
+        {%- for condition in empty.values() -%} {%- do counts.append('count_if(' ~ condition ~ ') as n' ~ loop.index) -%} {%- endfor -%}
+        {%- set row = run_query('select ' ~ (counts | join(', ')) ~ ' from ' ~ candidate).rows[0] -%}
+        {%- for column in empty if row[loop.index0] > 0 -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'partition_by', 'columns that a partition keeps as they are',
+                column ~ ", which is the empty text in " ~ row[loop.index0] ~ ' rows: a partition makes NULL of it', 'partition by a date or another column') -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- do healing_tables._refuse(target, candidate, about, mistakes) if mistakes -%}
 {%- endmacro %}
 
 {#- The checks, in one scan of the candidate; all that fail are reported together. -#}

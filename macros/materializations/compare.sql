@@ -159,7 +159,7 @@
     {%- for mistake in mistakes -%}
         {%- do lines.append('  ' ~ mistake.argument) -%}
         {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
-        {%- do lines.append('     got:    ' ~ mistake.got) -%}
+        {%- do lines.append('     got:    ' ~ healing_tables._got(mistake)) -%}
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
         {%- do reasons.append(mistake.argument ~ ': ' ~ mistake.got) -%}
     {%- endfor -%}

@@ -27,7 +27,7 @@
     {%- set wanted = healing_tables._columns_of(candidate) -%}
     {%- set swappable = stored.get('provider') == healing_tables._file_format() and stored.get('type') == 'EXTERNAL' -%}
     {%- if swappable and not flags.FULL_REFRESH and healing_tables._columns_of(existing).items() | list == wanted.items() | list -%}
-        alter table {{ target }} set location {{ healing_tables._quoted(folder) }}
+        alter table {{ target }} set location {{ healing_tables._text(folder) }}
     {%- else -%}
         {%- if existing is not none -%} {%- do healing_tables._create_beside(target, candidate, build, existing) -%} {%- endif -%}
         create table {{ build.created }} (
@@ -40,7 +40,7 @@
         {{ healing_tables._tblproperties('select 1', {}) }}
         {{ partition_cols(label='partitioned by') }}
         {{ clustered_cols(label='clustered by') }}
-        location {{ healing_tables._quoted(folder) }}
+        location {{ healing_tables._text(folder) }}
         {{ comment_clause() }}
     {%- endif -%}
 {%- endmacro %}
@@ -56,7 +56,7 @@
     {%- if own in stored.get('location', '') -%}
         {%- do run_query(
             'alter table ' ~ target ~ " set tblproperties ('healing_tables.previous_location' = "
-            ~ healing_tables._quoted(stored.location) ~ ')') -%}
+            ~ healing_tables._text(stored.location) ~ ')') -%}
     {%- endif -%}
     {%- set before_last = stored.get('previous') or '' -%}
     {%- if own in before_last and before_last not in [folder, stored.get('location')] -%}

@@ -32,7 +32,7 @@
 
 {% macro _is_there(relation) -%}
     {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
-        ~ healing_tables._quoted(relation.identifier)).rows | length > 0) -}}
+        ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
 {%- endmacro %}
 
 {#- The schema of a table beside the target; that of the target dbt has made. -#}

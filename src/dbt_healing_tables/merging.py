@@ -77,7 +77,7 @@ def merge_batch(
         check_alone(batch, spec)  # before the table goes
     # a part of the batch says nothing about the keys that it lacks
     full_batch = False if given["is_partial"] else None
-    history = spec.history or given["target"] + "_history" if has_history_table(spec) else None
+    history = history_of(target, spec)
     with full_refresh(spark, replaced, history=history):
         return merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
 
@@ -136,10 +136,12 @@ def full_refresh(
         spark.sql(f"drop table if exists {before}")
 
 
-def has_history_table(spec: DimensionSpec) -> bool:
-    """Type 4 keeps earlier rows in a table of its own; in any other dimension that name is someone else's."""
+def history_of(target: DeltaTarget, spec: DimensionSpec) -> str | None:
+    """The table in which type 4 keeps earlier rows; in any other dimension that name is someone else's."""
     attributes: Any = spec.attributes  # the spec has made a map of whatever was given
-    return any(attribute.scd_type == 4 for attribute in attributes.values())
+    if not any(attribute.scd_type == 4 for attribute in attributes.values()):
+        return None
+    return (DeltaTarget(spec.history) if spec.history else target.beside("_history")).sql_name
 
 
 def as_data_frame(batch: Any, spark: SparkSession) -> DataFrame:

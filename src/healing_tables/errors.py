@@ -33,7 +33,7 @@ class HealingTablesError(Exception):
             lines += [
                 f"  {number}. {mistake.where}",
                 f"     wanted: {mistake.wanted}",
-                f"     got:    {mistake.got}",
+                f"     got:    {mistake.got if mistake.got.strip() else repr(mistake.got)}",
                 f"     remedy: {mistake.remedy}",
             ]
         super().__init__("\n".join(lines))

@@ -85,8 +85,9 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
             or not isinstance(flags, Sequence)
             or len(flags) != 2
             or flags[0] == flags[1]
+            or len({type(flag) for flag in flags if flag is not None}) != 1
         ):
-            wanted = "two values that differ, such as ['Y', 'N']"
+            wanted = "two values of one type that differ, such as ['Y', 'N']"
             mistakes.append(Mistake(option, wanted, repr(flags), "correct it"))
         else:
             values[option] = tuple(flags)

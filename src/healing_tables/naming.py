@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
+from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.layout import Column, Layout
 
 
 def quoted(name: str) -> str:
+    """Raises: ArgumentError for a name in which Spark would replace ${...}, as it does in all SQL."""
+    if "${" in name:
+        mistake = Mistake(f"column {name}", "a name without ${", name, "rename the column")
+        raise ArgumentError(counted("the dimension", [mistake]), [mistake])
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -42,4 +47,6 @@ def literal(value: object) -> str:
 
 def in_quotes(value: object) -> str:
     """A text where Spark takes nothing but one in quotes: in the properties of a table."""
-    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    # Spark replaces ${...} in all SQL
+    return "'" + text.replace("${", "\\u0024{") + "'"

@@ -342,10 +342,11 @@ class Outbox:
         same = [f"p.key = to_json(struct({names}), {JSON})"]
         if "valid_from" in self.layout.names:
             name = self.layout.names["valid_from"]
-            path = literal("$['" + name + "']")
+            # a JSON path cannot hold every name
             stored = f"to_json(struct(k.{quoted(name)}), {JSON})"
+            values = [f"from_json({text}, 'map<string,string>')" for text in ("p.new_values", stored)]
             same.append(
-                f"get_json_object(p.new_values, {path}) = get_json_object({stored}, {path})"
+                " = ".join(f"try_element_at({value}, {literal(name)})" for value in values)
             )
         return (
             f"select p.* except (new_surrogate_key), if(p.new_values is null, null, "

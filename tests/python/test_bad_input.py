@@ -24,6 +24,10 @@ TABLES: dict[str, tuple[list[list[str]], list[list[Any]]]] = {
         [["id", "int"], ["at", "string"], ["tags", "map<string,string>"], ["version", "int"]],
         [],
     ),
+    "blank": (
+        [["id", "int"], ["at", "timestamp"], ["name", "string"]],
+        [[1, "2024-01-01 00:00:00", "a"], [2, "2024-01-01 00:00:00", ""]],
+    ),
     "periods": (
         [["id", "int"], ["start", "date"], ["until", "date"], ["name", "string"]],
         [[7, "2024-01-01", "2024-03-01", "a"], [7, "2024-02-01", "2024-04-01", "b"]],
@@ -122,6 +126,18 @@ CALLS = {
         f"sources={{'crm': {{{CRM}}}}}, valid_to_current='forever'",
         ["valid_to_current", "forever"],
     ),
+    "two_types_of_a_flag": (
+        f"sources={{'crm': {{{CRM}}}}}, current_values=['Y', 0]",
+        ["current_values", "two values of one type that differ", "got:    ['Y', 0]"],
+    ),
+    "empty_value": (
+        f"sources={{'crm': {{{CRM}, 'on_tie': ''}}}}",
+        ["sources.crm.on_tie", "got:    ''"],
+    ),
+    "setting_in_a_name": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_from': '${{from}}'}}",
+        ["column ${from}", "a name without ${"],
+    ),
     "bad_column_name": (
         f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_form': 'x'}}",
         ["column_names.valid_form"],
@@ -140,6 +156,25 @@ CALLS = {
             "exists_in",
             "valid_from_first",
         ],
+    ),
+    "misspelt_condition": (
+        f"sources={{'crm': {{{CRM}, 'deleted_when': 'nam = 1', 'where': 'seq'}}}}, exists_in=['cmr']",
+        [
+            "3 mistakes",
+            "sources.crm.deleted_when",
+            "wanted: a condition over the columns id, at, name, seq",
+            "got:    nam = 1: A column, variable, or function parameter with name `nam` cannot be resolved.",
+            "sources.crm.where",
+            "exists_in",
+        ],
+    ),
+    "unknown_function": (
+        f"sources={{'crm': {{{CRM}, 'where': 'is_big(seq) -- big ones'}}}}",
+        ["1 mistake;", "sources.crm.where", "Cannot resolve routine `is_big`"],
+    ),
+    "not_built": (
+        f"sources={{'crm': {{{CRM}}}, 'no': {{'relation': api.Relation.create(schema='nowhere', identifier='no'), 'changed_at': 'at', 'where': 'id > 1'}}}}",
+        ["1 mistake;", "sources.no.relation", "nowhere.no", "dbt run --select +bad_not_built"],
     ),
     "overlap": (
         "sources={'p': {'relation': source('raw', 'periods'), 'valid_from': 'start', 'valid_to': 'until'}}",
@@ -184,6 +219,22 @@ def refused(lab: Lab) -> Lab:
         materialized="table",
         meta={"healing_tables": {"atributes": ["name"]}},
     )
+    blank = "{'relation': source('raw', 'blank'), 'changed_at': 'at'}"
+    for name, column in (("text", "name"), ("time", "valid_from")):
+        lab.model(
+            f"bad_partition_{name}",
+            f"{{{{ healing_tables.dimension(sources={{'blank': {blank}}}) }}}}",
+            materialized="healing_table",
+            unique_key="id",
+            partition_by=column,
+        )
+    lab.model(
+        "bad_alias",
+        f"{{{{ healing_tables.dimension(sources={{'crm': {{{CRM}}}}}) }}}}",
+        materialized="healing_table",
+        unique_key="id",
+        alias="bad--alias",
+    )
     lab.dbt("run", "--exclude", "bad_table")
     lab.dbt(
         "run",
@@ -202,6 +253,7 @@ def test_refused(refused: Lab, name: str) -> None:
     assert status == "error"
     for part in [f"bad_{name}", "wanted:", "got:", "remedy:", *CALLS[name][1]]:
         assert part in message
+    assert "Relation" not in message  # a plan of Spark
     assert not refused.spark.catalog.tableExists(f"{refused.schema}.bad_{name}")
 
 
@@ -212,6 +264,28 @@ def test_unknown_option_of_the_materialization(refused: Lab) -> None:
     wrong = ["meta.healing_tables.cheks", "publish", "overlap", "max_removed_keys_ratio", project]
     for part in ["5 mistakes", *wrong]:
         assert part in message
+
+
+@pytest.mark.parametrize(
+    ("name", "got"),
+    [
+        ("text", "name, which is the empty text in 1 rows"),
+        ("time", "valid_from, a timestamp: its text follows the time zone of the session"),
+    ],
+)
+def test_a_partition_that_would_change_its_values(refused: Lab, name: str, got: str) -> None:
+    status, message = refused.results[f"bad_partition_{name}"]
+    assert status == "error"
+    for part in ["partition_by", got, "partition by a date or another column"]:
+        assert part in message
+    assert not refused.spark.catalog.tableExists(f"{refused.schema}.bad_partition_{name}")
+
+
+def test_a_table_name_that_dbt_would_have_to_quote(refused: Lab) -> None:
+    """Behind the two hyphens would be a comment: another table would be written."""
+    status, message = refused.results["bad_alias"]
+    assert (status, "letters, digits and underscores" in message) == ("error", True), message
+    assert not refused.spark.catalog.tableExists(f"{refused.schema}.bad")
 
 
 def test_unknown_options_of_any_other_model(refused: Lab) -> None:

@@ -11,7 +11,7 @@ from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
 from lab import Lab
 
 import dbt_healing_tables
-from dbt_healing_tables.merging import as_data_frame
+from dbt_healing_tables.merging import as_data_frame, merge_model
 from healing_tables.errors import BatchError
 
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"]]
@@ -28,7 +28,7 @@ version: 2
 sources: [{name: raw, schema: %s, tables: [{name: players}, {name: no_key}]}]
 models:
   - name: dim_sql
-    data_tests: [{healing_tables.temporal_integrity: {arguments: {key_columns: id}}}]
+    data_tests: [healing_tables.temporal_integrity]
     columns:
       - name: id
         data_tests:
@@ -37,7 +37,7 @@ models:
   - name: dim_py
     data_tests: [{healing_tables.single_current: {arguments: {key_columns: id}}}]
   - name: dim_full
-    description: Who's who
+    description: Who's ${who}
     columns: [{name: name, description: What they are called}]
 """
 # the first line is blank, which dbt strips
@@ -192,7 +192,7 @@ def test_what_dbt_configures_is_honoured(merged: Lab) -> None:
         row[0]: row[1] for row in merged.spark.sql(f"describe table extended {name}").collect()
     }
     assert about["Location"].endswith("elsewhere/dim_other_name")
-    assert about["Comment"] == "Who's who"
+    assert about["Comment"] == "Who's ${who}"
     assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
     partitions = merged.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
     assert partitions == ["is_current"]
@@ -248,6 +248,25 @@ def refused(merged: Lab) -> Lab:
         **{f"{name} --full-refresh": result for name, result in refusals.items()},
     }
     return merged
+
+
+def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) -> None:
+    target = f"`{lab.schema}`.`dim four`"
+    settings = {
+        "target": target,
+        "spec": {"key_columns": "id", "attributes": {"name": 4}},
+        "table": {},
+        "is_empty": False,
+        "is_partial": False,
+        "batch_id": "b",
+    }
+    before = f"`{lab.schema}`.`dim four__before_b`"
+    replaced = {"target": target, "before": before, "is_view": False, "is_kept": False}
+    for name, refresh in (("a", None), ("b", None), ("c", replaced)):
+        sql = f"select 1 as id, '{name}' as name"
+        merge_model(json.dumps({**settings, "sql": sql, "replaced": refresh}), lab.spark)
+    assert [row.name for row in lab.spark.table(target).collect()] == ["c"]
+    assert lab.spark.table(f"`{lab.schema}`.`dim four_history`").isEmpty()
 
 
 def test_mistakes_in_the_configuration_come_together(refused: Lab) -> None:

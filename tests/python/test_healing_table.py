@@ -247,7 +247,7 @@ def configured(raw: Lab) -> Lab:
     raw.write(
         "models/dims.yml",
         "version: 2\nmodels:\n"
-        "  - {name: dim_full, description: Who they are, columns: [{name: name, description: What they are called}]}\n"
+        "  - {name: dim_full, description: 'Who they are, ${spark.app.id}', columns: [{name: name, description: What they are called}]}\n"
         f"  - {{name: dim_contract, columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, {generated}]}}\n"
         "  - name: dim_constrained\n"
         "    constraints: [{type: check, name: few, expression: id < 2}]\n"
@@ -269,7 +269,7 @@ def test_what_table_honours_is_honoured(configured: Lab) -> None:
     }
     assert about["Provider"] == "delta"
     assert about["Location"].endswith("elsewhere/dim_other_name")
-    assert about["Comment"] == "Who they are"
+    assert about["Comment"] == "Who they are, ${spark.app.id}"
     assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
     partitions = configured.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
     assert partitions == ["is_current"]

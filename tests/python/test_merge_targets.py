@@ -81,12 +81,44 @@ def test_two_tables_that_are_one(lab: Lab, dim: str) -> None:
     for options in (
         {"audit": {"table": f"`{lab.schema}`.{dim.split('.')[1].upper()}"}},
         {"change_log": dim},
+        {"change_log": f"spark_catalog.{dim}"},
+        {"change_log": f"{dim}_log", "audit": {"table": f"`spark_catalog`.{dim}_log"}},
         {"change_log": f"{dim}_log", "audit": {"table": f"{dim}_log"}},
     ):
         spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at", **options)
         with pytest.raises(ArgumentError, match="a table of its own"):
             merge(changes, dim, spec)
     assert lab.spark.sql(f"show tables in {lab.schema} like '{dim.split('.')[1]}*'").isEmpty()
+
+
+@pytest.mark.parametrize("name", ["s.dim--x", "s.dim /* x */", "s.dim-x", "s..dim", "s.dim`x"])
+def test_a_name_that_needs_quotes(name: str) -> None:
+    """Behind two hyphens Spark reads a comment: `s.dim` would be written."""
+    with pytest.raises(ArgumentError, match="in backticks"):
+        DeltaTarget(name)
+    assert DeltaTarget("s.`dim--x`").sql_name == "s.`dim--x`"
+
+
+def test_a_name_in_which_spark_would_replace_a_setting(lab: Lab, dim: str) -> None:
+    with pytest.raises(ArgumentError, match=r"a name without \$\{"):
+        merge(lab.spark.sql(ROW), dim, DimensionSpec(key_columns="id", attributes={"${x}": 2}))
+    target = DeltaTarget(dim, comment="who is ${x}", properties={"owner": "${y}"})
+    merge(lab.spark.sql(ROW), target, SPEC)
+    about = {row[0]: row[1] for row in lab.spark.sql(f"describe extended {dim}").collect()}
+    assert about["Comment"] == "who is ${x}"
+    assert "owner=${y}" in about["Table Properties"]
+
+
+def test_the_audit_has_the_integer_key_whatever_the_columns_are_called(lab: Lab, dim: str) -> None:
+    spec = DimensionSpec(
+        key_columns="id",
+        attributes={"name": 2},
+        surrogate_key={"name": "sk", "strategy": "sequence"},
+        column_names={"valid_from": "it's from"},
+        audit={},
+    )
+    merge(lab.spark.sql(ROW), dim, spec)
+    assert [row["new_surrogate_key"] for row in lab.spark.table(f"{dim}_audit").collect()] == ["1"]
 
 
 def test_a_dimension_that_was_restored_or_dropped_without_its_history(lab: Lab, dim: str) -> None:

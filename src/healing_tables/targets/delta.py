@@ -37,6 +37,9 @@ MISSING = (
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:(?!\n\n|\n\tat |SQLSTATE).)*", re.DOTALL)
 AFTER_COMMIT = "DELTA_POST_COMMIT_HOOK_FAILED"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
+# A part of a table's name; another character without backticks could begin a comment
+PART = re.compile(r"`(?:[^`]|``)+`|\w+")
+NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))*")
 LARGEST_KEY = "healing_tables.largest_key"
 # A dimension names its change log, and a change log its dimension
 CHANGE_LOG = "healing_tables.change_log"
@@ -100,13 +103,13 @@ class DeltaTarget:
     comment: str | None = None
 
     def __post_init__(self) -> None:
-        is_name = isinstance(self.name, str) and self.name.strip() != ""
-        if not is_name or (not self.is_path and "/" in self.name and "`" not in self.name):
+        is_name = isinstance(self.name, str) and (self.is_path or NAME.fullmatch(self.name.strip()))
+        if not is_name:
             mistake = Mistake(
                 "target",
                 "a table such as 'schema.table', or a whole path such as '/somewhere' or 's3://bucket/somewhere'",
                 repr(self.name),
-                "correct it",
+                "correct it; a part that is not of letters, digits and _ has to be in backticks",
             )
             raise ArgumentError(counted("the target", [mistake]), [mistake])
 
@@ -128,17 +131,6 @@ class DeltaTarget:
         if self.name.endswith("`"):
             return DeltaTarget(self.name[:-1] + suffix + "`")
         return DeltaTarget(self.name.rstrip("/") + suffix)
-
-    def full_name(self, spark: SparkSession) -> str:
-        """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
-        if self.is_path:
-            return re.sub("^file:/+", "/", self.name.rstrip("/"))
-        parts = re.findall("`(?:[^`]|``)*`|[^.`]+", self.name)
-        names = [part.strip("`").replace("``", "`").lower() for part in parts]
-        if len(names) < 3:
-            current = spark.sql("select current_catalog(), current_database()").collect()[0]
-            names = [*[str(name).lower() for name in current][: 3 - len(names)], *names]
-        return ".".join(names)
 
     def read(self, spark: SparkSession) -> DataFrame | None:
         """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""
