@@ -11,7 +11,7 @@
 -#}
 {% macro dimension(
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
-    current_values=none, valid_from_first=none, surrogate_key=none, column_types=none
+    current_values=none, valid_from_first=none, surrogate_key=none, column_types=none, deleted_values=none
 ) -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
     'key_columns': healing_tables._option('key_columns', key_columns),
@@ -20,6 +20,7 @@
     'column_names': healing_tables._option('column_names', column_names),
     'valid_to_current': healing_tables._valid_to_current(valid_to_current),
     'current_values': healing_tables._option('current_values', current_values),
+    'deleted_values': healing_tables._option('deleted_values', deleted_values),
     'valid_from_first': healing_tables._option('valid_from_first', valid_from_first),
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
     'column_types': healing_tables._option('column_types', column_types),

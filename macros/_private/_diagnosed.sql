@@ -36,7 +36,7 @@
 
 {#- The names of the columns, spelled as the table does. One that was not asked for and is not there is none. -#}
 {% macro _stored_names(mistakes, table, spec, given, columns) -%}
-    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
     {%- if table.node is not none and table.node.resource_type == 'snapshot' -%}
         {%- set names = {} -%}
         {%- do names.update({'valid_from': 'dbt_valid_from', 'valid_to': 'dbt_valid_to'}) -%}
@@ -87,7 +87,7 @@
     {%- set hashes = {'key_hash': none, 'row_hash': none, 'key_hash_sql': none, 'row_hash_sql': none} -%}
     {%- if not spec and (table.node is none or table.node.config.materialized != 'healing_merge') -%} {{ return(hashes) }} {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
     {%- for hash, columns in {'key_hash': about.key_columns, 'row_hash': spec.get('versioned') or []}.items() if names.get(hash) is not none -%}
         {%- set typed = [] -%}
         {%- for column in (columns | sort(case_sensitive=true) if hash == 'row_hash' else columns) -%}

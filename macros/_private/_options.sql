@@ -21,7 +21,7 @@
 {#- What a model of this materialization may be given; none: what a project may, whose models are of all kinds. -#}
 {% macro _known_options(materialized) -%}
     {%- set table = [
-        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
+        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values', 'deleted_values',
         'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
         'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'overlap', 'log_schema'] -%}
     {%- set merge = [

@@ -27,17 +27,18 @@
         0: healing_tables._first(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
         1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'overwritten' ~ field, 6: 'versioned' ~ field
     }[attribute.scd_type]}] -%}
+    {%- set extra = {} -%}
     {%- if attribute.scd_type == 6 -%}
-        {%- do columns.append({'name': 'current_' ~ attribute.name, 'expression': 'newest_versioned' ~ field}) -%}
-        {%- do columns.append({'name': 'previous_' ~ attribute.name, 'expression': 'start.versioned_known' ~ field}) -%}
+        {%- do extra.update({'current_' ~ attribute.name: 'newest_versioned' ~ field, 'previous_' ~ attribute.name: 'start.versioned_known' ~ field}) -%}
     {%- elif attribute.scd_type == 3 -%}
-        {%- do columns.append({'name': 'previous_' ~ attribute.name, 'expression': move.name ~ '.previous'}) -%}
+        {%- do extra.update({'previous_' ~ attribute.name: move.name ~ '.previous'}) -%}
     {%- endif -%}
     {%- if attribute.changed_at -%}
-        {%- do columns.append({
-            'name': attribute.name ~ '_changed_at',
-            'expression': healing_tables._moment(move.name ~ '.at', spec.moment_type)}) -%}
+        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._moment(move.name ~ '.at', spec.moment_type)}) -%}
     {%- endif -%}
+    {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
+        {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
+    {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
@@ -50,10 +51,10 @@
     {{- return({
         'valid_from': healing_tables._moment('valid_from', spec.moment_type),
         'valid_to': healing_tables._valid_to(spec),
-        'is_current': healing_tables._is_current(spec, 'valid_to is null'),
+        'is_current': healing_tables._flag(spec.current_values, 'valid_to is null'),
         'version': 'cast(version as int)',
         'compressed_row_count': 'slice_no - start.slice_no + 1',
-        'ended_by_delete': 'valid_to is not null and before_gap',
+        'ended_by_delete': healing_tables._flag(spec.deleted_values, 'valid_to is not null and before_gap'),
         'last_updated': healing_tables._moment('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
         'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
         'change_source': 'start.change_source',
@@ -68,12 +69,12 @@
         ~ healing_tables._open_end(spec.valid_to_current, spec.moment_type) ~ ')') -}}
 {%- endmacro %}
 
-{% macro _is_current(spec, condition) -%}
+{#- A condition as one of two values. -#}
+{% macro _flag(values, condition) -%}
     {#- 1 equals true in Jinja -#}
-    {%- if spec.current_values[0] is sameas true and spec.current_values[1] is sameas false -%} {{ return(condition) }} {%- endif -%}
+    {%- if values[0] is sameas true and values[1] is sameas false -%} {{ return(condition) }} {%- endif -%}
     {{- return(
-        'if(' ~ condition ~ ', ' ~ healing_tables._literal(spec.current_values[0]) ~ ', '
-        ~ healing_tables._literal(spec.current_values[1]) ~ ')') -}}
+        'if(' ~ condition ~ ', ' ~ healing_tables._literal(values[0]) ~ ', ' ~ healing_tables._literal(values[1]) ~ ')') -}}
 {%- endmacro %}
 
 {#- none while a type is unknown: _spec() has refused that where the column is wanted. -#}

@@ -23,7 +23,7 @@
         {%- endfor -%}
     {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
     {%- do healing_tables._raise_mistakes('column_names', mistakes) -%}
     {#- a merge ends keys only where it is told to; of a build whose table says nothing it is not known -#}
     {%- set can_delete = node.config.materialized == 'healing_table' or healing_tables._option('full_batch', none, false) is sameas true

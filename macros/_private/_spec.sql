@@ -4,7 +4,7 @@
 
     macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
     column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
-    options valid_to_current, current_values, valid_from_first, surrogate_key
+    options valid_to_current, current_values, deleted_values, valid_from_first, surrogate_key; extra_names (see _extra_names)
 
     Where columns cannot be looked up it returns the text of _not_looked_up() instead.
 -#}
@@ -47,10 +47,11 @@
     {%- set spec = {
         'macro': macro_name, 'key_columns': keys, 'sources': known,
         'moment_type': healing_tables._common_moment_type(known),
-        'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {}),
+        'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {}, none),
         'exists_in': healing_tables._list(options.get('exists_in')) or (known | map(attribute='name') | list),
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
+        'deleted_values': options.get('deleted_values') or [true, false],
         'valid_from_first': options.get('valid_from_first'),
         'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
     } -%}
@@ -64,6 +65,7 @@
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_cuts(mistakes, spec) if not mistakes -%}
     {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
+    {%- do spec.update({'extra_names': healing_tables._extra_names(mistakes, spec, options.get('column_names') or {})}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
     {#- a type that is missing because of another mistake is not one more -#}
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
@@ -125,7 +127,8 @@
     {{- return('date') -}}
 {%- endmacro %}
 
-{% macro _generated_names(mistakes, column_names) -%}
+{#- `others`: names of columns that attributes bring along, which column_names may also rename; none: nobody knows them here. -#}
+{% macro _generated_names(mistakes, column_names, others=[]) -%}
     {%- set names = {
         'valid_from': 'valid_from', 'valid_to': 'valid_to', 'is_current': 'is_current', 'version': 'version',
         'compressed_row_count': 'compressed_row_count', 'ended_by_delete': none, 'last_updated': none,
@@ -136,13 +139,33 @@
             mistakes, 'column_names', 'a map', healing_tables._shown_value(column_names), "write {'valid_from': 'effective_from'}") -%}
         {{- return(names) -}}
     {%- endif -%}
-    {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names) -%}
+    {%- if others is not none -%}
+        {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names.keys() | list + others) -%}
+    {%- endif -%}
     {%- for column, name in column_names.items() if column in names -%}
         {%- if name is not none and (name is not string or not name) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', healing_tables._shown_value(name), 'correct it') -%}
         {%- else -%}
             {%- do names.update({column: name}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}
+
+{#- The columns that attributes bring along: name to the name wanted, or none to leave the column out. -#}
+{% macro _extra_names(mistakes, spec, column_names) -%}
+    {%- set names = {} -%}
+    {%- for attribute in spec.attributes -%}
+        {%- for extra in healing_tables._extra_columns(attribute) -%} {%- do names.update({extra: extra}) -%} {%- endfor -%}
+    {%- endfor -%}
+    {%- for column, name in (column_names.items() if column_names is mapping else []) -%}
+        {%- if column in names and name is not none and (name is not string or not name) -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string, 'correct it') -%}
+        {%- elif column in names -%} {%- do names.update({column: name}) -%}
+        {%- elif column not in spec.names -%}
+            {%- do healing_tables._check_options(mistakes, 'column_names', [column], spec.names.keys() | list + names.keys() | list) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(names) -}}
@@ -181,7 +204,9 @@
                 mistakes, option, "a moment in UTC such as '9999-12-31 00:00:00'", spec[option], 'correct the text') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do healing_tables._check_two_values(mistakes, 'current_values', spec.current_values) -%}
+    {%- for option in ['current_values', 'deleted_values'] -%}
+        {%- do healing_tables._check_two_values(mistakes, option, spec[option]) -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 {#- The two values of a flag: of one type, and not the same. -#}
@@ -203,8 +228,8 @@
     {%- for key in spec.key_columns -%} {%- do columns.append([key.name, 'key column']) -%} {%- endfor -%}
     {%- for attribute in spec.attributes -%}
         {%- do columns.append([attribute.name, 'attribute (from ' ~ (attribute.from | map(attribute='source') | join(', ')) ~ ')']) -%}
-        {%- for extra in healing_tables._extra_columns(attribute) -%}
-            {%- do columns.append([extra, 'generated column of attribute ' ~ attribute.name]) -%}
+        {%- for extra in healing_tables._extra_columns(attribute) if spec.extra_names[extra] is not none -%}
+            {%- do columns.append([spec.extra_names[extra], 'generated column of attribute ' ~ attribute.name]) -%}
         {%- endfor -%}
     {%- endfor -%}
     {%- for column, name in spec.names.items() if name is not none -%}

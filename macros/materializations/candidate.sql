@@ -75,10 +75,11 @@
         {%- set counts = [] -%}
         {%- for condition in empty.values() -%} {%- do counts.append('count_if(' ~ condition ~ ') as n' ~ loop.index) -%} {%- endfor -%}
         {%- set row = run_query('select ' ~ (counts | join(', ')) ~ ' from ' ~ candidate).rows[0] -%}
-        {%- for column in empty if row[loop.index0] > 0 -%}
+        {%- for column in empty -%}
+            {%- set rows = row[loop.index0] | int -%}
             {%- do healing_tables._mistake(
                 mistakes, 'partition_by', 'columns that a partition keeps as they are',
-                column ~ ", which is the empty text in " ~ row[loop.index0] ~ ' rows: a partition makes NULL of it', 'partition by a date or another column') -%}
+                column ~ ', which is the empty text in ' ~ rows ~ ' rows: a partition makes NULL of it', 'partition by a date or another column') if rows -%}
         {%- endfor -%}
     {%- endif -%}
     {%- do healing_tables._refuse(target, candidate, about, mistakes) if mistakes -%}
