@@ -344,10 +344,10 @@ class Outbox:
             name = self.layout.names["valid_from"]
             # a JSON path cannot hold every name
             stored = f"to_json(struct(k.{quoted(name)}), {JSON})"
-            values = [f"from_json({text}, 'map<string,string>')" for text in ("p.new_values", stored)]
-            same.append(
-                " = ".join(f"try_element_at({value}, {literal(name)})" for value in values)
-            )
+            values = [
+                f"from_json({text}, 'map<string,string>')" for text in ("p.new_values", stored)
+            ]
+            same.append(" = ".join(f"try_element_at({value}, {literal(name)})" for value in values))
         return (
             f"select p.* except (new_surrogate_key), if(p.new_values is null, null, "
             f"coalesce(p.new_surrogate_key, cast(k.{quoted(self.layout.surrogate or '')} as string))) as new_surrogate_key "

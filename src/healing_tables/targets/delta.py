@@ -132,6 +132,17 @@ class DeltaTarget:
             return DeltaTarget(self.name[:-1] + suffix + "`")
         return DeltaTarget(self.name.rstrip("/") + suffix)
 
+    def full_name(self, spark: SparkSession) -> str:
+        """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
+        if self.is_path:
+            return re.sub("^file:/+", "/", self.name.rstrip("/"))
+        parts = re.findall("`(?:[^`]|``)*`|[^.`]+", self.name)
+        names = [part.strip("`").replace("``", "`").lower() for part in parts]
+        if len(names) < 3:
+            current = spark.sql("select current_catalog(), current_database()").collect()[0]
+            names = [*[str(name).lower() for name in current][: 3 - len(names)], *names]
+        return ".".join(names)
+
     def read(self, spark: SparkSession) -> DataFrame | None:
         """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""
         return None if self.detail(spark) is None else self.rows(spark)
