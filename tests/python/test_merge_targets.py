@@ -102,11 +102,11 @@ def test_a_name_that_needs_quotes(name: str) -> None:
 def test_a_name_in_which_spark_would_replace_a_setting(lab: Lab, dim: str) -> None:
     with pytest.raises(ArgumentError, match=r"a name without \$\{"):
         merge(lab.spark.sql(ROW), dim, DimensionSpec(key_columns="id", attributes={"${x}": 2}))
-    target = DeltaTarget(dim, comment="who is ${x}", properties={"owner": "${y}"})
+    target = DeltaTarget(dim, comment="who is ${x}", properties={"keeper": "${y}"})
     merge(lab.spark.sql(ROW), target, SPEC)
     about = {row[0]: row[1] for row in lab.spark.sql(f"describe extended {dim}").collect()}
     assert about["Comment"] == "who is ${x}"
-    assert "owner=${y}" in about["Table Properties"]
+    assert "keeper=${y}" in about["Table Properties"]
 
 
 def test_the_audit_has_the_integer_key_whatever_the_columns_are_called(lab: Lab, dim: str) -> None:
