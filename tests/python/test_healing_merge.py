@@ -11,7 +11,7 @@ from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
 from lab import Lab
 
 import dbt_healing_tables
-from dbt_healing_tables.merging import as_data_frame, merge_model
+from dbt_healing_tables.merging import as_data_frame, merge_batch
 from healing_tables.errors import BatchError
 
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"]]
@@ -264,7 +264,7 @@ def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) ->
     replaced = {"target": target, "before": before, "is_view": False, "is_kept": False}
     for name, refresh in (("a", None), ("b", None), ("c", replaced)):
         sql = f"select 1 as id, '{name}' as name"
-        merge_model(json.dumps({**settings, "sql": sql, "replaced": refresh}), lab.spark)
+        merge_batch({**settings, "sql": sql, "replaced": refresh}, lab.spark, None)
     assert [row.name for row in lab.spark.table(target).collect()] == ["c"]
     assert lab.spark.table(f"`{lab.schema}`.`dim_quoted_history`").isEmpty()
 
