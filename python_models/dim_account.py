@@ -2,16 +2,6 @@
 
 
 def model(dbt, session):
-    dbt.config(
-        materialized="healing_merge",
-        unique_key="account_id",
-        meta={
-            "healing_tables": {
-                "changed_at": "changed_at",
-                "attributes": {"account_manager": {"scd_type": 3, "changed_at": True}},
-                "column_names": {"last_updated": "last_updated"},
-            }
-        },
-    )
+    dbt.config(materialized="healing_merge", unique_key="account_id")  # more: dim_reference.yml
     columns = "account_id string, changed_at date, account_manager string"
     return session.read.csv(dbt.config.meta_get("batch"), columns, header=True, mode="FAILFAST")

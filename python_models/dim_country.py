@@ -9,7 +9,8 @@ def model(dbt, session):
             "healing_tables": {
                 "changed_at": "changed_at",
                 "attributes": {"*": 1},
-                "column_names": {"last_updated": "last_updated"},
+                "surrogate_key": {"name": "country_key"},
+                "column_names": {"last_updated": "last_updated", "change_reason": "change_reason"},
             }
         },
     )
