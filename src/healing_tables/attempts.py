@@ -31,6 +31,7 @@ from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 from healing_tables.targets.conflicts import StalePlan, has_condition, is_conflict
 from healing_tables.targets.delta import CHANGE_LOG, MISSING, Snapshot, as_view
+from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.merge_statement import open_rows_of
 
 # Up to here the MERGE names the keys that it touches; the text of the statement grows with them
@@ -120,7 +121,7 @@ class Attempt:
         layout, spec, spark = self.outbox.layout, self.outbox.spec, self.events.sparkSession
         moment = moments.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
-        keys = "" if self.is_full or layout.is_sequence else self.seen.keys
+        keys = "" if self.is_full else self.seen.keys
         past = self.outbox.past(spark)
         known = among(self.stored, keys)
         open_rows = open_rows_in(self.stored, layout, spec) if self.is_full else None
@@ -222,7 +223,6 @@ class Attempt:
         )
         merge_id = str(uuid.uuid4())
         rows = log.rows(news, merge_id, full_at=self.full_at, held=held) if has_news else None
-        range_ = "" if layout.is_sequence else range_
         self.commit(plan, counts, range_, merge_id=merge_id, for_log=rows)
         mine = [*recovered, merge_id]
         for commit in log.target.commits_since(spark, version, mine):
@@ -270,6 +270,8 @@ class Attempt:
             table.create(spark, columns, outbox.noted(spark))
         else:
             columns, base_version = self.snapshot.columns, self.snapshot.version
+        if layout.is_sequence and "insert" in counts:
+            plan = KeyMap(table, layout, spec).with_numbers(plan, self.stored)
         has_changes = bool(counts)
         merged: DataFrame | None = plan if has_changes else None
         if counts and set(counts) <= {"archive", "absent"}:
@@ -288,11 +290,7 @@ class Attempt:
             outbox.stage(spark, merge_id, base_version, rows)
         if merged is not None:
             stored = self.stored
-            if (
-                stored is not None
-                and not layout.is_sequence
-                and 0 < sum(counts.values()) <= FEW_ROWS
-            ):
+            if stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
                 keys = " and ".join(
                     part for part in (keys, in_buckets(plan, stored, layout)) if part
                 )
@@ -326,9 +324,6 @@ class Attempt:
         """The commit of the dimension. Where it is known that there is none, the staged rows are discarded."""
         outbox, layout = self.outbox, self.outbox.layout
         table, spark = outbox.target, plan.sparkSession
-        largest_key = 0
-        if layout.is_sequence and (outbox.log is not None or layout.has_history):
-            largest_key = self.largest_key(plan)  # rows can leave the table; their keys stay taken
         try:
             with as_view(plan) as view:
                 version = table.apply(
@@ -340,7 +335,6 @@ class Attempt:
                     base_version=base_version,
                     stored=stored,
                     keys=keys,
-                    largest_key=largest_key,
                     open_rows=open_rows,
                 )
         except Exception as error:
@@ -353,17 +347,6 @@ class Attempt:
                 raise StalePlan("the table was dropped") from error
             raise
         self.done.version = version
-
-    def largest_key(self, plan: DataFrame) -> int:
-        """The largest integer key of the rows that have left this dimension, or leave it now."""
-        table, spark = self.outbox.target, plan.sparkSession
-        name = f"stored.{quoted(self.outbox.layout.surrogate or '')}"
-        known = table.largest_key(spark)
-        leaving = plan.where("action = 'remove'").selectExpr(f"coalesce(max({name}), 0)").collect()
-        if leaving[0][0] > known:
-            known = int(leaving[0][0])
-            table.remember_largest_key(spark, known)
-        return known
 
 
 def open_rows_in(

@@ -322,7 +322,7 @@ class Outbox:
             found.append((HISTORY, self.history, statement))
         if self.spec.audit is not None:
             values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
-            rows = self.with_numbers(f"select {AUDIT}.* {mine} {AUDIT} is not null")
+            rows = f"select {AUDIT}.* {mine} {AUDIT} is not null"
             statement = (
                 f"merge into {self.audit.sql_name} t using ({rows}) s on t.row_id = s.row_id "
                 f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
@@ -333,26 +333,6 @@ class Outbox:
             statement = self.log.append_statement(f"({rows})", merge_id, is_decided=has_commit)
             found.append((LOG, self.log.target, statement))
         return found
-
-    def with_numbers(self, rows: str) -> str:
-        """The audit's rows with the integer keys that the MERGE has given: nobody knew them before."""
-        if not self.layout.is_sequence:
-            return rows
-        names = ", ".join(f"k.{quoted(key.name)}" for key in self.layout.keys)
-        same = [f"p.key = to_json(struct({names}), {JSON})"]
-        if "valid_from" in self.layout.names:
-            name = self.layout.names["valid_from"]
-            # a JSON path cannot hold every name
-            stored = f"to_json(struct(k.{quoted(name)}), {JSON})"
-            values = [
-                f"from_json({text}, 'map<string,string>')" for text in ("p.new_values", stored)
-            ]
-            same.append(" = ".join(f"try_element_at({value}, {literal(name)})" for value in values))
-        return (
-            f"select p.* except (new_surrogate_key), if(p.new_values is null, null, "
-            f"coalesce(p.new_surrogate_key, cast(k.{quoted(self.layout.surrogate or '')} as string))) as new_surrogate_key "
-            f"from ({rows}) p left join {self.target.sql_name} k on {' and '.join(same)}"
-        )
 
 
 def run(spark: SparkSession, statement: str) -> None:

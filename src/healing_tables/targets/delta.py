@@ -40,7 +40,6 @@ BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # A part of a table's name; another character without backticks could begin a comment
 PART = re.compile(r"`(?:[^`]|``)+`|\w+")
 NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))*")
-LARGEST_KEY = "healing_tables.largest_key"
 # A dimension names its change log, and a change log its dimension
 CHANGE_LOG = "healing_tables.change_log"
 DIMENSION = "healing_tables.dimension"
@@ -270,8 +269,12 @@ class DeltaTarget:
         spark: SparkSession,
         columns: Mapping[str, str],
         own_properties: Mapping[str, str] | None = None,
+        query: str = "",
     ) -> None:
-        """Make the table if it is not there. Args: own_properties: what the library notes of the table."""
+        """Make the table if it is not there.
+
+        Args: own_properties: what the library notes of the table; query: a select of its first rows, with these columns.
+        """
         properties = {str(name): str(value) for name, value in self.properties.items()}
         properties |= own_properties or {}
         # also an INSERT of someone else must not slip between what a merge has read and its commit
@@ -281,11 +284,9 @@ class DeltaTarget:
         named = [*columns, *re.findall("`((?:[^`]|``)*)`", " ".join(columns.values()))]
         if any(character in name for name in named for character in " ,;{}()\n\t="):
             properties.setdefault("delta.columnMapping.mode", "name")
-        parts = [
-            f"create table if not exists {self.sql_name} (",
-            ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()),
-            ") using delta",
-        ]
+        listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+        parts = [f"create table if not exists {self.sql_name}"]
+        parts += ["using delta"] if query else [f"({listed}) using delta"]
         if self.partition_columns:
             by = ", ".join(quoted(name) for name in self.partition_columns)
             parts.append(f"partitioned by ({by})")
@@ -297,6 +298,8 @@ class DeltaTarget:
             f"{in_quotes(name)} = {in_quotes(value)}" for name, value in properties.items()
         )
         parts.append(f"tblproperties ({listed})")
+        if query:
+            parts.append(f"as {query}")
         with self.named_errors():
             for is_last in (False, False, False, False, True):
                 try:
@@ -333,7 +336,6 @@ class DeltaTarget:
         base_version: int,
         stored: Mapping[str, str],
         keys: str = "",
-        largest_key: int = 0,
         open_rows: tuple[int, int] | None = None,
     ) -> int | None:
         """Apply a plan in one MERGE.
@@ -341,7 +343,7 @@ class DeltaTarget:
         Args:
             plan: name of a view with the rows of plan.plan.
             merge_id, base_version: see `commit`.
-            stored, keys, largest_key, open_rows: see `merge_statement`.
+            stored, keys, open_rows: see `merge_statement`.
         Returns: the version of the commit; None if there was none.
         Raises: as `commit`; StalePlan if a row, or the columns of the table, are not as the plan expects them.
         """
@@ -353,7 +355,6 @@ class DeltaTarget:
             merge_id=merge_id,
             stored=stored,
             keys=keys,
-            largest_key=largest_key,
             open_rows=open_rows,
         )
         return self.commit(spark, statement, merge_id=merge_id, base_version=base_version)
@@ -381,15 +382,6 @@ class DeltaTarget:
             with self.named_errors():
                 raise
         return self.version_of(spark, merge_id, base_version)
-
-    def largest_key(self, spark: SparkSession) -> int:
-        """The largest integer key of the rows that have left the table; 0 if none has."""
-        found = spark.sql(f"show tblproperties {self.sql_name}").where(f"key = '{LARGEST_KEY}'")
-        rows = found.select("value").collect()
-        return int(rows[0][0]) if rows else 0
-
-    def remember_largest_key(self, spark: SparkSession, key: int) -> None:
-        spark.sql(f"alter table {self.sql_name} set tblproperties ('{LARGEST_KEY}' = '{key}')")
 
     def version(self, spark: SparkSession) -> int:
         """The newest version; the table has to be there."""

@@ -66,7 +66,6 @@ def merge_statement(
     merge_id: str,
     stored: Mapping[str, str],
     keys: str = "",
-    largest_key: int = 0,
     open_rows: tuple[int, int] | None = None,
 ) -> str:
     """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
@@ -78,7 +77,6 @@ def merge_statement(
     Args:
         stored: the columns that the table has to have, with their types.
         keys: a condition on ``t``, the target, that holds for all keys of the plan.
-        largest_key: new integer keys are larger.
         open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared with.
     """
     columns = list(layout.columns(spec))
@@ -113,17 +111,6 @@ def merge_statement(
     holds = [has_layout(table, stored, merge_id)]
     if open_rows is not None:
         holds.append(has_open_rows(table, layout, spec, open_rows, merge_id))
-    if layout.is_sequence and layout.surrogate is not None:
-        # the largest key is read inside of the MERGE: another writer's is a conflict
-        ordered = ", ".join(f"key.{quoted(column.name)}" for column in layout.keys)
-        if "valid_from" in layout.names:
-            ordered += f", new.{quoted(layout.names['valid_from'])}"
-        source = (
-            f"select p.*, (select greatest(max({quoted(layout.surrogate)}), {largest_key}L) from {table}) "
-            f"+ row_number() over (partition by action order by {ordered}) as surrogate_number "
-            f"from ({source}) p"
-        )
-        values[layout.surrogate] = f"{row}.surrogate_number"
     beside = "".join(f", new.{quoted(name)} as {quoted(name)}" for name in new_columns)
     evolution = " with schema evolution" if new_columns else ""
     return f"""

@@ -1,0 +1,124 @@
+"""The key map of a dimension with integer surrogate keys (docs/decisions/0040-key-map.md).
+
+``<dimension>__keys`` holds every number that was ever given: a version, identified by its key and its start, gets one
+once. The macros in macros/materializations/sequence.sql keep the same table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.hashing import hash_text, normal
+from healing_tables.layout import Layout, find
+from healing_tables.moments import TIMESTAMP
+from healing_tables.naming import quoted
+from healing_tables.retries import retrying
+from healing_tables.spec import DimensionSpec
+from healing_tables.stored import shown_by
+from healing_tables.targets.delta import DeltaTarget, as_view
+
+COLUMNS = {"key": "string", "valid_from": TIMESTAMP, "surrogate_key": "bigint"}
+PROPERTIES = {"delta.appendOnly": "true", "delta.autoOptimize.autoCompact": "true"}
+
+
+@dataclass(frozen=True)
+class KeyMap:
+    """The key map of one dimension."""
+
+    dimension: DeltaTarget
+    layout: Layout
+    spec: DimensionSpec
+
+    @property
+    def table(self) -> DeltaTarget:
+        return replace(self.dimension.beside("__keys"), properties=PROPERTIES)
+
+    def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> DataFrame:
+        """The plan with the numbers of its new rows. Versions that have none yet get the next ones, in one commit.
+
+        Args:
+            plan: of plan.plan.
+            stored: the dimension; the first merge takes over the numbers that it has.
+        """
+        spark, surrogate = plan.sparkSession, quoted(self.layout.surrogate or "")
+        self.prepare(spark, stored)
+        key, start = self.version("new.")
+        new = plan.where("action = 'insert'").selectExpr(
+            f"{key} as key", f"{start} as valid_from", "key as key_columns"
+        )
+        largest = 0
+        if stored is not None:
+            # a number that someone else has put there is taken, too
+            largest = stored.selectExpr(f"coalesce(max({surrogate}), 0)").collect()[0][0]
+        with as_view(new.distinct()) as versions:
+            statement = f"""
+merge into {self.table.sql_name} t
+using (
+    select v.key, v.valid_from, largest.surrogate_key + dense_rank() over (order by v.key_columns, v.valid_from) as surrogate_key
+    from {versions} v
+    left anti join {self.table.sql_name} known on known.key = v.key and known.valid_from = v.valid_from
+    cross join (
+        select greatest(coalesce(max(surrogate_key), 0), {largest}L) as surrogate_key from {self.table.sql_name}
+    ) largest
+) s
+on t.key = s.key and t.valid_from = s.valid_from
+when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)"""
+            retrying(self.table.name, lambda: spark.sql(statement).collect())
+        version = ["key", "valid_from"]
+        numbers = (
+            self.table.rows(spark)
+            .join(f.broadcast(new.select(version)), version, "left_semi")
+            .selectExpr("key as map_key", "valid_from as map_from", "surrogate_key as map_number")
+            .localCheckpoint()
+        )
+        is_same = f.expr(f"action = 'insert' and map_key = {key} and map_from = {start}")
+        numbered = f.when(
+            f.expr("action = 'insert'"), f.col("new").withField(surrogate, f.col("map_number"))
+        ).otherwise(f.col("new"))
+        return (
+            plan.join(numbers, is_same, "left")
+            .withColumn("new", numbered)
+            .drop("map_key", "map_from", "map_number")
+        )
+
+    def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
+        """Make the table if it is not there, in one commit with the numbers that the dimension has."""
+        layout = self.layout
+        if stored is None or self.table.read(spark) is not None:
+            self.table.ensure(spark, COLUMNS, COLUMNS, "key map")
+            return
+        names = layout.columns(self.spec)
+        stored = stored.toDF(*(find(name, names) or name for name in stored.columns))
+        number = f"cast({quoted(layout.surrogate or '')} as bigint)"
+        key, start = self.version("")
+        rows = stored.selectExpr(
+            f"{key} as key", f"{start} as valid_from", f"{number} as surrogate_key"
+        )
+        with as_view(rows) as view:
+            query = f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} where surrogate_key is not null group by key, valid_from"
+            self.table.create(spark, COLUMNS, query=query)
+
+    def version(self, row: str) -> tuple[str, str]:
+        """What identifies a version, as SQL: key and start. Neither depends on the types of the columns.
+
+        Args: row: a prefix of the dimension's columns, such as ``new.``
+        """
+        keys = [key_text(row + quoted(key.name), key.type) for key in self.layout.keys]
+        text = keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
+        # a row without versions has one number, whatever its start
+        has_versions = "valid_from" in self.layout.names and not self.layout.has_history
+        start = shown_by(self.layout, self.spec, row).start if has_versions else "0L"
+        return text, f"timestamp_micros({start})"
+
+
+def key_text(expression: str, kind: str) -> str:
+    """The text of a key as in ``key_hash``, but 1, 1.0 and 1.00 of whole numbers and decimals are one."""
+    text = hash_text(normal(expression, kind), kind)
+    scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
+    if scale and int(scale[1]) > 0:
+        return f"regexp_replace({text}, '[.]?0+$', '')"
+    return text
