@@ -101,7 +101,8 @@ def test_a_name_that_needs_quotes(name: str) -> None:
 
 def test_a_name_in_which_spark_would_replace_a_setting(lab: Lab, dim: str) -> None:
     with pytest.raises(ArgumentError, match=r"a name without \$\{"):
-        merge(lab.spark.sql(ROW), dim, DimensionSpec(key_columns="id", attributes={"${x}": 2}))
+        rows = lab.spark.createDataFrame([(1, "a")], "id int, `${x}` string")
+        merge(rows, dim, DimensionSpec(key_columns="id", attributes={"${x}": 2}))
     target = DeltaTarget(dim, comment="who is ${x}", properties={"keeper": "${y}"})
     merge(lab.spark.sql(ROW), target, SPEC)
     about = {row[0]: row[1] for row in lab.spark.sql(f"describe extended {dim}").collect()}
