@@ -122,6 +122,7 @@ def test_an_empty_table_is_replaced(built: Lab) -> None:
     assert len(built.rows("vacant")) == 3
 
 
+@pytest.mark.proof
 def test_a_table_whose_format_changes_is_there_until_the_new_one_is(
     built: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ REFRESHED = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", REFRESHED)
 def test_a_full_refresh_that_is_allowed_keeps_foreign_rows(built: Lab, name: str) -> None:
     materialized, options, wanted = REFRESHED[name]

@@ -158,33 +158,6 @@ def test_each_merge_tells_its_figures(merged: Lab) -> None:
     assert "commit_version" not in figures
 
 
-def test_each_merge_has_a_row_in_the_log(refused: Lab) -> None:
-    rows = refused.spark.sql(
-        f"select * from {refused.schema}.healing_log where dimension = 'dim_sql' order by finished_at"
-    ).collect()
-    assert {row["mode"] for row in rows} == {"merge"}
-    first = rows[0]
-    assert (first["status"], first["publish"], first["rows_added"]) == (
-        "published",
-        "merge",
-        len(FIRST),
-    )
-    assert first["version_before"] is None and first["version_after"] is not None
-    # those that are refused before they begin, by the configuration, have none
-    assert {row["status"] for row in rows} >= {"published", "unchanged"}
-    failed = refused.spark.sql(
-        f"select status, reason from {refused.schema}.healing_log where dimension = 'dim_no_key'"
-    ).collect()
-    assert {row["status"] for row in failed} == {"refused"} and "NULL" in failed[0]["reason"]
-
-
-def test_history_shows_all_dimensions(refused: Lab) -> None:
-    refused.dbt("run-operation", "healing_tables.history", "--args", "{limit: 100}")
-    lines = [line.split("|") for line in refused.log if " | " in line]
-    assert [cell.strip() for cell in lines[0][:3]] == ["dimension", "finished (UTC)", "mode"]
-    assert {"dim_sql", "dim_py"} <= {line[0].strip() for line in lines[1:]}
-
-
 def test_what_dbt_configures_is_honoured(merged: Lab) -> None:
     assert merged.results["dim_full"][0] == "success", merged.results["dim_full"]
     name = f"{merged.schema}_marts.dim_other_name"
@@ -250,6 +223,7 @@ def refused(merged: Lab) -> Lab:
     return merged
 
 
+@pytest.mark.proof
 def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) -> None:
     target = f"`{lab.schema}`.`dim_quoted`"
     settings = {
@@ -360,3 +334,30 @@ def test_a_model_may_return_pandas(merged: Lab) -> None:
 def test_a_model_that_returns_no_data_frame_is_refused(merged: Lab) -> None:
     with pytest.raises(BatchError, match="(?s)returned no batch.*got:    list.*remedy: return the"):
         as_data_frame([1, 2], merged.spark)
+
+
+def test_each_merge_has_a_row_in_the_log(refused: Lab) -> None:
+    rows = refused.spark.sql(
+        f"select * from {refused.schema}.healing_log where dimension = 'dim_sql' order by finished_at"
+    ).collect()
+    assert {row["mode"] for row in rows} == {"merge"}
+    first = rows[0]
+    assert (first["status"], first["publish"], first["rows_added"]) == (
+        "published",
+        "merge",
+        len(FIRST),
+    )
+    assert first["version_before"] is None and first["version_after"] is not None
+    # those that are refused before they begin, by the configuration, have none
+    assert {row["status"] for row in rows} >= {"published", "unchanged"}
+    failed = refused.spark.sql(
+        f"select status, reason from {refused.schema}.healing_log where dimension = 'dim_no_key'"
+    ).collect()
+    assert {row["status"] for row in failed} == {"refused"} and "NULL" in failed[0]["reason"]
+
+
+def test_history_shows_all_dimensions(refused: Lab) -> None:
+    refused.dbt("run-operation", "healing_tables.history", "--args", "{limit: 100}")
+    lines = [line.split("|") for line in refused.log if " | " in line]
+    assert [cell.strip() for cell in lines[0][:3]] == ["dimension", "finished (UTC)", "mode"]
+    assert {"dim_sql", "dim_py"} <= {line[0].strip() for line in lines[1:]}

@@ -163,6 +163,7 @@ def test_a_column_that_another_writer_adds_after_the_plan(lab: Lab) -> None:
     assert {row.city for row in current.collect()} == {"Oslo"}
 
 
+@pytest.mark.proof
 def test_a_new_column_does_not_stay_when_its_merge_fails(lab: Lab) -> None:
     case = Case(lab, "audit")
     lab.spark.sql(f"alter table {case.dim} add constraint short check (length(name) < 2)")

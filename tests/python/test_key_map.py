@@ -86,6 +86,7 @@ def test_a_dropped_dimension_comes_back_from_its_log_with_its_numbers(lab: Lab) 
     assert rows_of(lab, dim, "sk", "id", "name") == [*before, (4, 5, "new")]
 
 
+@pytest.mark.proof
 def test_a_restored_dimension_gives_no_number_twice(lab: Lab) -> None:
     dim = f"{lab.schema}.restored"
     spec = spec_of()
@@ -114,6 +115,7 @@ def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == [("1", 1), ("2", 2), ("3", 3)]
 
 
+@pytest.mark.proof
 def test_numbers_of_a_stored_table_are_taken_over(lab: Lab) -> None:
     dim = f"{lab.schema}.theirs"
     columns = (

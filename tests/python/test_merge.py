@@ -305,7 +305,11 @@ def test_stored_versions_that_overlap(lab: Lab, dim: str) -> None:
         merge(changed.where("id = 2"), dim, logged, at="2024-01-05")
 
 
-@pytest.mark.parametrize("cuts", [[[0, 1, 2, 3]], [[0], [1], [2], [3]]])
+@pytest.mark.parametrize(
+    "cuts",
+    [[[0], [1], [2], [3]], pytest.param([[0, 1, 2, 3]], marks=pytest.mark.proof)],
+    ids=["one by one", "whole"],
+)
 def test_type_4_remembers_keys_that_were_gone(lab: Lab, dim: str, cuts: list[list[int]]) -> None:
     """Ann leaves and comes back as Bea: the history still knows the first value, and when the mail became what it is."""
     spec = DimensionSpec(
@@ -436,6 +440,7 @@ def test_a_full_batch_ends_a_key_that_came_after_its_plan(
     assert result.attempts == 2
 
 
+@pytest.mark.proof
 def test_a_key_that_comes_and_goes_meets_another_writer(
     lab: Lab, dim: str, between: list[Callable[[], object]]
 ) -> None:
@@ -881,7 +886,7 @@ def test_an_interrupted_merge_leaves_nothing_in_the_session(
     assert [row[0] for row in versions(lab, f"{dim}_audit", "key")] == ['{"id":1}', '{"id":2}']
 
 
-@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("is_known", [True, pytest.param(False, marks=pytest.mark.proof)])
 def test_a_conflict_reported_for_a_merge_that_has_committed(
     lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch, is_known: bool
 ) -> None:
@@ -910,6 +915,7 @@ def test_a_conflict_reported_for_a_merge_that_has_committed(
     assert [row[0] for row in versions(lab, dim, "name")] == ["Ann", "Bea"]
 
 
+@pytest.mark.proof
 def test_many_commits_since_a_merge_was_killed(
     lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -924,6 +930,7 @@ def test_many_commits_since_a_merge_was_killed(
     assert lab.spark.table(f"{dim}_audit").count() == 1
 
 
+@pytest.mark.proof
 def test_clocks_that_differ(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the second writer is behind: a little, and the merge waits; or much, and the error says so."""
     now = moments.now

@@ -76,7 +76,9 @@ def test_pandas_holds_a_dimension_whose_open_end_is_null(built: Lab) -> None:
     assert str(frame["valid_to"].max()) == ENDED
 
 
-@pytest.mark.parametrize("change_log", [None, "changes_of_dim"])
+@pytest.mark.parametrize(
+    "change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.proof)]
+)
 def test_a_merge_keeps_the_old_end_where_it_is_stored(lab: Lab, change_log: str | None) -> None:
     name = f"{lab.schema}.dim_merged_{change_log}"
     log = None if change_log is None else f"{lab.schema}.{change_log}"
