@@ -343,7 +343,7 @@ class Attempt:
             )
             if outbox and (is_conflict(error) or isinstance(error, TargetError)):
                 outbox.discard(spark, [merge_id])
-            if is_gone and table.read(spark) is None:
+            if is_gone and self.snapshot is not None and table.read(spark) is None:
                 raise StalePlan("the table was dropped") from error
             raise
         self.done.version = version

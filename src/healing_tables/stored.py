@@ -95,9 +95,9 @@ def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> Dat
         )
     else:  # a key has one row
         overlaps = f"count(if({is_stored}, 1, null)) {before} > 0"
-    return rows.selectExpr("*", f"{is_stored} and ({overlaps}) as overlaps").selectExpr(
-        "* except (overlaps)",
-        f"coalesce(max(overlaps) over ({partition}), false) "
+    return rows.selectExpr("*", f"{is_stored} and ({overlaps}) as is_overlapping").selectExpr(
+        "* except (is_overlapping)",
+        f"coalesce(max(is_overlapping) over ({partition}), false) "
         f"or count(if({is_stored} and current, 1, null)) over ({partition}) > 1 as is_damaged",
     )
 

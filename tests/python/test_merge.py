@@ -526,24 +526,6 @@ def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> 
 
 
 @pytest.mark.proof
-def test_a_moment_from_before_another_commit(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Spark Connect reads late: another writer may commit between the moment of an attempt and its read."""
-    merge(batch(lab, [(1, "A", None)]), dim, SPEC)
-    now, calls = moments.now, list[int]()
-
-    def early() -> int:
-        calls.append(1)
-        # is it before the end of time; then of the first attempt: when it began, and the moment of its batch
-        return now() - (60_000_000 if len(calls) <= 3 else 0)
-
-    monkeypatch.setattr(moments, "now", early)
-    assert merge(batch(lab, [(1, "B", None)]), dim, SPEC).attempts == 2
-    assert versions(lab, dim, "name", "is_current") == [("A", False), ("B", True)]
-
-
-@pytest.mark.proof
 def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",

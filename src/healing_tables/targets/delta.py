@@ -408,7 +408,8 @@ class DeltaTarget:
                 newest = spark.sql(f"describe history {self.sql_name} limit {limit}")
                 rows = newest.selectExpr("version", "operation", merge_id).collect()
             except AnalysisException as error:
-                if has_condition(error, *MISSING):  # dropped, or not made yet
+                # dropped, not made yet, or a folder of other files
+                if has_condition(error, *MISSING, "DELTA_TABLE_ONLY_OPERATION"):
                     return []
                 raise
             if len(rows) < limit or min(row[0] for row in rows) <= version + 1:
