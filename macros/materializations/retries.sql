@@ -48,9 +48,7 @@
 -#}
 {% macro _run_unless_overtaken(name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
-    {#- over Spark Connect a script was not seen to end -#}
-    {%- set is_script = healing_tables._has_commits() and not env_var('SPARK_REMOTE', '')
-        and run_query('set spark.sql.scripting.enabled').rows[0][1] | lower == 'true' -%}
+    {%- set is_script = healing_tables._has_commits() and run_query('set spark.sql.scripting.enabled').rows[0][1] | lower == 'true' -%}
     {%- call statement(name, fetch_result=is_script) -%}
 {%- if is_script -%}
 begin
