@@ -43,21 +43,23 @@
     before. Only on connections whose settings are the user's own; other vendors bring Delta in their own way.
 -#}
 {% macro _check_delta(mistakes) -%}
-    {%- if adapter.type() != 'spark' or target.method not in ['session', 'thrift'] or 'healing_tables has Delta' in graph -%}
+    {#- a cluster or an endpoint is named on Databricks only -#}
+    {%- if adapter.type() != 'spark' or target.cluster or target.endpoint or 'healing_tables has Delta' in graph -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set missing = [] -%}
+    {%- set missing, lines = [], [] -%}
     {%- set wanted = {
         'spark.sql.extensions': 'io.delta.sql.DeltaSparkSessionExtension',
         'spark.sql.catalog.spark_catalog': 'org.apache.spark.sql.delta.catalog.DeltaCatalog'} -%}
-    {%- for name, value in wanted.items() if run_query('set ' ~ name).rows[0][1] == '<undefined>' -%}
-        {%- do missing.append(name ~ ': ' ~ value) -%}
+    {%- for name, value in wanted.items() if run_query('set ' ~ name).rows[0][1] in ['<undefined>', 'builtin'] -%}
+        {%- do missing.append(name) -%}
+        {%- do lines.append(name ~ ': ' ~ value) -%}
     {%- endfor -%}
     {%- if missing and run_query('set spark.databricks.clusterUsageTags.clusterId').rows[0][1] == '<undefined>' -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without ' ~ (missing | join(' and ')),
             'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method thrift), with the Delta jar:\n'
-            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             ' ~ (missing | join('\n             '))
+            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             ' ~ (lines | join('\n             '))
             ~ '\n             or set file_format: parquet (healing_table only)') -%}
     {%- else -%} {%- do graph.update({'healing_tables has Delta': true}) -%}
     {%- endif -%}

@@ -283,7 +283,7 @@ class Attempt:
         has_merge = merged is not None
         if not has_merge and layout.new_columns:
             table.add_columns(spark, layout.new_columns)
-        rows = outbox.rows_of(plan, self.batch_id) if has_changes else {}
+        rows = outbox.rows_of(plan, self.events, self.batch_id) if has_changes else {}
         if for_log is not None:
             rows[LOG] = for_log
         if rows:
@@ -347,6 +347,11 @@ class Attempt:
                 raise StalePlan("the table was dropped") from error
             raise
         self.done.version = version
+        if outbox.log is None and version > base_version + 1:
+            # another merge may have begun a change log in between, which does not know of this one
+            now = table.snapshot(spark)
+            if now is not None:
+                check_change_log(outbox, now)
 
 
 def open_rows_in(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -9,10 +11,10 @@ from pyspark.sql import functions as f
 from healing_tables import moments
 from healing_tables.errors import BatchError, Mistake, counted
 from healing_tables.hashing import normal
-from healing_tables.layout import Column, Layout
+from healing_tables.layout import Column, Layout, find
 from healing_tables.moments import DAY, as_micros
 from healing_tables.naming import by_name, quoted
-from healing_tables.spec import DimensionSpec
+from healing_tables.spec import CAUSE, DimensionSpec
 
 # Why a row is refused, as the plan says it
 NULL_KEY = "NULL in a key column or in the moment"
@@ -40,8 +42,8 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     Args:
         at: the moment of the batch in microseconds, used where the rows have none of their own.
     Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
-        NULL where the key ends), ``tie`` (a struct of the tie breakers), ``is_logged`` (false), ``problem`` (why the row
-        is refused, or NULL), ``rows`` (how many rows said so).
+        NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the texts in CAUSE),
+        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows said so).
     """
     moment = f"{at}L" if at is not None else "cast(null as bigint)"
     if spec.changed_at is not None:
@@ -52,6 +54,9 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     gone = "false"
     if spec.deleted_when is not None:
         batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
+    said = {
+        name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()
+    }
     keys = [
         f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)
     ]
@@ -61,6 +66,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         f"{gone} as gone",
         f"if({gone}, null, {state(layout)}) as state",
         f"{tie(spec)} as tie",
+        f"{cause(said)} as cause",
         "false as is_logged",
     )
     return one_per_moment(rows, layout, spec)
@@ -104,7 +110,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
         .groupBy(*keys, "at")
         .agg(
             f.expr("min(struct(gone, state)) as lowest"),
-            f.expr("max(struct(gone, state, is_logged)) as highest"),
+            f.expr("max(struct(gone, state, is_logged, cause)) as highest"),
             f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
         )
@@ -114,6 +120,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "highest.gone",
             "highest.state",
             "tie",
+            "highest.cause",
             "highest.is_logged",
             f"case when not ({is_whole}) then '{NULL_KEY}' when at >= {end}L then '{AT_THE_END}' "
             f"when {differ} then '{TWO_ROWS}' end as problem",
@@ -149,3 +156,9 @@ def state(layout: Layout) -> str:
 def tie(spec: DimensionSpec) -> str:
     fields = [f"{quoted(name)} as t{n}" for n, name in enumerate(spec.tie_break_by, start=1)]
     return f"struct({', '.join(fields) or 'true as none'})"
+
+
+def cause(values: Mapping[str, str]) -> str:
+    """What rows say of their cause, as a struct. Args: values: name in CAUSE to SQL; what is not there is NULL."""
+    fields = ", ".join(f"cast({values.get(name, 'null')} as string) as {name}" for name in CAUSE)
+    return f"struct({fields})"

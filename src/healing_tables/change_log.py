@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.batch import key_names, named_keys, one_per_moment, presence
+from healing_tables.batch import cause, key_names, named_keys, one_per_moment, presence
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.layout import Layout, find, types_of
 from healing_tables.moments import TIMESTAMP
@@ -55,25 +55,30 @@ class ChangeLog:
         others = {column.name: "" for column in (*self.layout.keys, *self.layout.attributes)}
         return {name: kind for name, kind in self.ties.items() if find(name, others) is None}
 
+    def generated(self) -> dict[str, str]:
+        """Its own columns, with their types."""
+        return GENERATED | dict.fromkeys(self.spec.causes, "string")
+
     def columns(self) -> dict[str, str]:
         """Name to type. Raises: TargetError if a name is taken."""
         given = {
             column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)
         }
         given |= self.own_ties()
+        own = self.generated()
         mistakes = [
             Mistake(
                 name,
-                f"a name other than the change log's own: {', '.join(GENERATED)}",
+                f"a name other than the change log's own: {', '.join(own)}",
                 "a column of the batch",
                 "rename it in the batch",
             )
             for name in given
-            if find(name, GENERATED) is not None
+            if find(name, own) is not None
         ]
         if mistakes:
             raise TargetError(counted("the change log", mistakes), mistakes)
-        return given | GENERATED
+        return given | own
 
     def prepare(self, spark: SparkSession, dimension: str) -> None:
         """Make the table if it is not there, with new columns if it lacks some.
@@ -138,6 +143,7 @@ class ChangeLog:
             "is_deleted as gone",
             f"if(is_deleted, null, struct({', '.join(values) or 'true as present'})) as state",
             f"struct({', '.join(ties) or 'true as none'}) as tie",
+            f"{cause({name: name for name in self.spec.causes})} as cause",
             "true as is_logged",
             "is_full",
             "is_seed",
@@ -156,7 +162,7 @@ class ChangeLog:
             full_at: the moment of a full batch.
         """
         keys = key_names(self.layout)
-        columns = [*keys, "at", "gone", "state", "tie", "is_logged"]
+        columns = [*keys, "at", "gone", "state", "tie", "cause", "is_logged"]
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if full_at is not None and self.spec.changed_at is not None:
             batch = batch.select(columns).unionByName(
@@ -236,7 +242,7 @@ class ChangeLog:
         """Rows for the log, in its columns.
 
         Args:
-            changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+            changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``, ``cause``.
             full_at: the moment of a full batch, which gets a row without a key.
             held: of `held`, which get a row as well.
         """
@@ -270,6 +276,7 @@ class ChangeLog:
             "merge_id": literal(merge_id),
             "logged_at": "now()",
         }
+        columns |= {name: f"cause.{name}" for name in self.spec.causes}
         return changes.selectExpr(
             *[f"{value} as {quoted(name)}" for name, value in columns.items()]
         )

@@ -17,6 +17,7 @@ EMPTY_PARTITION = "an empty text in a column that the table is partitioned by"
 # The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
 UNTIL = "coalesce(ended_at, next_from)"
 IS_NEW = "kind = 1"
+REASONS = ("new", "returned", "changed")  # why a version began
 IS_FIRST = "stored_rows = 0 and new_number = 1"
 # The latest moment in the batch that changed the row
 TOUCHED = (
@@ -50,6 +51,7 @@ def as_plan(
     reason: str,
     ends_key: str,
     moment: str = TOUCHED,
+    cause: str = "cause",
     new: str = "true",
 ) -> DataFrame:
     """The plan's rows. Args: values: column to expression; ``new``: whether there is a new row."""
@@ -74,6 +76,7 @@ def as_plan(
             f"coalesce(refusal, {reason}) as reason",
             key_struct(layout),
             f"{moment} as moment",
+            f"{cause} as cause",
             f"if(row is null, null, array_compact(array({changed}))) as changed_columns",
             "new",
             "row as stored",
@@ -106,7 +109,7 @@ def with_archive(
         "valid_from": as_moment("at", kind),
         "valid_to": as_moment(UNTIL, kind),
         "history_id": hash_id(layout, "at"),
-        "change_reason": "if(here, 'changed', 'deleted')",
+        "change_reason": "coalesce(until_cause.change_reason, if(here, 'changed', 'deleted'))",
     }
     archived = ", ".join(
         f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec)
@@ -130,6 +133,7 @@ def with_archive(
 
 
 def change_reason() -> str:
+    """Where the batch does not say why; see REASONS."""
     return f"case when {IS_FIRST} then 'new' when not was_here then 'returned' else 'changed' end"
 
 
@@ -236,8 +240,10 @@ def generated_expressions(
         "compressed_row_count": kept(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),
-        "change_reason": kept(names["change_reason"], change_reason()),
-        "change_source": kept(names["change_source"], source),
+        "change_reason": kept(
+            names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"
+        ),
+        "change_source": kept(names["change_source"], f"coalesce(cause.change_source, {source})"),
         "key_hash": kept(names["key_hash"], key_hash),
         "row_hash": kept(
             names["row_hash"],

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 
 from healing_tables import moments
 from healing_tables.batch import key_names
-from healing_tables.columns import as_plan
+from healing_tables.columns import REASONS, as_plan
 from healing_tables.layout import Layout
 from healing_tables.naming import quoted
 from healing_tables.spec import DimensionSpec
@@ -14,8 +14,8 @@ from healing_tables.stored import shown_by, with_damage
 from healing_tables.timeline import DAMAGED
 
 UNKNOWN = "a stored version that the change log does not know"
-# Who wrote the row, and of how many slices it is made: no log knows it
-KEPT = ("change_source", "compressed_row_count")
+# Of how many slices a row is made: no log knows it
+KEPT = ("compressed_row_count",)
 
 
 def difference(
@@ -39,6 +39,7 @@ def difference(
         f"if({shown.alive}, null, {shown.until}) as new_until",
         "reason as new_reason",
         "moment as new_moment",
+        "cause as new_cause",
         "new as made",
     ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
     events = events.selectExpr(*keys, "at", "true as is_said").distinct()
@@ -71,6 +72,13 @@ def difference(
         kept.append(layout.surrogate)
     for name in kept:
         values[name] = f"if(row is null, made.{quoted(name)}, row.{quoted(name)})"
+    for name, derived in (("change_source", ()), ("change_reason", REASONS)):
+        # what a batch has said stays, also where the log was not told
+        if name in layout.names:
+            column = quoted(layout.names[name])
+            others = "".join(f" and row.{column} <> '{reason}'" for reason in derived)
+            is_kept = f"row is not null and new_cause.{name} is null{others}"
+            values[layout.names[name]] = f"if({is_kept}, row.{column}, made.{column})"
     if "valid_to" in layout.names:
         # an open end that is stored may be another one than that of new rows
         end = quoted(layout.names["valid_to"])
@@ -86,6 +94,7 @@ def difference(
         f"when {closes} then if(new_until <=> next_start, 'changed', 'deleted') "
         "when is_open and not alive then 'reopened' else 'overwritten' end",
         moment="coalesce(new_moment, start)",
+        cause="new_cause",
         ends_key="coalesce(alive and not coalesce(lives, false), false)",
         new="made is not null",
     )

@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.batch import named_keys
+from healing_tables.batch import key_names, named_keys
 from healing_tables.change_log import ChangeLog
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
 from healing_tables.hashing import ISO
@@ -22,7 +22,7 @@ from healing_tables.layout import Layout, find
 from healing_tables.moments import TIMESTAMP, as_micros
 from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.retries import retrying
-from healing_tables.spec import DimensionSpec
+from healing_tables.spec import CAUSE, DimensionSpec
 from healing_tables.targets.conflicts import StalePlan, is_conflict, raised
 from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, as_view
 from healing_tables.targets.merge_statement import stale_text
@@ -43,6 +43,7 @@ AUDIT_COLUMNS = {
     "source": "string",
     "batch_id": "string",
     "row_id": "string",
+    "correlation_id": "string",
 }
 JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
 # Each merge adds a small file; Delta puts them together now and then
@@ -80,7 +81,7 @@ class Outbox:
     def audit(self) -> DeltaTarget:
         table = (self.spec.audit or {}).get("table")
         target = self.target.beside("_audit") if table is None else DeltaTarget(table)
-        return replace(target, properties=GROWING)
+        return replace(target, properties=GROWING, cluster_by=("changed_at",))
 
     def destinations(self) -> dict[str, dict[str, str]]:
         """Name to the columns of the table there, with their types."""
@@ -111,7 +112,9 @@ class Outbox:
             self.history.ensure(spark, self.layout.history_columns(self.spec), own, "history")
             self.widen(spark, self.history, self.layout.history_columns(self.spec))
         if self.spec.audit is not None:
-            self.audit.ensure(spark, AUDIT_COLUMNS, AUDIT_COLUMNS, "audit")
+            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older ones lack some
+            self.audit.ensure(spark, AUDIT_COLUMNS, own, "audit")
+            self.widen(spark, self.audit, AUDIT_COLUMNS)
 
     def widen(
         self, spark: SparkSession, table: DeltaTarget, columns: Mapping[str, str], within: str = ""
@@ -147,18 +150,31 @@ class Outbox:
             f"struct({', '.join(changed) or 'true as none'}) as changed",
         )
 
-    def rows_of(self, plan: DataFrame, batch_id: str) -> dict[str, DataFrame]:
-        """What a plan brings to the history and to the audit."""
+    def rows_of(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
+        """What a plan brings to the history and to the audit. Args: events: of the batch."""
         found = {}
         if self.layout.has_history:
             found[HISTORY] = plan.where("action = 'archive'").selectExpr("archived.*")
         if self.spec.audit is not None:
-            found[AUDIT] = self.audit_rows(
-                plan.where("action not in ('archive', 'absent')"), batch_id
-            )
+            plan = plan.where("action not in ('archive', 'absent')")
+            found[AUDIT] = self.audit_rows(self.with_causes(plan, events), batch_id)
         return found
 
+    def with_causes(self, plan: DataFrame, events: DataFrame) -> DataFrame:
+        """The plan, with what the batch says of the cause of each change: in the row of that moment, or else in its newest."""
+        if not self.spec.causes:
+            return plan
+        said = events.groupBy(*key_names(self.layout)).agg(
+            f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
+            f.expr("max_by(cause, at) as newest"),
+        )
+        names = zip(key_names(self.layout), self.layout.keys, strict=True)
+        on = " and ".join(f"key.{quoted(key.name)} = {name}" for name, key in names)
+        found = "coalesce(if(action = 'insert', cause, try_element_at(causes, moment)), newest)"
+        return plan.join(said, f.expr(on), "left").withColumn("cause", f.expr(found))
+
     def audit_rows(self, plan: DataFrame, batch_id: str) -> DataFrame:
+        """Args: plan: of `with_causes`."""
         audit = self.spec.audit or {}
 
         def text(name: str) -> str:
@@ -178,10 +194,11 @@ class Outbox:
             f"to_json(new, {JSON}) as new_values",
             "timestamp_micros(moment) as changed_at",
             f"{actor} as actor",
-            f"{text('reason')} as reason",
-            f"{text('source')} as source",
+            f"coalesce(cause.change_reason, {text('reason')}) as reason",
+            f"coalesce(cause.change_source, {text('source')}) as source",
             f"{literal(batch_id)} as batch_id",
             "uuid() as row_id",
+            "cause.correlation_id as correlation_id",
         )
 
     def stage(

@@ -39,6 +39,8 @@ def plan(
         ``reason`` (string): why
         ``key`` (struct of the key columns)
         ``moment`` (bigint): microseconds, when it happened
+        ``cause`` (struct of the texts change_reason, change_source, correlation_id): what the batch says of the start of
+            a version
         ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
         ``new``, ``stored`` (structs of all columns of the dimension): as the row shall be, and as it was
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key

@@ -56,6 +56,8 @@ def resolve(
             moment_type = "date" if given[column] == "date" else TIMESTAMP
     for name in spec.tie_break_by:
         wanted_column(name, "tie_break_by", given, mistakes)
+    for option, name in spec.causes.items():
+        wanted_column(name, option, given, mistakes)
     attributes = tuple(
         Column(name, column, given[column], attribute.scd_type, attribute.changed_at)
         for name, column in attribute_columns(spec, given, mistakes).items()
@@ -125,10 +127,11 @@ def wanted_column(
 def attribute_columns(
     spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]
 ) -> dict[str, str]:
-    """Attribute to column of the batch; ``"*"``: all that are not keys, moments, tie breakers or named by deleted_when."""
+    """Attribute to column of the batch; ``"*"``: all that are not keys, moments, tie breakers, causes or named by deleted_when."""
     assert isinstance(spec.attributes, Mapping)
     found: dict[str, str] = {}
-    used = {name.lower() for name in (*spec.keys, *spec.tie_break_by, spec.changed_at or "")}
+    others = (*spec.keys, *spec.tie_break_by, *spec.causes.values(), spec.changed_at or "")
+    used = {name.lower() for name in others}
     named = {name.lower() for name in spec.attributes}
     for name in spec.attributes:
         if name != "*":
@@ -160,6 +163,7 @@ def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[s
     for name, by_default in GENERATED.items():
         if is_type_4:
             by_default = name == "last_updated"
+        by_default = by_default or name in spec.causes
         wanted = spec.column_names.get(name, name if by_default else None)
         if wanted is not None:
             found[name] = wanted

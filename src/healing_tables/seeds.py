@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from healing_tables.batch import key_names
+from healing_tables.batch import cause, key_names
+from healing_tables.columns import REASONS
 from healing_tables.hashing import is_text
 from healing_tables.layout import MOMENTS, Layout
 from healing_tables.moments import as_moment
-from healing_tables.naming import by_name, literal, numbered
+from healing_tables.naming import by_name, literal, numbered, quoted
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
 
@@ -54,6 +55,12 @@ def seeds(
         values.append(f"{shown} as a{n}")
     no_tie = ", ".join(f"cast(null as {kind}) as t{n}" for n, kind in enumerate(ties.values(), 1))
     tie = f"struct({no_tie or 'true as none'}) as tie"
+    causes = {
+        name: f"row.{quoted(layout.names[name])}" for name in spec.causes if name in layout.names
+    }
+    if "change_reason" in causes:
+        shown_reason = causes["change_reason"]
+        causes["change_reason"] = f"if({shown_reason} in {REASONS}, null, {shown_reason})"
     said = rows.selectExpr(
         "*",
         f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
@@ -63,6 +70,7 @@ def seeds(
         "false as gone",
         f"struct({', '.join(values) or 'true as present'}) as state",
         tie,
+        f"if(moment = at, {cause(causes)}, null) as cause",
     )
     ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
         *keys, "until as at", "true as gone", tie

@@ -16,6 +16,8 @@ from healing_tables.options import as_names, unknown_options
 
 OPEN_END = "9999-12-31 00:00:00"
 AUDIT = ("table", "actor", "reason", "source")
+# Options that name columns of the batch: what a row says of its cause
+CAUSE = ("change_reason", "change_source", "correlation_id")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,8 @@ class DimensionSpec:
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
+        change_reason, change_source, correlation_id: columns of the batch, as text: why a row says something new, where it comes
+            from, and the event upstream. The first two stand in the columns of these names, and all three in the audit.
         change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
             changes find their place.
         history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
@@ -55,6 +59,9 @@ class DimensionSpec:
     deleted_when: str | None = None
     tie_break_by: Sequence[str] | str = ()
     on_tie: str = "error"
+    change_reason: str | None = None
+    change_source: str | None = None
+    correlation_id: str | None = None
     change_log: str | None = None
     history: str | None = None
     max_removed_keys_ratio: float = 0.5
@@ -110,6 +117,12 @@ class DimensionSpec:
     @property
     def keys(self) -> tuple[str, ...]:
         return tuple(self.key_columns)
+
+    @property
+    def causes(self) -> dict[str, str]:
+        """What the rows of a batch say of their cause: the name in CAUSE to the column of the batch."""
+        found = {name: getattr(self, name) for name in CAUSE}
+        return {name: column for name, column in found.items() if column is not None}
 
     def attribute(self, name: str) -> Attribute | None:
         """The attribute of that name, by itself or through ``"*"``; None if it is left out."""
@@ -182,7 +195,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         if values[name] not in wanted:
             choice = " or ".join(str(value) for value in wanted)
             mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
-    for name in ("changed_at", "deleted_when", "change_log", "history"):
+    for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
         if values[name] is not None and not (
             isinstance(values[name], str) and values[name].strip()
         ):

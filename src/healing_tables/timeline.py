@@ -173,6 +173,8 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("min_by(until, struct(at, kind)) as stored_until"),
         f.expr("min_by(version, struct(at, kind)) as version"),
         f.expr("min_by(updated, struct(at, kind)) as updated"),
+        f.expr("min_by(cause, struct(at, kind)) as cause"),
+        f.expr("max_by(cause, if(kind = 1 and gone, at, null)) as end_cause"),
         f.expr("min_by(known, struct(at, kind)) as before"),
         f.expr("min_by(coalesce(here_before, false), struct(at, kind)) as was_here"),
         f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
@@ -192,6 +194,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     return parts.selectExpr(
         "*",
         f"lead(if(kind = 1, at, null)) over ({order}) as next_from",
+        f"coalesce(end_cause, lead(cause) over ({order})) as until_cause",
         f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
         f"lead(part) over ({order}) is null as is_last",
         f"max(kind = 0 and stored_until is null) over (partition by {', '.join(keys)}) as was_open",

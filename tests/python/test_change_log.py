@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from interleaved import before_the_merge, other_writer
 from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
@@ -332,6 +333,35 @@ def test_a_dimension_names_its_log_and_a_log_its_dimension(lab: Lab, dim: str) -
     lab.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")
     merge(batch(lab, (1, "D", None)), dim, without, at=day(4))
     assert [row[1] for row in versions(lab, dim)] == ["A", "B", "C", "D"]
+
+
+def test_a_log_that_begins_during_a_merge(lab: Lab, dim: str) -> None:
+    """The merge that does not name it has committed, and says what to do; then the log has its batch too."""
+    logged = spec_of(dim)
+    plain = replace(logged, change_log=None)
+    merge(batch(lab, (1, "A", "old"), (2, "B", "b")), dim, plain, at=day(1))
+
+    def begin() -> None:
+        merge(batch(lab, (2, "C", "b")), dim, logged, at=day(2))
+
+    news = batch(lab, (1, "A", "new"))
+    with (
+        other_writer(lab.spark, begin, before_the_merge(dim)) as other,
+        pytest.raises(
+            TargetError, match=r"(?s)has committed as version.*set change_log: "
+        ) as error,
+    ):
+        merge(news, dim, plain, at=day(2))
+    assert other.has_acted
+    assert "nothing" not in str(error.value)
+    merge(news, dim, logged, at=day(2))
+    merge(batch(lab, (1, "D", "new")), dim, logged, at=day(3))
+    assert versions(lab, dim, "id", "name", "mail") == [
+        (1, "A", "new"),
+        (1, "D", "new"),
+        (2, "B", "b"),
+        (2, "C", "b"),
+    ]
 
 
 def test_what_a_log_cannot_do(lab: Lab, dim: str) -> None:

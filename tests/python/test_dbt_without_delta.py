@@ -74,4 +74,4 @@ def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, cas
         message = result["message"]
         assert "has 1 mistake" in message, message
         assert EXTENSION in message and "spark_catalog: org.apache" in message, message
-        assert "io.delta:delta-spark" in message and len(message.splitlines()) < 15, message
+        assert "io.delta:delta-spark" in message and len(message.splitlines()) < 17, message

@@ -100,6 +100,7 @@ class DeltaTarget:
     properties: Mapping[str, object] = field(default_factory=dict)
     location: str | None = None
     comment: str | None = None
+    cluster_by: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         is_name = isinstance(self.name, str) and (self.is_path or NAME.fullmatch(self.name.strip()))
@@ -290,6 +291,8 @@ class DeltaTarget:
         if self.partition_columns:
             by = ", ".join(quoted(name) for name in self.partition_columns)
             parts.append(f"partitioned by ({by})")
+        if self.cluster_by:
+            parts.append(f"cluster by ({', '.join(quoted(name) for name in self.cluster_by)})")
         if self.location is not None:
             parts.append(f"location {in_quotes(self.location)}")
         if self.comment is not None:
