@@ -47,9 +47,10 @@
     {%- if figures.appended == 0 -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- set newest = run_query('select max(unix_micros(' ~ healing_tables._id(about.captured_at) ~ ')) as newest from ' ~ target).rows[0]['newest'] -%}
-        {%- set others = ['another capture'] if newest != at.newest
-            else healing_tables._run_unless_overtaken('main', healing_tables._append_news(target, candidate, about, at)) -%}
+        {%- set others = healing_tables._run_unless_overtaken('main', healing_tables._append_news(target, candidate, about, at)) -%}
+        {%- set is_appended = not others and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._id(about.captured_at)
+            ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
+        {%- set others = others or ([] if is_appended else ['another capture']) -%}
         {%- if others -%}
             {%- do healing_tables._lost_race(target, candidate, about, attempt, others) -%}
             {{- return(false) -}}

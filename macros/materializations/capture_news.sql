@@ -58,7 +58,7 @@ compared as (
 {#-
     One MERGE that only inserts. It compares again with the log as this statement reads it, so that Delta refuses the
     commit if another writer comes in between. A capture that was committed after this run began has seen a newer state
-    than this run has: then the newest moment of the log is another one, and the run fails.
+    than this run has: then the newest moment of the log is another one, and nothing is appended.
 -#}
 {% macro _append_news(target, candidate, about, at) -%}
 {%- set names = [] -%}
@@ -78,12 +78,10 @@ using (
     select
         coalesce(new_state, old_state) as state,
         new_state is null as is_deleted,
-        if(newest <=> {{ 'null' if at.newest is none else at.newest }}, timestamp_micros({{ at.moment }}), cast(raise_error({{ healing_tables._text(
-            'healing_tables: another capture of ' ~ target ~ ' was committed while this one was reading its source; '
-            ~ 'nothing was written; remedy: run it again') }}) as timestamp_ltz)) as captured_at
+        timestamp_micros({{ at.moment }}) as captured_at
     from compared
     cross join (select max(unix_micros({{ captured_at }})) as newest from {{ target }})
-    where is_news
+    where is_news and newest <=> {{ 'null' if at.newest is none else at.newest }}
 ) as d
 on t.{{ captured_at }} = d.captured_at and {{ on | join(' and ') }}
 when not matched then insert ({{ names | join(', ') }}, {{ captured_at }}, {{ healing_tables._id(about.deleted) }})

@@ -50,6 +50,7 @@
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- elif not others -%}
         {%- set others = healing_tables._run_unless_overtaken('keys', healing_tables._record_keys(candidate, about, sequence))
+            or healing_tables._lost_numbers(candidate, about, sequence)
             or healing_tables._run_unless_overtaken('main', healing_tables._publish(target, candidate, folder, about, existing, stored, change)) -%}
         {%- if not others -%}
             {%- do is_published.append(true) -%}

@@ -42,9 +42,9 @@
 {%- endmacro %}
 
 {#-
-    Run a statement; who has overtaken it, as a list, or an empty list. Jinja cannot catch an error. A SQL script can: it answers with a row
-    where Delta refuses the commit for that of another writer (SQLSTATE 2D521), or where the statement itself has found
-    one before it writes (P0001, raise_error). Every other error stays what it is. A Spark without scripts ends the build with the error.
+    Run a statement; who has overtaken it, as a list, or an empty list. Jinja cannot catch an error. A SQL script can: it returns a row if
+    Delta refuses the commit because of another writer's (SQLSTATE 2D521). Every other error stays what it is. A Spark without scripts
+    ends the build with the error.
 -#}
 {% macro _run_unless_overtaken(name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
@@ -52,7 +52,7 @@
     {%- call statement(name, fetch_result=is_script) -%}
 {%- if is_script -%}
 begin
-    declare exit handler for sqlstate '2D521', sqlstate 'P0001'
+    declare exit handler for sqlstate '2D521'
     begin
         select 'one that was committed while this one was written' as overtaken_by;
     end;

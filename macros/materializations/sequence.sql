@@ -7,7 +7,7 @@
                1  | 2024-01-01             1   | 2024-01-01 | 1                             1  | 1  | 2024-01-01
                1  | 2024-02-01             2   | 2024-01-01 | 2             ->              3  | 1  | 2024-02-01
 
-    `sequence`: name (of the column in the dimension), key_map (relation).
+    `sequence`: name (of the column in the dimension), key_map (relation), largest (number given before the build).
 -#}
 {% macro _sequence(target, about, existing, stored) -%}
     {%- if about.get('sequence') is none -%} {{ return(none) }} {%- endif -%}
@@ -18,7 +18,10 @@
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
-    {{- return({'name': about.sequence, 'key_map': healing_tables._ready_key_map(target, about, existing if stored else none)}) -}}
+    {%- set key_map = healing_tables._ready_key_map(target, about, existing if stored else none) -%}
+    {{- return({
+        'name': about.sequence, 'key_map': key_map,
+        'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0]['largest']}) -}}
 {%- endmacro %}
 
 {#-
@@ -109,31 +112,38 @@ cross join (
 {%- endmacro %}
 
 {#-
-    The statement that puts the new numbers of a candidate into the key map, before the candidate is published. Another
-    build may have given numbers since this candidate was written: then the statement fails, and the build begins again.
+    The statement that puts the new numbers of a candidate into the key map, before the candidate is published. Numbers
+    that another build has given since the candidate was written are left out, see _lost_numbers. (An error would not do:
+    Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full disk.)
 -#}
 {% macro _record_keys(candidate, about, sequence) -%}
     {%- if sequence is none -%} {{ return(none) }} {%- endif -%}
-    {%- set conflict -%}
-        cast(raise_error({{ healing_tables._text('healing_tables: another build of ' ~ about.build.relation
-            ~ ' has given integer keys while this one was at work; nothing was published; remedy: run it again') }}) as boolean)
-    {%- endset -%}
     {%- set new -%}
     select given.key, given.valid_from, given.surrogate_key
-    from (select distinct * from ({{ healing_tables._numbers_in(candidate, about, healing_tables._columns_of(candidate)) }})) as given
-    left join {{ sequence.key_map }} as known
+    from ({{ healing_tables._new_numbers(candidate, about, sequence) }}) as given
+    left anti join {{ sequence.key_map }} as known
     on known.key = given.key and known.valid_from = given.valid_from
     cross join (
         select coalesce(max(surrogate_key), 0) as surrogate_key
         from {{ sequence.key_map }}
     ) as largest
-    where case
-        when known.surrogate_key = given.surrogate_key then false
-        when known.surrogate_key is null and given.surrogate_key > largest.surrogate_key then true
-        else {{ conflict }}
-    end
+    where given.surrogate_key > largest.surrogate_key
     {%- endset -%}
     {{- return('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
         ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)'
         if healing_tables._has_delta() else 'insert into ' ~ sequence.key_map ~ ' (key, valid_from, surrogate_key)\n' ~ new) -}}
+{%- endmacro %}
+
+{#- Whether another build has given numbers that the candidate has too, as the texts of _other_writes. -#}
+{% macro _lost_numbers(candidate, about, sequence) -%}
+    {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
+    {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(candidate, about, sequence) ~ ') as given left anti join '
+        ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '
+        ~ 'and known.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
+    {{- return(['one that gave integer keys'] if lost else []) -}}
+{%- endmacro %}
+
+{% macro _new_numbers(candidate, about, sequence) -%}
+    {{- return('select distinct * from (' ~ healing_tables._numbers_in(candidate, about, healing_tables._columns_of(candidate))
+        ~ ') where surrogate_key > ' ~ sequence.largest ~ 'L') -}}
 {%- endmacro %}

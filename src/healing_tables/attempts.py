@@ -29,8 +29,8 @@ from healing_tables.plan import changes, check_can_end
 from healing_tables.refusals import Seen, check_plan, check_problems
 from healing_tables.spec import DimensionSpec
 from healing_tables.stored import stored_rows
-from healing_tables.targets.conflicts import StalePlan, has_condition, is_conflict
-from healing_tables.targets.delta import CHANGE_LOG, MISSING, Snapshot, as_view
+from healing_tables.targets.conflicts import StalePlan, is_conflict
+from healing_tables.targets.delta import CHANGE_LOG, Snapshot, as_view
 from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.merge_statement import open_rows_of
 
@@ -338,16 +338,11 @@ class Attempt:
                     open_rows=open_rows,
                 )
         except Exception as error:
-            is_gone = isinstance(error, TargetError) and has_condition(
-                error.__cause__ or error, *MISSING
-            )
             if outbox and (is_conflict(error) or isinstance(error, TargetError)):
                 outbox.discard(spark, [merge_id])
-            if is_gone and self.snapshot is not None and table.read(spark) is None:
-                raise StalePlan("the table was dropped") from error
             raise
         self.done.version = version
-        if outbox.log is None and version > base_version + 1:
+        if outbox.log is None and version is not None and version > base_version + 1:
             # another merge may have begun a change log in between, which does not know of this one
             now = table.snapshot(spark)
             if now is not None:

@@ -28,6 +28,7 @@ from healing_tables.refusals import Seen, check_events, check_plan
 from healing_tables.resolving import resolve
 from healing_tables.retries import retrying
 from healing_tables.spec import DimensionSpec
+from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, Snapshot
 
 log = logging.getLogger("healing_tables")
@@ -146,6 +147,16 @@ class Merge:
         """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
         spark = self.batch.sparkSession
         snapshot = self.table.snapshot(spark)
+        try:
+            self.attempt_from(snapshot)
+        except Exception as error:
+            is_own = isinstance(error, HealingTablesError) and error.__cause__ is None
+            if snapshot is None or is_own or self.table.is_still(spark, snapshot.table_id):
+                raise
+            raise StalePlan("the table was dropped") from error
+
+    def attempt_from(self, snapshot: Snapshot | None) -> None:
+        spark = self.batch.sparkSession
         columns = (None if snapshot is None else snapshot.columns,)
         if self.prepared_for != columns:
             self.prepare(snapshot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dbt.adapters.spark import session as dbt_session
 from interleaved import before_the_merge, other_writer
 from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
@@ -113,6 +114,46 @@ def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     assert writer.has_acted
     assert rows_of(lab, dim, "sk", "id") == [(1, 1), (3, 3)]
     assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == [("1", 1), ("2", 2), ("3", 3)]
+
+
+def test_a_build_whose_numbers_were_given_meanwhile_begins_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(names: str) -> str:
+        moments = [
+            f"select 1 as id, timestamp '{day(n)}Z' as at, '{x}' as name"
+            for n, x in enumerate(names, 1)
+        ]
+        return " union all ".join(moments)
+
+    lab.model("raced_source", rows("A"))
+    lab.model(
+        "dim_raced",
+        "{{ healing_tables.dimension({'one': {'relation': ref('raced_source'), 'changed_at': 'at'}}) }}",
+        materialized="healing_table",
+        unique_key="id",
+        meta={"healing_tables": {"surrogate_key": SEQUENCE}},
+    )
+    lab.dbt("run", "--select", "+dim_raced")
+    lab.model("raced_source", rows("AB"))
+    dim = f"{lab.schema}.dim_raced"
+    execute = dbt_session.Cursor.execute
+    others: list[str] = []
+
+    def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
+        if f"merge into {dim}__keys" in sql and not others:
+            others.append(sql)
+            lab.spark.sql(f"insert into {dim}__keys values ('9', timestamp '{day(1)}Z', 2)")
+        execute(self, sql, *parameters)
+
+    monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
+    status, message = lab.dbt("run", "--select", "+dim_raced")["dim_raced"]
+    monkeypatch.undo()
+    assert others
+    assert status == "success", message
+    assert any("attempt 1 met a commit" in text for text in lab.log), lab.log
+    assert lab.rows("dim_raced", "sk", "name") == [(1, "A"), (3, "B")]
+    assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == [("1", 1), ("1", 3), ("9", 2)]
 
 
 @pytest.mark.proof

@@ -68,6 +68,7 @@ def as_view(rows: DataFrame) -> Iterator[str]:
 class Snapshot:
     """A table at one version: on Spark Connect, too, ``rows`` stay what they are when the table changes."""
 
+    table_id: str
     version: int
     rows: DataFrame
     properties: Mapping[str, str]
@@ -168,13 +169,25 @@ class DeltaTarget:
         detail = self.detail(spark)
         if detail is None:
             return None
-        version = self.version(spark)
+        try:
+            version = self.version(spark)
+            rows = self.rows(spark, version)
+        except AnalysisException:
+            if self.is_still(spark, detail["id"]):
+                raise
+            return self.snapshot(spark)
         return Snapshot(
+            detail["id"],
             version,
-            self.rows(spark, version),
+            rows,
             detail["properties"] or {},
             tuple(detail["partitionColumns"]),
         )
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        """Whether the table is the same one, neither dropped nor made anew."""
+        detail = self.detail(spark)
+        return detail is not None and detail["id"] == table_id
 
     def ensure(
         self,
