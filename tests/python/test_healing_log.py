@@ -485,6 +485,8 @@ def test_a_build_that_another_writer_overtakes_begins_again(
     assert status == "success", message
     told = [text for text in built.log if "met a commit of another writer" in text]
     assert len(told) == 1 and "attempt 1" in told[0] and "UPDATE" in told[0], told
+    # found before anything is published, or only then
+    assert ("MERGE" in told[0]) == (moment == "after the look"), told
     assert len(log(built, "fed_dim")) == rows + 1
     row = newest(built, "fed_dim")
     assert row["mode"] == "rebuild" and "UPDATE" in row["reason"]

@@ -107,13 +107,14 @@ def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     merge(batch(lab, (1, "A"), (2, "B")), dim, spec, at=day(1))
 
     def other() -> None:
-        merge(batch(lab, (2, "gone")), dim, spec, at=day(2))
+        merge(batch(lab, (2, "gone"), (4, "D")), dim, spec, at=day(2))
 
-    with other_writer(lab.spark, other, before_the_merge(dim)) as writer:
+    with other_writer(lab.spark, other, before_the_merge(f"{dim}__keys")) as writer:
         merge(batch(lab, (3, "C")), dim, spec, at=day(3))
     assert writer.has_acted
-    assert rows_of(lab, dim, "sk", "id") == [(1, 1), (3, 3)]
-    assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == [("1", 1), ("2", 2), ("3", 3)]
+    assert rows_of(lab, dim, "sk", "id") == [(1, 1), (3, 4), (4, 3)]
+    keys = [("1", 1), ("2", 2), ("3", 4), ("4", 3)]
+    assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == keys
 
 
 def test_a_build_whose_numbers_were_given_meanwhile_begins_again(

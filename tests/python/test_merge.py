@@ -426,17 +426,22 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     return works
 
 
+@pytest.mark.parametrize("others", [[(2, "A")], [(2, "A"), (9, "gone")]], ids=["more", "as many"])
 def test_a_full_batch_ends_a_key_that_came_after_its_plan(
-    lab: Lab, dim: str, between: list[Callable[[], object]]
+    lab: Lab, dim: str, between: list[Callable[[], object]], others: list[tuple[int, str]]
 ) -> None:
-    spec = DimensionSpec(key_columns="id", attributes=["name"])
+    """Also where as many rows are open as before."""
+    dim = f"{dim}_{len(others)}"
+    spec = DimensionSpec(key_columns="id", attributes=["name"], deleted_when="name = 'gone'")
     ddl = "id int, name string"
-    merge(batch(lab, [(1, "A")], ddl), dim, spec, at="2024-01-01")
-    other = batch(lab, [(2, "A")], ddl)
+    merge(batch(lab, [(1, "A"), (9, "A")], ddl), dim, spec, at="2024-01-01")
+    other = batch(lab, others, ddl)
     between.append(lambda: merge(other, dim, spec, at="2024-01-02"))
-    result = merge(batch(lab, [(1, "B")], ddl), dim, spec, at="2024-01-03", full_batch=True)
-    shown = ("id", "name", "is_current")
-    assert versions(lab, dim, *shown) == [(1, "A", False), (1, "B", True), (2, "A", False)]
+    full = batch(lab, [(1, "B"), (9, "A")], ddl)
+    result = merge(full, dim, spec, at="2024-01-03", full_batch=True)
+    is_back = [(9, "A", False)] if len(others) == 2 else []
+    found = versions(lab, dim, "id", "name", "is_current")
+    assert found == [(1, "A", False), (1, "B", True), (2, "A", False), *is_back, (9, "A", True)]
     assert result.attempts == 2
 
 

@@ -9,8 +9,8 @@ import pytest
 from lab import Lab
 
 SOURCE = "sources={'crm': {'relation': ref('changes'), 'changed_at': 'at'%s}}"
-NAMES = "column_names={'valid_from': 'effective_from', 'valid_to': 'effective_to', 'is_current': 'active'}"
-OTHERS = "current_values=['Y', 'N'], valid_to_current=none"
+NAMES = "column_names={'valid_from': 'effective_from', 'valid_to': 'effective_to', 'is_current': 'active', 'row_hash': 'digest'}"
+OTHERS = "current_values=['open', 'closed'], valid_to_current=none"
 ENDING = SOURCE % ", 'deleted_when': 'is_deleted'"
 DELETING = f"dimension({ENDING}, {NAMES}, {OTHERS})"
 # key 1 goes and comes back, key 2 goes: a gap, and a key without a current row
