@@ -30,7 +30,7 @@ ROWS = [
     (1, "B", "b", "typo", None, 103, "2024-01-03"),
     (1, None, None, "left", "crm", 104, "2024-01-04"),
 ]
-# The log of the cases below: what the rows say, or else the texts of `audit`
+# What the rows say, or else the texts of `audit`
 VERSIONS = [
     (1, "A", "b", "signed up", "web"),
     (1, "B", "b", "promoted", "crm"),
@@ -94,6 +94,7 @@ def test_all_changes_in_one_batch(lab: Lab, dim: str) -> None:
     ]
 
 
+@pytest.mark.proof
 def test_a_change_log_keeps_causes(lab: Lab, dim: str) -> None:
     spec = DimensionSpec.from_dict({**OPTIONS, "change_log": f"{dim}_log"})
     for row in reversed(ROWS):
@@ -113,6 +114,7 @@ def test_a_change_log_keeps_causes(lab: Lab, dim: str) -> None:
     ]
 
 
+@pytest.mark.proof
 def test_a_log_that_begins_later_keeps_causes(lab: Lab, dim: str) -> None:
     merge(batch(lab, *ROWS[:3]), dim, DimensionSpec.from_dict(OPTIONS))
     plain = {
@@ -134,7 +136,13 @@ def test_a_log_that_begins_later_keeps_causes(lab: Lab, dim: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("cuts", [[ROWS], [[row] for row in ROWS]], ids=["whole", "cut"])
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        pytest.param([ROWS], id="whole"),
+        pytest.param([[row] for row in ROWS], id="cut", marks=pytest.mark.proof),
+    ],
+)
 def test_the_history_tells_why_a_row_left(lab: Lab, dim: str, cuts: list[list[Any]]) -> None:
     dim = f"{dim}_{len(cuts)}"
     spec = DimensionSpec.from_dict({**OPTIONS, "attributes": {"name": 4, "mail": 1}})
