@@ -25,8 +25,9 @@ FAULTS = {
     "RESTORE": f"restore table {DIM} to version as of 0",
     "a column": f"alter table {DIM} add columns (extra string)",
     "DROP": f"drop table {DIM}",
-    "a commit to the source": "insert into {schema}.changes values "
-    "(1, 'late', false, timestamp '2025-01-01 00:00:00Z', now())",
+    # loaded after all others: heals rely on it
+    "a commit to the source": "insert into {schema}.changes select 1, 'late', false, "
+    "timestamp '2025-01-01 00:00:00Z', max(loaded_at) + interval '1' hour from {schema}.changes",
 }
 CHANGES_NO_ROWS = ("OPTIMIZE",)
 steps = count(3)
