@@ -73,7 +73,7 @@ def difference(
     for name in kept:
         values[name] = f"if(row is null, made.{quoted(name)}, row.{quoted(name)})"
     for name, derived in (("change_source", ()), ("change_reason", REASONS)):
-        # what a batch has said stays, also where the log was not told
+        # keep the value that a batch has given, even if the log does not have it
         if name in layout.names:
             column = quoted(layout.names[name])
             others = "".join(f" and row.{column} <> '{reason}'" for reason in derived)

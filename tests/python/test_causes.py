@@ -37,7 +37,7 @@ VERSIONS = [
     (2, "C", "c", "new", "job"),
 ]
 SHOWN = ("id", "name", "mail", "change_reason", "change_source")
-TOLD = ("change_type", "key", "reason", "source", "correlation_id")
+AUDITED = ("change_type", "key", "reason", "source", "correlation_id")
 
 
 def batch(lab: Lab, *rows: tuple[Any, ...]) -> DataFrame:
@@ -60,7 +60,7 @@ def test_the_cause_of_each_change(lab: Lab, dim: str) -> None:
         merge(batch(lab, *rows), dim, spec)
     assert rows_of(lab, dim, *SHOWN) == VERSIONS
     one, two = '{"id":1}', '{"id":2}'
-    told = [
+    audited = [
         ("insert", one, "signed up", "web", "101"),
         ("insert", two, "nightly", "job", None),
         ("close", one, "promoted", "crm", "102"),
@@ -69,13 +69,13 @@ def test_the_cause_of_each_change(lab: Lab, dim: str) -> None:
         ("update", one, "typo", "job", "103"),
         ("close", one, "left", "crm", "104"),
     ]
-    assert rows_of(lab, f"{dim}_audit", *TOLD) == sorted(told, key=repr)
+    assert rows_of(lab, f"{dim}_audit", *AUDITED) == sorted(audited, key=repr)
     # no row says why a key is absent from a full batch; what is known already has no new cause
     known = (1, None, None, "left", "web", 105, "2024-01-04")
     result = merge(batch(lab, known), dim, spec, full_batch=True, at="2024-01-05")
     assert (result.closed, result.inserted, result.updated) == (1, 0, 0)
-    told.append(("close", two, "nightly", "job", None))
-    assert rows_of(lab, f"{dim}_audit", *TOLD) == sorted(told, key=repr)
+    audited.append(("close", two, "nightly", "job", None))
+    assert rows_of(lab, f"{dim}_audit", *AUDITED) == sorted(audited, key=repr)
     detail = lab.spark.sql(f"describe detail {dim}_audit").collect()[0]
     assert list(detail["clusteringColumns"]) == ["changed_at"]
 
@@ -87,7 +87,7 @@ def test_all_changes_in_one_batch(lab: Lab, dim: str) -> None:
     lab.spark.sql(f"create table {dim}_audit ({listed}) using delta")
     merge(batch(lab, *ROWS), dim, DimensionSpec.from_dict(OPTIONS))
     assert rows_of(lab, dim, *SHOWN) == VERSIONS
-    assert rows_of(lab, f"{dim}_audit", *TOLD) == [
+    assert rows_of(lab, f"{dim}_audit", *AUDITED) == [
         ("insert", '{"id":1}', "promoted", "crm", "102"),
         ("insert", '{"id":1}', "signed up", "web", "101"),
         ("insert", '{"id":2}', "nightly", "job", None),
@@ -108,7 +108,7 @@ def test_a_change_log_keeps_causes(lab: Lab, dim: str) -> None:
     lab.spark.sql(f"delete from {dim}_audit")
     late = (1, "A", "a", "found later", "mail", 106, "2023-12-31")
     merge(batch(lab, late), dim, spec)
-    assert rows_of(lab, f"{dim}_audit", *TOLD) == [
+    assert rows_of(lab, f"{dim}_audit", *AUDITED) == [
         ("insert", '{"id":1}', "found later", "mail", "106"),
         ("remove", '{"id":1}', "found later", "mail", "106"),
     ]

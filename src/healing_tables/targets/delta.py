@@ -185,7 +185,7 @@ class DeltaTarget:
         )
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
-        """Whether the table is the same one, neither dropped nor made anew."""
+        """Whether the table still has this id: it has not been dropped or recreated."""
         detail = self.detail(spark)
         return detail is not None and detail["id"] == table_id
 
