@@ -6,7 +6,9 @@
 -#}
 {% macro _commits_since(relation, version) -%}
     {%- set commits = [] -%}
-    {%- for row in run_query('describe history ' ~ relation).rows if row['version'] | int > version -%}
+    {%- set history = run_query('describe history ' ~ relation).rows -%}
+    {%- if history[0]['version'] | int < version -%} {{ return(none) }} {%- endif -%}
+    {%- for row in history if row['version'] | int > version -%}
         {%- do commits.append({
             'version': row['version'] | int, 'at': row['timestamp'], 'operation': row['operation'],
             'parameters': row['operationParameters'] | string}) -%}

@@ -51,11 +51,11 @@
     {%- set wanted = {
         'spark.sql.extensions': 'io.delta.sql.DeltaSparkSessionExtension',
         'spark.sql.catalog.spark_catalog': 'org.apache.spark.sql.delta.catalog.DeltaCatalog'} -%}
-    {%- for name, value in wanted.items() if run_query('set ' ~ name).rows[0][1] in ['<undefined>', 'builtin'] -%}
+    {%- for name, value in wanted.items() if healing_tables._setting(name) in ['<undefined>', 'builtin'] -%}
         {%- do missing.append(name) -%}
         {%- do lines.append(name ~ ': ' ~ value) -%}
     {%- endfor -%}
-    {%- if missing and run_query('set spark.databricks.clusterUsageTags.clusterId').rows[0][1] == '<undefined>' -%}
+    {%- if missing and healing_tables._setting('spark.databricks.clusterUsageTags.clusterId') == '<undefined>' -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without ' ~ (missing | join(' and ')),
             'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method thrift), with the Delta jar:\n'

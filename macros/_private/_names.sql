@@ -14,6 +14,11 @@
     {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{')) ~ "'") -}}
 {%- endmacro %}
 
+{#- The value of a setting of the session. -#}
+{% macro _setting(name) -%}
+    {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1]) -}}
+{%- endmacro %}
+
 {#- A setting of the session; quoted, so that a comment that dbt appends is not taken for a part of the value. -#}
 {% macro _set(name, value) -%}
     {%- do run_query('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value)) -%}

@@ -87,7 +87,7 @@
 
 {#- Whether the session knows Delta tables, also where the model at work is none. -#}
 {% macro _has_delta() -%}
-    {{- return(healing_tables._has_commits() or 'delta' in run_query('set spark.sql.catalog.spark_catalog').rows[0]['value'] | lower) -}}
+    {{- return(healing_tables._has_commits() or 'delta' in healing_tables._setting('spark.sql.catalog.spark_catalog') | lower) -}}
 {%- endmacro %}
 
 {#- Spark's names have no case; who wrote a row may have spelled one in another. -#}

@@ -112,6 +112,7 @@
     {%- set build = about.build -%}
     {%- set details = {'provider': healing_tables._file_format()} -%}
     {%- if change.how == 'unchanged' -%} {%- set version = build.version_before -%}
+    {%- elif build.get('version_seen') is not none -%} {%- set version = build.version_seen -%}
     {%- else -%} {%- set version = healing_tables._table_version(target, details) -%}
     {%- endif -%}
     {%- if change.how == 'unchanged' -%}

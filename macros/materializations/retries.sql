@@ -16,7 +16,10 @@
     {%- if existing is not none and not stored -%} {{ return([]) }} {%- endif -%}
     {%- set before = build.version_before if build.version_before is not none else -1 -%}
     {%- if healing_tables._newest_version(target) < before -%} {{ return(['DROP TABLE, CREATE TABLE']) }} {%- endif -%}
-    {%- set writes = healing_tables._told_writes(healing_tables._commits_since(target, before)) -%}
+    {%- set commits = healing_tables._commits_since(target, before) -%}
+    {#- the log has this version: a commit that comes after this look is another writer's -#}
+    {%- do build.update({'version_seen': commits | map(attribute='version') | max}) if commits -%}
+    {%- set writes = healing_tables._told_writes(commits) -%}
     {{- return(writes if writes | length > own else []) -}}
 {%- endmacro %}
 
@@ -48,7 +51,7 @@
 -#}
 {% macro _run_unless_overtaken(name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
-    {%- set is_script = healing_tables._has_commits() and run_query('set spark.sql.scripting.enabled').rows[0][1] | lower == 'true' -%}
+    {%- set is_script = healing_tables._has_commits() and healing_tables._setting('spark.sql.scripting.enabled') | lower == 'true' -%}
     {%- call statement(name, fetch_result=is_script) -%}
 {%- if is_script -%}
 begin

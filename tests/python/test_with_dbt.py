@@ -132,7 +132,12 @@ def test_a_comment_that_dbt_appends(project: Lab) -> None:
     try:
         for below in (0, 9):
             project.dbt(
-                "run", "--select", "dim_appended", "dim_parts", "--vars", f"{{below: {below}}}"
+                "run",
+                "--select",
+                "dim_appended",
+                "dim_parts",
+                "--vars",
+                f"{{below: {below}, max_removed_keys_ratio: 1}}",
             )
             for name in ("dim_appended", "dim_parts"):
                 assert project.results[name][0] == "success", project.results[name]
