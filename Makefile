@@ -5,7 +5,7 @@ export PYTHON
 # Spark looks up the machine's name otherwise, which can take seconds.
 export SPARK_LOCAL_IP := 127.0.0.1
 
-.PHONY: help setup demo test proof check format bench golden clean
+.PHONY: help setup demo unit test proof check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or n
 
 demo: setup ## Build two example dimensions and test them, merge batches into a third, show what they hold
 	@$(BIN)/python scripts/demo.py
+
+unit: setup ## Run the tests that need no Spark, in seconds
+	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
 test: setup ## Run the tests that each change has to pass; ARGS='-k ties' passes arguments to pytest
 	@$(BIN)/python -m pytest $(ARGS)
@@ -36,7 +39,7 @@ bench: setup ## Measure a rebuild; ARGS='--rows 5000000' passes arguments
 	@$(BIN)/python benchmarks/rebuild.py $(ARGS)
 
 golden: setup ## Write the golden files of the generated SQL anew, to be reviewed like code
-	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest -k golden $(ARGS)
+	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
 	rm -rf .venv .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log

@@ -7,12 +7,12 @@
     7  | Rome | 2024-03-01 | 2024-05-01      7  | 2024-05-01 | ended         | Rome        | NULL
 -#}
 {% macro changes_between(relation, key_columns, since, until, tracked_columns=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)') -%}
-{%- set instead = healing_tables._not_looked_up('changes_between', {'relation': relation}) -%}
+{%- set instead = healing_tables._placeholder_select('changes_between', {'relation': relation}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set mistakes = [] -%}
-{%- set key_columns = healing_tables._list(key_columns) -%}
-{%- set tracked_columns = healing_tables._list(tracked_columns) -%}
-{%- set columns = healing_tables._columns_to_read(mistakes, 'relation', relation) -%}
+{%- set key_columns = healing_tables._as_list(key_columns) -%}
+{%- set tracked_columns = healing_tables._as_list(tracked_columns) -%}
+{%- set columns = healing_tables._columns_of_existing(mistakes, 'relation', relation) -%}
 {%- set period = healing_tables._period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
 {%- do healing_tables._check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}
 {%- do healing_tables._raise_mistakes('changes_between', mistakes) -%}
@@ -36,7 +36,7 @@ with versions as (
         {{ healing_tables._id(valid_to) }} as valid_to,
         struct({{ healing_tables._changes_shown(tracked_columns) }}) as row
     from {{ relation }}
-    where {{ healing_tables._compare_moment(valid_from, period.from_type, '<=', until) }}
+    where {{ healing_tables._compare_instant(valid_from, period.from_type, '<=', until) }}
         and {{ period.is_proper }}
 ),
 neighbours as (
@@ -62,7 +62,7 @@ changes as (
 )
 select {{ keys }}, struct(change.changed_at, change.change_reason, change.before, change.after) as change
 from changes
-where change.at > {{ healing_tables._constant_micros(since) }} and change.at <= {{ healing_tables._constant_micros(until) }}
+where change.at > {{ healing_tables._micros_constant(since) }} and change.at <= {{ healing_tables._micros_constant(until) }}
     {%- if tracked_columns %}
     and (change.change_reason <> 'changed' or not (change.before <=> change.after))
     {%- endif %}
@@ -81,14 +81,14 @@ where change.at > {{ healing_tables._constant_micros(since) }} and change.at <= 
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'key_columns', key_columns, relation | string, columns) -%}
     {%- do healing_tables._check_columns(mistakes, 'tracked_columns', tracked_columns, relation | string, columns) -%}
-    {%- for name in tracked_columns if healing_tables._type_in(columns, name) is not none -%}
-        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, healing_tables._type_in(columns, name), none) -%}
+    {%- for name in tracked_columns if healing_tables._type_of_column(columns, name) is not none -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, healing_tables._type_of_column(columns, name), none) -%}
     {%- endfor -%}
     {%- do healing_tables._check_moment(mistakes, 'since', since) -%}
     {%- do healing_tables._check_moment(mistakes, 'until', until) -%}
     {%- if since is not none and until is not none -%}
-        {%- set first = healing_tables._parse_moment(since) -%}
-        {%- set last = healing_tables._parse_moment(until) -%}
+        {%- set first = healing_tables._parse_instant(since) -%}
+        {%- set last = healing_tables._parse_instant(until) -%}
         {%- if first and last and first > last -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since', 'a moment before until, which is ' ~ until, since, 'exchange the two') -%}

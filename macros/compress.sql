@@ -7,10 +7,10 @@
     1  | 20    | 2024-01-09 | 2024-01-11
 -#}
 {% macro compress(relation, key_columns, tracked_columns, count_column=none) -%}
-{%- set instead = healing_tables._not_looked_up('compress', {'relation': relation}) -%}
+{%- set instead = healing_tables._placeholder_select('compress', {'relation': relation}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
-{%- set key_columns = healing_tables._list(key_columns) -%}
-{%- set tracked_columns = healing_tables._list(tracked_columns) -%}
+{%- set key_columns = healing_tables._as_list(key_columns) -%}
+{%- set tracked_columns = healing_tables._as_list(tracked_columns) -%}
 {%- do healing_tables._check_compress(relation, key_columns, tracked_columns, count_column) -%}
 {%- set keys = [] -%}
 {%- for key in key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
@@ -68,12 +68,12 @@ select * from edges where ends
     {%- endif -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- for argument, names in {
-        'key_columns': key_columns, 'tracked_columns': tracked_columns, 'count_column': healing_tables._list(count_column),
+        'key_columns': key_columns, 'tracked_columns': tracked_columns, 'count_column': healing_tables._as_list(count_column),
         'relation': ['valid_from', 'valid_to', 'is_current']}.items() -%}
         {%- do healing_tables._check_columns(mistakes, argument, names, relation | string, columns) -%}
     {%- endfor -%}
-    {%- for name in tracked_columns if columns is not none and healing_tables._find(name, columns) is not none -%}
-        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, columns[healing_tables._find(name, columns)], none) -%}
+    {%- for name in tracked_columns if columns is not none and healing_tables._find_column(name, columns) is not none -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, columns[healing_tables._find_column(name, columns)], none) -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('compress', mistakes) -%}
 {%- endmacro %}

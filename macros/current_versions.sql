@@ -6,10 +6,10 @@
     7  | Rome | 2024-03-01 | (open)     | true
 -#}
 {% macro current_versions(relation, is_current='is_current', current_value='(not given)', valid_to='valid_to', valid_to_current='(not given)') -%}
-{%- set instead = healing_tables._not_looked_up('current_versions', {'relation': relation}) -%}
+{%- set instead = healing_tables._placeholder_select('current_versions', {'relation': relation}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set mistakes = [] -%}
-{%- set columns = healing_tables._columns_to_read(mistakes, 'relation', relation) -%}
+{%- set columns = healing_tables._columns_of_existing(mistakes, 'relation', relation) -%}
 {%- if is_current is none -%}
     {%- set condition = healing_tables._period(mistakes, relation, columns, valid_to, valid_to, valid_to_current).is_open -%}
 {%- else -%}

@@ -26,15 +26,17 @@
     'column_types': healing_tables._option('column_types', column_types),
 }) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
-{%- if healing_tables._is_explaining() -%} {{ return(healing_tables._explained(spec)) }} {%- endif -%}
+{%- if healing_tables._is_tracing() -%} {{ return(healing_tables._trace(spec)) }} {%- endif -%}
+{{ healing_tables._call_begin(spec) }}
 select
-    {{ healing_tables._spec_comment(spec) }}
     {%- for column in healing_tables._output_columns(spec) %}
     {{ column.expression }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
-{{ healing_tables._timeline(spec) }},
+{{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},
 {{ healing_tables._slices(spec) }},
 {{ healing_tables._versions(spec) }}
+select * from versions
+)
 {{ healing_tables._call_end() }}
 {%- endmacro %}

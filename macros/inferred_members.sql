@@ -8,31 +8,31 @@
     9  | 2024-01-15    8  | 2024-01-01
 -#}
 {% macro inferred_members(facts, known, key_columns, at, valid_from='valid_from', valid_from_first=none) -%}
-{%- set instead = healing_tables._not_looked_up('inferred_members', {'facts': facts, 'known': known}) -%}
+{%- set instead = healing_tables._placeholder_select('inferred_members', {'facts': facts, 'known': known}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
-{%- set about = healing_tables._inferred_about(facts, known, key_columns, at, valid_from, valid_from_first) -%}
-{%- set keys = about.key_columns | map(attribute='name') | join(', ') -%}
+{%- set request = healing_tables._inferred_request(facts, known, key_columns, at, valid_from, valid_from_first) -%}
+{%- set keys = request.key_columns | map(attribute='name') | join(', ') -%}
 with moments as (
-    select {% for key in about.key_columns %}{{ key.fact }} as {{ key.name }}, {% endfor %}{{ about.at }} as first_fact, null as first_known{{ about.no_type }}
+    select {% for key in request.key_columns %}{{ key.fact }} as {{ key.name }}, {% endfor %}{{ request.at }} as first_fact, null as first_known{{ request.no_type }}
     from {{ facts }}
-    where {{ about.at }} < {{ about.end }}
+    where {{ request.at }} < {{ request.end }}
     union all
-    select {% for key in about.key_columns %}{{ key.version }} as {{ key.name }}, {% endfor %}null as first_fact, {{ about.known_from }} as first_known{{ about.moment_type }}
+    select {% for key in request.key_columns %}{{ key.version }} as {{ key.name }}, {% endfor %}null as first_fact, {{ request.known_from }} as first_known{{ request.moment_type }}
     from {{ known }}
 ),
 members as (
-    select {{ keys }}, min(first_fact) as first_fact, {{ about.first }} as starts, min(first_known) as first_known{{ about.any_type }}
+    select {{ keys }}, min(first_fact) as first_fact, {{ request.first }} as starts, min(first_known) as first_known{{ request.any_type }}
     from moments
-    where {{ about.key_columns | map(attribute='name') | join(' is not null and ') }} is not null
+    where {{ request.key_columns | map(attribute='name') | join(' is not null and ') }} is not null
     group by {{ keys }}
     having min(first_fact) is not null
 )
 select
-    {%- for key in about.key_columns %}
+    {%- for key in request.key_columns %}
     {{ key.name }} as {{ healing_tables._id(key.version_column) }},
     {%- endfor %}
-    {{ healing_tables._moment('starts', about.type) }} as valid_from,
-    {{ healing_tables._moment('first_known', about.type) }} as valid_to,
+    {{ healing_tables._from_micros('starts', request.type) }} as valid_from,
+    {{ healing_tables._from_micros('first_known', request.type) }} as valid_to,
     true as is_inferred
 from members
 where first_known is null or first_fact < first_known

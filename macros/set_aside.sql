@@ -14,10 +14,10 @@
     healing_tables._valid_to_current(valid_to_current)) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- set source = spec.sources[0] -%}
-{%- set reason = 'set_aside_reason' if healing_tables._find('reason', source.columns or []) is not none else 'reason' %}
+{%- set reason = 'set_aside_reason' if healing_tables._find_column('reason', source.columns or []) is not none else 'reason' %}
 select
     *,
     {{ healing_tables._set_aside_reason(spec, source) }} as {{ reason }}
 from {{ source.relation }}
-where {{ '(' ~ source.where ~ ') and ' if source.where }}not coalesce({{ healing_tables._placeable(spec, source) }}, false)
+where {{ '(' ~ source.where ~ ') and ' if source.where }}not coalesce({{ healing_tables._is_usable_row(spec, source) }}, false)
 {%- endmacro %}

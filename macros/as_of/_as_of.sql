@@ -11,30 +11,30 @@
     versions. The sort by key and moment compares rows of a key column by column, which is slow where a key has many:
     so they are first put in order by one number, the key's hash and then the moment, and come to it in runs.
 -#}
-{% macro _as_of_window(about) -%}
-{%- set keys = about.key_columns | map(attribute='name') | join(', ') -%}
+{% macro _as_of_window(as_of_request) -%}
+{%- set keys = as_of_request.key_columns | map(attribute='name') | join(', ') -%}
 with moments as (
     select
-        {%- for key in about.key_columns %}
+        {%- for key in as_of_request.key_columns %}
         {{ key.fact }} as key_{{ loop.index }},
         {%- endfor %}
         {#- facts without a key would all meet in one task #}
-        if({% for key in about.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or ' if not loop.last }}{% endfor %}, {{ about.at }}, null) as spread,
-        {{ about.at }} as at,
+        if({% for key in as_of_request.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or ' if not loop.last }}{% endfor %}, {{ as_of_request.at }}, null) as spread,
+        {{ as_of_request.at }} as at,
         struct(*) as fact,
         null as version
-    from {{ about.facts }}
+    from {{ as_of_request.facts }}
     union all
     select
-        {%- for key in about.key_columns %}
+        {%- for key in as_of_request.key_columns %}
         {{ key.version }} as key_{{ loop.index }},
         {%- endfor %}
         null as spread,
-        {{ about.period.at }} as at,
+        {{ as_of_request.period.at }} as at,
         null as fact,
-        {{ healing_tables._as_of_version(about) }} as version
-    from {{ about.dimension }}
-    where {{ healing_tables._as_of_placeable(about) }}
+        {{ healing_tables._as_of_version(as_of_request) }} as version
+    from {{ as_of_request.dimension }}
+    where {{ healing_tables._as_of_is_usable(as_of_request) }}
 ),
 looked_back as (
     select
@@ -42,7 +42,7 @@ looked_back as (
         at,
         last_value(version) ignore nulls over (
             partition by {{ keys }}, spread
-            order by at, {{ about.order | join(', ') }}
+            order by at, {{ as_of_request.order | join(', ') }}
             rows between unbounded preceding and current row
         ) as version
     from (
@@ -55,54 +55,54 @@ select * from looked_back where fact is not null
 {%- endmacro %}
 
 {#- A join by key and period. A version is cut where the next one begins, so no fact can meet two. -#}
-{% macro _as_of_join(about) -%}
+{% macro _as_of_join(as_of_request) -%}
 select facts.fact, facts.at, versions.version
 from (
     select
-        {%- for key in about.key_columns %}
+        {%- for key in as_of_request.key_columns %}
         {{ key.fact }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ about.at }} as at,
+        {{ as_of_request.at }} as at,
         struct(*) as fact
-    from {{ about.facts }}
+    from {{ as_of_request.facts }}
 ) as facts
 left join (
     select
-        {%- for key in about.key_columns %}
+        {%- for key in as_of_request.key_columns %}
         {{ key.name }},
         {%- endfor %}
         at,
         struct(
             least(version.until, lead(at) over (
-                partition by {{ about.key_columns | map(attribute='name') | join(', ') }} order by at, {{ about.order | join(', ') }}
+                partition by {{ as_of_request.key_columns | map(attribute='name') | join(', ') }} order by at, {{ as_of_request.order | join(', ') }}
             )) as until,
             version.row as row
         ) as version
     from (
         select
-            {%- for key in about.key_columns %}
+            {%- for key in as_of_request.key_columns %}
             {{ key.version }} as key_{{ loop.index }},
             {%- endfor %}
-            {{ about.period.at }} as at,
-            {{ healing_tables._as_of_version(about) }} as version
-        from {{ about.dimension }}
-        where {{ healing_tables._as_of_placeable(about) }}
+            {{ as_of_request.period.at }} as at,
+            {{ healing_tables._as_of_version(as_of_request) }} as version
+        from {{ as_of_request.dimension }}
+        where {{ healing_tables._as_of_is_usable(as_of_request) }}
     )
 ) as versions
-    on {% for key in about.key_columns %}facts.{{ key.name }} = versions.{{ key.name }} and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
+    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} = versions.{{ key.name }} and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
 {%- endmacro %}
 
-{% macro _as_of_version(about) -%}
+{% macro _as_of_version(as_of_request) -%}
     {%- set fields = [] -%}
-    {%- for column in about.columns -%}
+    {%- for column in as_of_request.columns -%}
         {%- do fields.append(healing_tables._id(column.column) ~ ' as ' ~ healing_tables._id(column.name)) -%}
     {%- endfor -%}
-    {{- return('struct(' ~ about.period.until ~ ' as until, struct(' ~ fields | join(', ') ~ ') as row)') -}}
+    {{- return('struct(' ~ as_of_request.period.until ~ ' as until, struct(' ~ fields | join(', ') ~ ') as row)') -}}
 {%- endmacro %}
 
 {#- Versions with a key and a moment in them; the others match nothing. -#}
-{% macro _as_of_placeable(about) -%}
+{% macro _as_of_is_usable(as_of_request) -%}
     {%- set conditions = [] -%}
-    {%- for key in about.key_columns -%} {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%} {%- endfor -%}
-    {{- return((conditions + [about.period.is_proper]) | join(' and ')) -}}
+    {%- for key in as_of_request.key_columns -%} {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%} {%- endfor -%}
+    {{- return((conditions + [as_of_request.period.is_proper]) | join(' and ')) -}}
 {%- endmacro %}

@@ -5,34 +5,34 @@
 
     For rekey_facts and facts_covered the facts store the columns already: `stored` is then the name of the macro.
 -#}
-{% macro _as_of_about(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key, stored=none, mistakes=none) -%}
+{% macro _as_of_request(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key, stored=none, mistakes=none) -%}
     {%- set mistakes = [] if mistakes is none else mistakes -%}
-    {%- set fact_columns = healing_tables._columns_to_read(mistakes, 'facts', facts) -%}
-    {%- set dimension_columns = healing_tables._columns_to_read(mistakes, 'dimension', dimension) -%}
+    {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
+    {%- set dimension_columns = healing_tables._columns_of_existing(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
     {%- if versions_per_key not in ['many', 'few'] -%}
         {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string, 'choose one of them') -%}
     {%- endif -%}
-    {%- set about = {
+    {%- set as_of_request = {
         'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns),
-        'at': healing_tables._micros(healing_tables._id(at), healing_tables._type_in(fact_columns, at)),
+        'at': healing_tables._to_micros(healing_tables._id(at), healing_tables._type_of_column(fact_columns, at)),
         'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to, valid_to_current),
         'columns': healing_tables._as_of_columns(
             mistakes, columns, unknown, dimension, {} if stored is not none else fact_columns, dimension_columns)} -%}
-    {%- do about.update({'order': healing_tables._as_of_order(about.columns)}) -%}
+    {%- do as_of_request.update({'order': healing_tables._as_of_order(as_of_request.columns)}) -%}
     {%- if stored is not none -%}
-        {%- do healing_tables._stored_columns(mistakes, about, facts, fact_columns, at) -%}
+        {%- do healing_tables._stored_columns(mistakes, as_of_request, facts, fact_columns, at) -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(stored or 'as_of', mistakes) -%}
-    {{- return(about) -}}
+    {{- return(as_of_request) -}}
 {%- endmacro %}
 
 {#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the facts. -#}
 {% macro _as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns) -%}
     {%- set pairs = {} -%}
     {%- if key_columns is mapping -%} {%- do pairs.update(key_columns) -%}
-    {%- else -%} {%- for name in healing_tables._list(key_columns) -%} {%- do pairs.update({name: name}) -%} {%- endfor -%}
+    {%- else -%} {%- for name in healing_tables._as_list(key_columns) -%} {%- do pairs.update({name: name}) -%} {%- endfor -%}
     {%- endif -%}
     {%- if not pairs -%}
         {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
@@ -41,7 +41,7 @@
     {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.values() | list, facts | string, fact_columns) -%}
     {%- set keys = [] -%}
     {%- for version_column, fact_column in pairs.items() -%}
-        {%- set types = [healing_tables._type_in(fact_columns, fact_column), healing_tables._type_in(dimension_columns, version_column)] -%}
+        {%- set types = [healing_tables._type_of_column(fact_columns, fact_column), healing_tables._type_of_column(dimension_columns, version_column)] -%}
         {%- set type = healing_tables._common_type(types) -%}
         {%- if type == 'mixed' or (type is not none and healing_tables._has_no_equality(type)) -%}
             {%- do healing_tables._mistake(
@@ -56,7 +56,7 @@
 {%- endmacro %}
 
 {% macro _as_of_key(column, type, common_type) -%}
-    {%- set value = healing_tables._value(healing_tables._id(column), type) -%}
+    {%- set value = healing_tables._normalized_value(healing_tables._id(column), type) -%}
     {{- return(value if common_type in [none, 'mixed'] else healing_tables._cast(value, type, common_type)) -}}
 {%- endmacro %}
 
@@ -64,7 +64,7 @@
 {% macro _as_of_columns(mistakes, given, unknown, dimension, fact_columns, dimension_columns) -%}
     {%- set pairs = given.items() | list if given is mapping else [] -%}
     {%- if given is not mapping -%}
-        {%- for name in healing_tables._list(given) -%} {%- do pairs.append([name, name]) -%} {%- endfor -%}
+        {%- for name in healing_tables._as_list(given) -%} {%- do pairs.append([name, name]) -%} {%- endfor -%}
     {%- endif -%}
     {%- if not pairs -%}
         {%- do healing_tables._mistake(mistakes, 'columns', 'at least one column of the dimension', 'none', 'name what the facts should get') -%}
@@ -79,11 +79,11 @@
                 "give it another name: columns={'" ~ name ~ "_then': '" ~ column ~ "'}") -%}
         {%- endif -%}
         {%- do taken.append(name | string | lower) -%}
-        {%- set type = healing_tables._type_in(dimension_columns, column) -%}
+        {%- set type = healing_tables._type_of_column(dimension_columns, column) -%}
         {%- set value = unknown.get(name) if unknown is mapping else unknown -%}
         {%- do columns.append({
             'name': name, 'column': column, 'type': type,
-            'unknown': healing_tables._constant(mistakes, 'unknown' ~ ('.' ~ name if unknown is mapping else ' for ' ~ name), value, type)}) -%}
+            'unknown': healing_tables._typed_literal(mistakes, 'unknown' ~ ('.' ~ name if unknown is mapping else ' for ' ~ name), value, type)}) -%}
     {%- endfor -%}
     {%- if unknown is mapping -%}
         {%- do healing_tables._check_options(mistakes, 'unknown', unknown, columns | map(attribute='name') | list) -%}

@@ -10,18 +10,17 @@
     {%- if keys is not none and since_version is not none -%}
         {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both', 'leave one of them out') -%}
     {%- elif keys is not none -%}
-        {%- do moved.update({'listed': healing_tables._relation_named(mistakes, 'keys', keys)}) -%}
+        {%- do moved.update({'listed': healing_tables._resolve_relation(mistakes, 'keys', keys)}) -%}
         {%- do healing_tables._check_moved_keys(mistakes, moved.listed, key_columns, dimension) -%}
     {%- endif -%}
-    {%- set details = healing_tables._details(dimension) -%}
-    {%- if details.get('provider') == 'delta' -%}
-        {%- do moved.update({'version': healing_tables._newest_version(dimension)}) -%}
-    {%- endif -%}
+    {%- set details = healing_tables._table_details(dimension) -%}
+    {%- set format = healing_tables._stored_format(details) -%}
+    {%- do moved.update({'version': format.version(dimension) if format is not none else none}) -%}
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
-                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', healing_tables._shown_value(since_version), 'write a number from 0 on') -%}
-        {%- elif moved.version is none or not details.has_change_feed -%}
+                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', healing_tables._display_value(since_version), 'write a number from 0 on') -%}
+        {%- elif moved.version is none or not format.has_change_feed(details) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
                 "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave since_version out") -%}
@@ -29,9 +28,9 @@
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version that the dimension has had', since_version | string, 'its newest is ' ~ moved.version) -%}
         {%- else -%}
-            {%- set gap = healing_tables._feed_gap(dimension, details, since_version) -%}
+            {%- set gap = format.change_feed_gap(dimension, details, since_version) -%}
             {%- if gap is not none -%}
-                {%- do healing_tables._rekey_told(facts, 'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
+                {%- do healing_tables._report_rekey(facts, 'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
                 {%- do moved.update({'since': none}) -%}
             {%- endif -%}
         {%- endif -%}
@@ -43,10 +42,10 @@
 {% macro _check_moved_keys(mistakes, keys, key_columns, dimension) -%}
     {%- set columns = healing_tables._columns_of(keys) if keys is not none else none -%}
     {%- set known = healing_tables._columns_of(dimension) -%}
-    {%- set names = (key_columns.keys() | list) if key_columns is mapping else healing_tables._list(key_columns) -%}
+    {%- set names = (key_columns.keys() | list) if key_columns is mapping else healing_tables._as_list(key_columns) -%}
     {%- do healing_tables._check_columns(mistakes, 'keys', names, keys | string, columns) -%}
     {%- for name in names -%}
-        {%- set types = [healing_tables._type_in(columns, name), healing_tables._type_in(known, name)] -%}
+        {%- set types = [healing_tables._type_of_column(columns, name), healing_tables._type_of_column(known, name)] -%}
         {%- if none not in types and types[0] != types[1] -%}
             {%- do healing_tables._mistake(
                 mistakes, 'keys.' ~ name, 'the type that it has in the dimension, ' ~ types[1], types[0], 'cast it') -%}
@@ -55,37 +54,37 @@
 {%- endmacro %}
 
 {#- Narrows facts and dimension to the rows that are asked for. -#}
-{% macro _rekey_scope(facts, about, moved, where) -%}
+{% macro _rekey_scope(facts, as_of_request, moved, where) -%}
     {%- set condition = '' if where is none else 'where (' ~ where ~ ')' -%}
     {%- if moved.listed is not none or moved.since is not none -%}
         {%- set names = [] -%}
         {%- set same_fact = [] -%}
         {%- set same_version = [] -%}
-        {%- for key in about.key_columns -%}
+        {%- for key in as_of_request.key_columns -%}
             {%- do names.append(key.version ~ ' as moved_' ~ key.name) -%}
             {%- do same_fact.append(key.fact ~ ' = moved_' ~ key.name) -%}
             {%- do same_version.append(key.version ~ ' = moved_' ~ key.name) -%}
         {%- endfor -%}
-        {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(about, moved) if moved.listed is none else moved.listed) ~ ')' -%}
+        {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(as_of_request, moved) if moved.listed is none else moved.listed) ~ ')' -%}
         {%- if moved.since is not none -%}
             {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as well -#}
-            {%- set staged = healing_tables._beside(facts, 'moved') -%}
+            {%- set staged = healing_tables._staging_relation(facts, 'moved') -%}
             {%- do run_query('create table ' ~ staged ~ ' using parquet as select distinct * from ' ~ rows) -%}
             {%- do moved.update({'staged': staged}) -%}
             {%- set rows = staged | string -%}
         {%- endif -%}
         {%- set condition = ' left semi join ' ~ rows ~ ' on ' ~ same_fact | join(' and ') ~ ' ' ~ condition -%}
-        {%- do about.update({'dimension': '(\nselect * from ' ~ about.dimension ~ ' left semi join ' ~ rows ~ ' on ' ~ same_version | join(' and ') ~ '\n)'}) -%}
+        {%- do as_of_request.update({'dimension': '(\nselect * from ' ~ as_of_request.dimension ~ ' left semi join ' ~ rows ~ ' on ' ~ same_version | join(' and ') ~ '\n)'}) -%}
     {%- endif -%}
-    {%- do about.update({'facts': healing_tables._narrowed(about, condition)}) -%}
+    {%- do as_of_request.update({'facts': healing_tables._fact_columns_select(as_of_request, condition)}) -%}
 {%- endmacro %}
 
 {#- The keys whose period, or what facts store of it, has come, gone or changed; what only touched other columns, or
     came back as it was, cancels out. -#}
-{% macro _moved_since(about, moved) -%}
+{% macro _moved_since(as_of_request, moved) -%}
 {%- set names = [] -%}
-{%- for name in about.key_columns | map(attribute='version_column') | list + [about.period.valid_from, about.period.valid_to]
-    + about.columns | map(attribute='column') | list -%}
+{%- for name in as_of_request.key_columns | map(attribute='version_column') | list + [as_of_request.period.valid_from, as_of_request.period.valid_to]
+    + as_of_request.columns | map(attribute='column') | list -%}
     {%- if healing_tables._id(name) not in names -%} {%- do names.append(healing_tables._id(name)) -%} {%- endif -%}
 {%- endfor -%}
 (

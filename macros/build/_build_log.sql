@@ -15,83 +15,89 @@
         'invocation_id': 'string'}) -}}
 {%- endmacro %}
 
-{#- What the row of a merge or a capture begins with. -#}
-{% macro _begin_other(target, mode, existing) -%}
-    {%- set log = healing_tables._ready_log(target, healing_tables._log_of(target, healing_tables._option('log_schema', none)), 'delta') -%}
-    {{- return({
-        'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'log': log, 'side_tables': [],
-        'version_before': healing_tables._table_version(existing, healing_tables._details(existing)),
-        'started_at': healing_tables._now(), 'invocation_id': invocation_id}) -}}
-{%- endmacro %}
-
 {#- The log beside a table; `log_schema` puts the logs of several schemas into one place. -#}
 {% macro _log_of(relation, log_schema) -%}
     {{- return(api.Relation.create(
         database=relation.database, schema=log_schema or relation.schema, identifier='healing_log', type='table')) -}}
 {%- endmacro %}
 
-{% macro _is_there(relation) -%}
+{% macro _table_exists(relation) -%}
     {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
         ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
 {%- endmacro %}
 
 {#- The schema of a table beside the target; that of the target dbt has made. -#}
-{% macro _ready_schema(target, beside) -%}
+{% macro _ensure_schema(target, beside) -%}
     {%- if beside.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ beside.without_identifier()) -%} {%- endif -%}
 {%- endmacro %}
 
 {#-
-    The log, made if it is missing, before the build does anything. Of the threads of a run the first to ask makes it,
-    the others wait: Delta refuses one of two that make a table at once.
+    The log, made if it is missing, before the build does anything. Runs and threads that begin at once may all try to make
+    it, and Delta refuses all but one: who is refused waits until it is there.
 -#}
-{% macro _ready_log(target, log, format=none) -%}
-    {%- do healing_tables._ready_schema(target, log) -%}
-    {%- if healing_tables._is_there(log) -%}
-        {%- do healing_tables._check_log(log) -%}
-        {{- return(log) -}}
-    {%- endif -%}
-    {%- set owner = 'healing_tables ' ~ log -%}
-    {%- set builder = model.unique_id if model is defined and model.unique_id is defined else invocation_id -%}
-    {%- set made = [] -%}
-    {%- if graph.setdefault(owner, builder) != builder -%}
-        {%- for _ in range(500) if not made -%}
-            {%- if healing_tables._is_there(log) -%} {%- do made.append(true) -%} {%- endif -%}
-        {%- endfor -%}
-    {%- endif -%}
-    {%- if not made -%}
+{% macro _ensure_log(target, log, format_name=none) -%}
+    {%- do healing_tables._ensure_schema(target, log) -%}
+    {%- set is_new = not healing_tables._table_exists(log) -%}
+    {%- if is_new -%}
+        {%- set format = healing_tables._side_table_format() if format_name is none else healing_tables._format(format_name) -%}
         {%- set columns = [] -%}
         {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-        {#- other formats do not bear two writers at once -#}
-        {%- set format = format or ('delta' if healing_tables._has_delta() else healing_tables._file_format()) -%}
-        {#- each build adds a file with one row; Delta puts them together now and then -#}
-        {%- do run_query('create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format
-            ~ (" tblproperties ('delta.autoOptimize.autoCompact' = 'true')" if format == 'delta' else '')) -%}
+        {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format.name
+            ~ healing_tables._properties_clause(format.log_properties) -%}
+        {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
+        {%- do run_query(statement_text) if not healing_tables._wait_for_table(log) -%}
+    {%- else -%} {%- do healing_tables._check_log(log) -%}
     {%- endif -%}
-    {{- return(log) -}}
 {%- endmacro %}
 
-{#- A table of that name that is no log, once per run. -#}
+{#- Jinja cannot catch an error; a SQL script can. -#}
+{% macro _run_ignoring_errors(statement_text) -%}
+    {%- do run_query('begin\n    declare exit handler for sqlexception begin end;\n' ~ statement_text ~ ';\nend') -%}
+{%- endmacro %}
+
+{#- Whether a table is there, or comes within five seconds: another thread or run may be making it. -#}
+{% macro _wait_for_table(relation) -%}
+    {%- set pauses, pause = 20 if healing_tables._has_scripts() else 0, 250 -%}
+    {%- set found = [] -%}
+    {%- for number in range(pauses + 1) if not found -%}
+        {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
+        {%- elif number < pauses -%}
+            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', " ~ pause ~ 'L)') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(found | length > 0) -}}
+{%- endmacro %}
+
+{% macro _has_scripts() -%}
+    {{- return(healing_tables._session_conf('spark.sql.scripting.enabled') | lower == 'true') -}}
+{%- endmacro %}
+
+{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at once. -#}
+{% macro _side_table_format() -%}
+    {%- set format = healing_tables._format() -%}
+    {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta() else format) -}}
+{%- endmacro %}
+
+{% macro _properties_clause(properties) -%}
+    {%- set parts = [] -%}
+    {%- for name, value in properties.items() -%} {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%} {%- endfor -%}
+    {{- return(' tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
+{%- endmacro %}
+
+{#- A table of that name that is no log. -#}
 {% macro _check_log(log) -%}
-    {%- set checked = 'healing_tables checked ' ~ log -%}
-    {%- if checked in graph -%} {{ return(none) }} {%- endif -%}
     {%- set columns = healing_tables._columns_of(log) -%}
     {%- set mistakes = [] -%}
-    {%- if healing_tables._missing(healing_tables._log_columns(), columns) -%}
+    {%- if healing_tables._missing_names(healing_tables._log_columns(), columns) -%}
         {%- do healing_tables._mistake(
             mistakes, 'the table ' ~ log, 'the log of this package, or no table of that name', 'a table with the columns ' ~ (columns | join(', ')),
             'rename that table, or set log_schema to another schema') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
-    {%- do graph.update({checked: true}) -%}
-{%- endmacro %}
-
-{#- Whether the session knows Delta tables, also where the model at work is none. -#}
-{% macro _has_delta() -%}
-    {{- return(healing_tables._has_commits() or 'delta' in healing_tables._setting('spark.sql.catalog.spark_catalog') | lower) -}}
 {%- endmacro %}
 
 {#- Spark's names have no case; who wrote a row may have spelled one in another. -#}
-{% macro _is_log_of(relation) -%}
+{% macro _log_condition(relation) -%}
     {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
 {%- endmacro %}
 
@@ -122,16 +128,6 @@
     {%- endif -%}
 {%- endmacro %}
 
-{% macro _now() -%}
+{% macro _utc_now() -%}
     {{- return(modules.datetime.datetime.now(modules.pytz.utc)) -}}
-{%- endmacro %}
-
-{#- The newest commit of a Delta table, or none. -#}
-{% macro _table_version(relation, details) -%}
-    {%- if details.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
-    {{- return(healing_tables._newest_version(relation)) -}}
-{%- endmacro %}
-
-{% macro _newest_version(relation) -%}
-    {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
 {%- endmacro %}

@@ -1,22 +1,22 @@
-{#- Comments and properties of a Delta table, set only where they differ: setting an equal one would be a commit. -#}
+{#- Comments and properties of a table, set only where they differ: setting an equal one would be a commit. -#}
 
 {% macro _set_comments(target) -%}
     {%- if not config.persist_relation_docs() and not config.persist_column_docs() -%} {{ return(none) }} {%- endif -%}
     {%- set comments = {} -%}
-    {%- set about = {} -%}
+    {%- set found = {} -%}
     {%- for row in run_query('describe table extended ' ~ target).rows -%}
         {#- sections on partitions and the table follow the columns -#}
-        {%- if not row[0] or row[0].startswith('#') -%} {%- do about.update({'Comment': ''}) -%}
-        {%- elif not about -%} {%- do comments.update({row[0]: row[2] or ''}) -%}
-        {%- elif row[0] == 'Comment' -%} {%- do about.update({'Comment': row[1] or ''}) -%}
+        {%- if not row[0] or row[0].startswith('#') -%} {%- do found.update({'comment': ''}) -%}
+        {%- elif not found -%} {%- do comments.update({row[0]: row[2] or ''}) -%}
+        {%- elif row[0] == 'Comment' -%} {%- do found.update({'comment': row[1] or ''}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if config.persist_relation_docs() and model.description and model.description != about.Comment -%}
+    {%- if config.persist_relation_docs() and model.description and model.description != found.comment -%}
         {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
     {%- endif -%}
     {%- if config.persist_column_docs() -%}
         {%- for name, column in model.columns.items() if column.description -%}
-            {%- set stored = healing_tables._find(name, comments) -%}
+            {%- set stored = healing_tables._find_column(name, comments) -%}
             {%- if stored is not none and comments[stored] != column.description -%}
                 {%- do run_query(
                     'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(stored) ~ ' comment '
@@ -26,15 +26,9 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The configured properties. A heal changes rows in many files: with deletion vectors it need not write them anew. -#}
-{% macro _wanted_properties() -%}
-    {%- set heals = healing_tables._file_format() == 'delta' and healing_tables._option('mode', none) == 'heal' -%}
-    {{- return(dict({'delta.enableDeletionVectors': 'true'} if heals else {}, **(config.get('tblproperties') or {}))) -}}
-{%- endmacro %}
-
-{#- `spec`: see _stored_spec(); none for a table without one. -#}
-{% macro _set_properties(target, spec=none) -%}
-    {%- set wanted = healing_tables._wanted_properties() if healing_tables._file_format() == 'delta' else {} -%}
+{#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its location's. -#}
+{% macro _set_properties(format, target, spec=none) -%}
+    {%- set wanted = healing_tables._configured_properties(format) if format.has_commits else {} -%}
     {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}

@@ -6,23 +6,22 @@
     {%- set target = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {#- mistakes are raised before any hook runs -#}
-    {%- set about = healing_tables._build_about(sql) -%}
+    {%- set settings = healing_tables._build_settings(sql, healing_tables._mistakes_of_format()) -%}
 
     {{ run_hooks(pre_hooks) }}
 
-    {%- set ended = [] -%}
-    {%- for attempt in range(1, healing_tables._attempts() + 1) if not ended -%}
-        {%- set change = healing_tables._attempt_build(target, existing, sql, about if attempt == 1 else healing_tables._build_about(sql), attempt) -%}
-        {%- do ended.append(change) if change is not none -%}
+    {%- set published = [] -%}
+    {%- for attempt in range(1, healing_tables._max_attempts() + 1) if not published -%}
+        {#- dbt's cache knows the tables of the beginning -#}
+        {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
+        {%- set change = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
+        {%- do published.append(change) if change is not none -%}
     {%- endfor -%}
-    {%- set change = ended[0] -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {%- do healing_tables._set_properties(target, healing_tables._stored_spec(about)) -%}
-    {%- if healing_tables._file_format() == 'delta' -%}
-        {%- do healing_tables._set_comments(target) -%}
-    {%- endif -%}
-    {%- if change.how == 'overwrite' -%} {%- do persist_constraints(target, model) -%} {%- endif -%}
+    {%- do healing_tables._set_properties(settings.format, target, healing_tables._check_property(settings)) -%}
+    {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
+    {%- do persist_constraints(target, model) if published[0].how == 'overwrite' -%}
 
     {{ run_hooks(post_hooks) }}
 
@@ -30,93 +29,113 @@
 {% endmaterialization %}
 
 {#-
-    One attempt: candidate, checks, comparison, publication. What was done, or none where another writer has changed the
-    target meanwhile: then the next attempt begins from what is stored now.
+    One attempt: candidate, checks, comparison, publication. The change that was published [see _compare_with_stored], or
+    none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
 -#}
-{% macro _attempt_build(target, first_existing, sql, about, attempt) -%}
-    {%- set candidate = healing_tables._candidate(target) -%}
-    {#- dbt remembers the tables of the beginning -#}
-    {%- set existing = first_existing if attempt == 1 else target if healing_tables._is_there(target) else none -%}
-    {%- set folder = healing_tables._new_folder(target) -%}
-    {%- set stored = healing_tables._details(existing) -%}
-    {%- set build = healing_tables._begin_build(target, candidate, about, sql, existing, stored) -%}
-    {%- do about.update({'build': build}) -%}
-    {%- do healing_tables._check_other_table(target, about, existing, stored) -%}
-    {%- set sequence = healing_tables._sequence(target, about, existing, stored) -%}
-    {%- set change = healing_tables._build(target, candidate, folder, sql, about, existing, stored, sequence) -%}
-    {%- set others = healing_tables._other_writes(target, about.build, existing, stored, 0) -%}
-    {%- set is_published = [] -%}
-    {%- if not others and change.how == 'unchanged' -%}
+{% macro _attempt_build(target, existing, sql, settings, attempt) -%}
+    {%- set build = healing_tables._begin_build(target, existing, sql, settings) -%}
+    {%- do healing_tables._check_foreign_table(build) -%}
+    {%- set sequence = healing_tables._sequence(build) -%}
+    {%- set change = healing_tables._build_candidate(build, sequence) -%}
+    {%- set conflicts = healing_tables._look_at_commits(build, 0).conflicts -%}
+    {%- if conflicts -%}
+        {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
+        {{- return(none) -}}
+    {%- elif change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
-    {%- elif not others -%}
-        {%- set others = healing_tables._run_unless_overtaken('keys', healing_tables._record_keys(candidate, about, sequence))
-            or healing_tables._lost_numbers(candidate, about, sequence)
-            or healing_tables._run_unless_overtaken('main', healing_tables._publish(target, candidate, folder, about, existing, stored, change)) -%}
-        {%- if not others -%}
-            {%- do is_published.append(true) -%}
-            {%- set others = healing_tables._other_writes(target, about.build, existing, stored, 1) -%}
-        {%- endif -%}
+        {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
+        {{- return(change) -}}
     {%- endif -%}
-    {%- if others -%}
-        {%- do healing_tables._lost_race(target, candidate, about, attempt, others, is_published) -%}
+    {%- set conflicts = healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(build, sequence))
+        or healing_tables._number_conflicts(build, sequence)
+        or healing_tables._run_or_conflict(build.format, 'main', healing_tables._publish(build, change)) -%}
+    {%- if conflicts -%}
+        {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- do healing_tables._after_publish(target, candidate, folder, about, existing, stored, change) -%}
+    {%- set seen = healing_tables._look_at_commits(build, 1) -%}
+    {%- if seen.conflicts -%}
+        {%- do healing_tables._after_conflict(build, attempt, seen.conflicts, true) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do healing_tables._after_publish(build, change, seen.version) -%}
     {{- return(change) -}}
 {%- endmacro %}
 
-{#- What the build knows of its columns: from the comment that dimension() leaves, else from the configuration. -#}
-{% macro _build_about(sql) -%}
+{#- What is wrong with the format, or with the session that has to write it. -#}
+{% macro _mistakes_of_format() -%}
     {%- set mistakes = [] -%}
-    {%- set spec = healing_tables._read_spec_comment(sql) -%}
-    {%- do healing_tables._check_model_options(mistakes) -%}
-    {%- if spec is none -%}
-        {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
-        {%- set spec = {
-            'key_columns': healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
-            'names': names, 'versioned': healing_tables._list(healing_tables._option('tracked_columns', none, [names.row_hash])),
-            'valid_to_current': healing_tables._valid_to_current(),
-            'current_value': healing_tables._option('current_values', none, [true, false])[0],
-            'sequence': healing_tables._sequence_name(healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none))),
-            'can_delete': true, 'has_gaps': true, 'sources': []} -%}
+    {%- set format = healing_tables._format() -%}
+    {%- if format is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'), 'choose one of them') -%}
+    {%- else -%} {%- do format.check_session(mistakes) -%}
     {%- endif -%}
-    {%- if not spec.key_columns -%}
+    {{- return(mistakes) -}}
+{%- endmacro %}
+
+{#-
+    `settings`: what a build knows before it looks at any table, from the call in the model's SQL, else from its
+    configuration. It does not change while the build runs.
+
+    call, metadata     see _call.sql; call is none, and metadata.sources empty, where the model does not call dimension()
+    format             see _format.sql
+    publish, mode      the options
+    ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
+    key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
+                       as a check_request has them; valid_from and valid_to are none where they are left out
+    sequence           the column of integer keys, or none
+-#}
+{% macro _build_settings(sql, mistakes=[]) -%}
+    {%- set call = healing_tables._parse_call(sql) -%}
+    {%- do healing_tables._check_model_options(mistakes) -%}
+    {%- set metadata = healing_tables._configured_metadata(mistakes) if call is none else call.metadata -%}
+    {%- if not metadata.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
-    {%- if healing_tables._file_format() not in ['delta', 'parquet', 'orc'] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'delta, parquet or orc', healing_tables._file_format(), 'choose one of them') -%}
-    {%- endif -%}
-    {%- do healing_tables._check_delta(mistakes) if healing_tables._has_commits() -%}
     {%- set changes = ['ignore', 'append_new_columns', 'sync_all_columns', 'fail'] -%}
     {%- if (config.get('on_schema_change') or 'ignore') not in changes -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_schema_change', changes | join(' or '), config.get('on_schema_change'), 'choose one of them') -%}
     {%- endif -%}
-    {%- do spec.update({'ratios': healing_tables._removal_ratios(mistakes)}) -%}
-    {%- do healing_tables._overlap(mistakes) -%}
+    {%- do healing_tables._overlap_seconds(mistakes) -%}
+    {%- set chosen = {} -%}
     {%- for option, values in {'publish': ['auto', 'merge', 'overwrite'], 'mode': ['rebuild', 'heal']}.items() -%}
-        {%- do spec.update({option: healing_tables._option(option, none, values[0])}) -%}
-        {%- if spec[option] not in values -%}
-            {%- do healing_tables._mistake(mistakes, option, values | join(' or '), spec[option], 'choose one of them') -%}
+        {%- do chosen.update({option: healing_tables._option(option, none, values[0])}) -%}
+        {%- if chosen[option] not in values -%}
+            {%- do healing_tables._mistake(mistakes, option, values | join(' or '), chosen[option], 'choose one of them') -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- set ratios = healing_tables._removal_ratios(mistakes) -%}
+    {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
+    {%- set defaults = healing_tables._default_checks(
+        metadata.can_delete, metadata.has_gaps, metadata.versioned | select | list | length > 0) -%}
+    {%- set checks = healing_tables._configured_checks(mistakes, healing_tables._option('checks', none, {}), defaults) -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {%- set defaults = healing_tables._default_checks(spec.can_delete, spec.has_gaps, spec.versioned | select | list | length > 0) -%}
-    {%- set bounded = spec.names.valid_from is not none and spec.names.valid_to is not none -%}
-    {%- do spec.update({
-        'relation': none, 'valid_from': spec.names.valid_from, 'valid_to': spec.names.valid_to,
-        'is_current': spec.names.is_current, 'tracked': spec.versioned,
-        'checks': healing_tables._wanted_checks('healing_table', healing_tables._option('checks', none, {}), defaults)
-            if bounded else {}}) -%}
-    {{- return(spec) -}}
+    {{- return(dict(
+        chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios, key_columns=metadata.key_columns,
+        valid_from=metadata.names.valid_from, valid_to=metadata.names.valid_to, is_current=metadata.names.is_current,
+        current_value=metadata.current_value, valid_to_current=metadata.valid_to_current, tracked=metadata.versioned,
+        sequence=metadata.get('sequence'), checks=checks if is_bounded else {})) -}}
 {%- endmacro %}
 
-{% macro _progress(target, text) -%}
+{#- The metadata of a model that does not call dimension(). -#}
+{% macro _configured_metadata(mistakes) -%}
+    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- set surrogate_key = healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)) -%}
+    {{- return({
+        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
+        'names': names, 'versioned': healing_tables._as_list(healing_tables._option('tracked_columns', none, [names.row_hash])),
+        'valid_to_current': healing_tables._valid_to_current(),
+        'current_value': healing_tables._option('current_values', none, [true, false])[0],
+        'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true, 'sources': []}) -}}
+{%- endmacro %}
+
+{% macro _log_progress(target, text) -%}
     {%- do log(config.get('materialized') ~ ' ' ~ target ~ ': ' ~ text, info=true) -%}
 {%- endmacro %}
 
-{% macro _seconds(delta) -%}
+{% macro _display_seconds(delta) -%}
     {{- return('%.1f s' | format(delta.total_seconds())) -}}
 {%- endmacro %}

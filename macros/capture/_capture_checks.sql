@@ -1,49 +1,50 @@
 {#- What a capture looks at before it writes: columns, keys, and how much would be gone. -#}
 
-{#- {columns: name to type, as the log spells them; come: those that the log does not have yet}; what cannot be logged is refused. -#}
-{% macro _capture_columns(target, candidate, about, log_table) -%}
+{#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet). What cannot be logged is refused. -#}
+{% macro _capture_columns(build, log_table) -%}
+    {%- set settings = build.settings -%}
     {%- set mistakes = [] -%}
-    {%- set will = healing_tables._columns_of(candidate) -%}
+    {%- set will = healing_tables._columns_of(build.candidate) -%}
     {%- set was = healing_tables._columns_of(log_table) if log_table is not none else {} -%}
-    {%- do healing_tables._check_columns(mistakes, 'unique_key', about.key_columns, 'the select', will) -%}
-    {%- for name in [about.captured_at, about.deleted] if healing_tables._find(name, will) is not none -%}
+    {%- do healing_tables._check_columns(mistakes, 'unique_key', settings.key_columns, 'the select', will) -%}
+    {%- for name in [settings.captured_at, settings.deleted] if healing_tables._find_column(name, will) is not none -%}
         {%- do healing_tables._mistake(
             mistakes, 'column ' ~ name, 'a name used once', 'a column of the select and one that capture adds',
             'rename one of them: meta.healing_tables has captured_at and deleted') -%}
     {%- endfor -%}
     {%- set columns = {} -%}
-    {%- set come = [] -%}
+    {%- set added = [] -%}
     {%- for name, type in will.items() -%}
-        {%- set stored = healing_tables._find(name, was) -%}
+        {%- set stored = healing_tables._find_column(name, was) -%}
         {%- do columns.update({stored or name: type}) -%}
         {%- if healing_tables._has_no_equality(type) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'a type with equality', type, 'turn it into text, an array or a struct without maps') -%}
-        {%- elif stored is none -%} {%- do come.append(name) -%}
+        {%- elif stored is none -%} {%- do added.append(name) -%}
         {%- elif was[stored] != type -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'the type in the log, ' ~ was[stored], type, 'cast it in the select') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- for name, type in was.items() if name | lower not in [about.captured_at | lower, about.deleted | lower] and healing_tables._find(name, will) is none -%}
+    {%- for name, type in was.items() if name | lower not in [settings.captured_at | lower, settings.deleted | lower] and healing_tables._find_column(name, will) is none -%}
         {%- do healing_tables._mistake(
             mistakes, 'column ' ~ name, 'a column of the select, since the log has it', 'none',
             'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name) ~ ' if the source has it no longer') -%}
     {%- endfor -%}
-    {%- if log_table is not none and come and config.get('on_schema_change') == 'fail' -%}
+    {%- if log_table is not none and added and config.get('on_schema_change') == 'fail' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change: fail', 'the columns of the log', 'new columns ' ~ (come | join(', ')), 'leave them out, or set append_new_columns') -%}
+            mistakes, 'on_schema_change: fail', 'the columns of the log', 'new columns ' ~ (added | join(', ')), 'leave them out, or set append_new_columns') -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(target, candidate, about, mistakes) if mistakes -%}
-    {{- return({'columns': columns, 'come': come}) -}}
+    {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
+    {{- return({'types': columns, 'added': added}) -}}
 {%- endmacro %}
 
 {#- A key that comes twice has no state: refused. Rows without a key are left out and counted. -#}
-{% macro _check_captured_keys(target, candidate, about) -%}
+{% macro _check_captured_keys(build) -%}
     {%- set keys = [] -%}
     {%- set nulls = [] -%}
     {%- set text = [] -%}
-    {%- for key in about.key_columns -%}
+    {%- for key in build.settings.key_columns -%}
         {%- do keys.append(healing_tables._id(key)) -%}
         {%- do nulls.append(healing_tables._id(key) ~ ' is null') -%}
         {%- do text.append(healing_tables._text(key ~ ' = ') ~ ', cast(' ~ healing_tables._id(key) ~ ' as string)') -%}
@@ -52,34 +53,32 @@
         'select coalesce(sum(if(is_null, rows, 0)), 0) as nulls, count_if(not is_null and rows > 1) as repeated, '
         ~ "array_join(slice(sort_array(collect_list(if(not is_null and rows > 1, name, null))), 1, 5), '; ') as names from (select "
         ~ (nulls | join(' or ')) ~ ' as is_null, concat(' ~ (text | join(", ', ', ")) ~ ') as name, count(*) as rows from '
-        ~ candidate ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
+        ~ build.candidate ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
     {%- if found['repeated'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'one row per key', found['repeated'] ~ ' keys with several rows, such as ' ~ found['names'],
             'correct the select, or add the column that tells them apart to unique_key') -%}
-        {%- do healing_tables._refuse(target, candidate, about, mistakes) -%}
+        {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
-        {%- do exceptions.warn(target ~ ': ' ~ found['nulls'] ~ ' rows of the select set aside (NULL in a key column)') -%}
+        {%- do exceptions.warn(build.target ~ ': ' ~ found['nulls'] ~ ' rows of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
 {%- endmacro %}
 
 {#- How many rows there are to append; an extract from which too many keys are gone is refused. -#}
-{% macro _capture_figures(target, candidate, about, log_table) -%}
-    {#- a part of the rows says nothing of the others -#}
-    {%- if healing_tables._is_partial_run() -%} {%- do about.update({'on_absence': 'ignore'}) -%} {%- endif -%}
+{% macro _capture_figures(build, changes) -%}
     {%- set figures = {'lost_versions': 0, 'closed_versions': 0} -%}
-    {%- set query = healing_tables._capture_news(candidate, about, log_table) ~ '
+    {%- set query = changes ~ '
 select
     count(new_state) as candidate_versions,
     count(old_state) as current_keys,
     count_if(old_state is null) as appeared,
-    count_if(is_news and old_state is not null and new_state is not null) as changed,
+    count_if(is_change and old_state is not null and new_state is not null) as changed,
     count_if(new_state is null) as gone
 from compared' -%}
     {%- for name, value in run_query(query).rows[0].dict().items() -%} {%- do figures.update({name: value | int}) -%} {%- endfor -%}
     {%- do figures.update({'ended_keys': figures.gone, 'appended': figures.appeared + figures.changed + figures.gone}) -%}
-    {%- do healing_tables._check_guards(target, candidate, about, figures) -%}
+    {%- do healing_tables._check_guards(build, figures) -%}
     {{- return(figures) -}}
 {%- endmacro %}

@@ -1,30 +1,30 @@
 {#-
     What a capture appends: the current state, compared with what the log says last about each key.
 
-    log  id | name | captured_at | is_deleted      state  id | name      old_state | new_state | is_news
+    log  id | name | captured_at | is_deleted      state  id | name      old_state | new_state | is_change
          1  | Ann  | 1           | false                  1  | Bea       Ann       | Bea       | true
          2  | Cid  | 1           | false                  3  | Dan       Cid       | NULL      | true
          4  | Eve  | 1           | false                  4  | Eve       NULL      | Dan       | true
                                                                        Eve       | Eve       | false
 -#}
-{% macro _capture_news(candidate, about, log_table) -%}
+{% macro _capture_changes(candidate, settings, columns, log_table) -%}
 {%- set keys = [] -%}
 {%- set not_null = [] -%}
 {%- set same_key = [] -%}
-{%- for key in about.key_columns -%}
+{%- for key in settings.key_columns -%}
     {%- do keys.append('key_' ~ loop.index) -%}
     {%- do not_null.append(healing_tables._id(key) ~ ' is not null') -%}
     {%- do same_key.append('seen.key_' ~ loop.index ~ ' = known.key_' ~ loop.index) -%}
 {%- endfor -%}
 with seen as (
-    select {{ healing_tables._captured_row(about, []) }}
+    select {{ healing_tables._captured_row(settings, columns, []) }}
     from {{ candidate }}
     where {{ not_null | join(' and ') }}
 ),
 {%- if log_table is not none %}
 entries as (
-    select {{ healing_tables._captured_row(about, about.come) }}, {{ healing_tables._id(about.captured_at) }} as at,
-        coalesce({{ healing_tables._id(about.deleted) }}, false) as is_deleted
+    select {{ healing_tables._captured_row(settings, columns, columns.added) }}, {{ healing_tables._id(settings.captured_at) }} as at,
+        coalesce({{ healing_tables._id(settings.deleted) }}, false) as is_deleted
     from {{ log_table }}
     where {{ not_null | join(' and ') }}
 ),
@@ -38,18 +38,18 @@ known as (
     select {{ keys | join(', ') }}, {{ 'entry.state from newest where not entry.is_deleted' if log_table is not none else 'state from seen where false' }}
 ),
 compared as (
-    select known.state as old_state, seen.state as new_state, not (seen.state <=> known.state) as is_news
+    select known.state as old_state, seen.state as new_state, not (seen.state <=> known.state) as is_change
     from seen
-    {{ 'full' if about.on_absence == 'delete' else 'left' }} join known on {{ same_key | join(' and ') }}
+    {{ 'full' if settings.on_absence == 'delete' else 'left' }} join known on {{ same_key | join(' and ') }}
 )
 {%- endmacro %}
 
 {#- The keys and the whole row as columns with names of our own; columns that the log does not have yet are NULL there. -#}
-{% macro _captured_row(about, missing) -%}
+{% macro _captured_row(settings, columns, missing) -%}
     {%- set parts = [] -%}
-    {%- for key in about.key_columns -%} {%- do parts.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {%- for key in settings.key_columns -%} {%- do parts.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {%- set fields = [] -%}
-    {%- for name, type in about.columns.items() -%}
+    {%- for name, type in columns.types.items() -%}
         {%- do fields.append(('cast(null as ' ~ type ~ ')' if name in missing else healing_tables._id(name)) ~ ' as c_' ~ loop.index) -%}
     {%- endfor -%}
     {{- return((parts | join(', ')) ~ ', struct(' ~ (fields | join(', ')) ~ ') as state') -}}
@@ -60,30 +60,31 @@ compared as (
     commit if another writer comes in between. A capture that was committed after this run began has seen a newer state
     than this run has: then the newest moment of the log is another one, and nothing is appended.
 -#}
-{% macro _append_news(target, candidate, about, at) -%}
+{% macro _append_changes(build, columns, at) -%}
+{%- set settings = build.settings -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set on = [] -%}
-{%- for name in about.columns -%}
+{%- for name in columns.types -%}
     {%- do names.append(healing_tables._id(name)) -%}
     {%- do values.append('d.state.c_' ~ loop.index) -%}
-    {%- if name | lower in (about.key_columns | map('lower') | list) -%}
+    {%- if name | lower in (settings.key_columns | map('lower') | list) -%}
         {%- do on.append('t.' ~ healing_tables._id(name) ~ ' = d.state.c_' ~ loop.index) -%}
     {%- endif -%}
 {%- endfor -%}
-{%- set captured_at = healing_tables._id(about.captured_at) %}
-merge into {{ target }} as t
+{%- set captured_at = healing_tables._id(settings.captured_at) %}
+merge into {{ build.target }} as t
 using (
-    {{ healing_tables._capture_news(candidate, about, target) }}
+    {{ healing_tables._capture_changes(build.candidate, settings, columns, build.target) }}
     select
         coalesce(new_state, old_state) as state,
         new_state is null as is_deleted,
         timestamp_micros({{ at.moment }}) as captured_at
     from compared
-    cross join (select max(unix_micros({{ captured_at }})) as newest from {{ target }})
-    where is_news and newest <=> {{ 'null' if at.newest is none else at.newest }}
+    cross join (select max(unix_micros({{ captured_at }})) as newest from {{ build.target }})
+    where is_change and newest <=> {{ 'null' if at.newest is none else at.newest }}
 ) as d
 on t.{{ captured_at }} = d.captured_at and {{ on | join(' and ') }}
-when not matched then insert ({{ names | join(', ') }}, {{ captured_at }}, {{ healing_tables._id(about.deleted) }})
+when not matched then insert ({{ names | join(', ') }}, {{ captured_at }}, {{ healing_tables._id(settings.deleted) }})
 values ({{ values | join(', ') }}, d.captured_at, d.is_deleted)
 {%- endmacro %}

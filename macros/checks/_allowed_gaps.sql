@@ -1,24 +1,24 @@
 {#- Gaps that the check no_gaps allows: not longer than the tolerance, or inside of a listed one. -#}
 
 {#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every command. -#}
-{% macro _gap_exceptions(about, arguments) -%}
+{% macro _allowed_gap_conditions(check_request, arguments) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set tolerance = healing_tables._fixed_seconds(mistakes, 'tolerance', arguments.tolerance) if arguments.get('tolerance') -%}
-    {%- set gaps = healing_tables._list(arguments.get('allowed_gaps')) -%}
-    {%- do healing_tables._check_gaps(mistakes, gaps, about.key_columns) -%}
+    {%- set tolerance = healing_tables._interval_seconds(mistakes, 'tolerance', arguments.tolerance) if arguments.get('tolerance') -%}
+    {%- set gaps = healing_tables._as_list(arguments.get('allowed_gaps')) -%}
+    {%- do healing_tables._check_gaps(mistakes, gaps, check_request.key_columns) -%}
     {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
     {%- set conditions = [''] -%}
     {%- if tolerance -%}
         {%- do conditions.append(
-            '(' ~ healing_tables._micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
-            ~ tolerance ~ "' second < (" ~ healing_tables._micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
+            '(' ~ healing_tables._to_micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
+            ~ tolerance ~ "' second < (" ~ healing_tables._to_micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
     {%- endif -%}
     {%- for gap in gaps -%}
         {%- set parts = [
-            healing_tables._micros('furthest', none) ~ ' >= ' ~ healing_tables._constant_micros(gap.gap_start),
-            healing_tables._micros('valid_from', none) ~ ' <= ' ~ healing_tables._constant_micros(gap.gap_end)]
-            + healing_tables._said_keys(about.key_columns, gap) -%}
+            healing_tables._to_micros('furthest', none) ~ ' >= ' ~ healing_tables._micros_constant(gap.gap_start),
+            healing_tables._to_micros('valid_from', none) ~ ' <= ' ~ healing_tables._micros_constant(gap.gap_end)]
+            + healing_tables._key_conditions(check_request.key_columns, gap) -%}
         {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
     {%- endfor -%}
     {{- return(conditions | join(' and ')) -}}
@@ -30,12 +30,12 @@
     {%- for gap in gaps -%}
         {%- if gap is not mapping or gap.get('gap_start') is none or gap.get('gap_end') is none -%}
             {%- do healing_tables._mistake(
-                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', healing_tables._shown_value(gap),
+                mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', healing_tables._display_value(gap),
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
             {#- in any case: as columns are found -#}
-            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing(gap, known), known) -%}
-            {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_moment(bound) is none -%}
+            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, known), known) -%}
+            {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_instant(bound) is none -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'allowed_gaps', "a moment in UTC such as '2024-01-01'", bound, 'correct the text') -%}
             {%- endfor -%}

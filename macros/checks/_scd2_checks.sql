@@ -7,21 +7,21 @@
     current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
     {name: arguments}, with at_most_one, allowed_gaps and tolerance.
 -#}
-{% macro _checked(about) -%}
+{% macro _checked_rows(check_request) -%}
 {%- set keys = [] -%}
-{%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+{%- for key in check_request.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
 {%- set keys = keys | join(', ') -%}
 with rows as (
     select
-        {%- for key in about.key_columns %}
+        {%- for key in check_request.key_columns %}
         {{ healing_tables._id(key) }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ healing_tables._id(about.valid_from) }} as valid_from,
-        {{ healing_tables._id(about.valid_to) }} as valid_to,
-        {{ healing_tables._current_condition(about) }} as is_current,
-        struct({{ healing_tables._tracked_list(about) }}) as tracked,
+        {{ healing_tables._id(check_request.valid_from) }} as valid_from,
+        {{ healing_tables._id(check_request.valid_to) }} as valid_to,
+        {{ healing_tables._current_condition(check_request) }} as is_current,
+        struct({{ healing_tables._tracked_list(check_request) }}) as tracked,
         struct(*) as row
-    from {{ about.relation }}
+    from {{ check_request.relation }}
 ),
 proper_rows as (
     select *,
@@ -35,7 +35,7 @@ neighbours as (
         max(if(is_proper, valid_to, null)) over earlier as furthest,
         coalesce(max(is_proper and valid_to is null) over earlier, false) as is_covered_for_ever,
         coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
-        {{ healing_tables._repeats('valid_to', 'in_order') }} as is_repeat
+        {{ healing_tables._is_repeat('valid_to', 'in_order') }} as is_repeat
     from proper_rows
     window
         in_order as (partition by {{ keys }} order by valid_from, valid_to),
@@ -50,13 +50,13 @@ checked as (
 {%- endmacro %}
 
 {#- One row per violation. -#}
-{% macro _violations(about) -%}
-{{ healing_tables._checked(about) }}
-select {% for key in about.key_columns %}key_{{ loop.index }}, {% endfor %}row, violation.*
+{% macro _violations(check_request) -%}
+{{ healing_tables._checked_rows(check_request) }}
+select {% for key in check_request.key_columns %}key_{{ loop.index }}, {% endfor %}row, violation.*
 from checked
 lateral view explode(concat(
-    {%- for check, arguments in about.checks.items() %}
-    if({{ healing_tables._is_violated(about, check, arguments) }}, {{ healing_tables._violation(check) }}, array()){{ ',' if not loop.last }}
+    {%- for check, arguments in check_request.checks.items() %}
+    if({{ healing_tables._is_violated(check_request, check, arguments) }}, {{ healing_tables._violation(check) }}, array()){{ ',' if not loop.last }}
     {%- else %}
     array()
     {%- endfor %}
@@ -64,41 +64,41 @@ lateral view explode(concat(
 {%- endmacro %}
 
 {#- One row in all: keys, versions, and of each check the number of violations and up to five keys. -#}
-{% macro _check_summary(about) -%}
+{% macro _check_summary(check_request) -%}
 {%- set key_text = [] -%}
-{%- for key in about.key_columns -%}
+{%- for key in check_request.key_columns -%}
     {%- do key_text.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)' ~ (", ', '" if not loop.last)) -%}
 {%- endfor -%}
-{{ healing_tables._checked(about) }}
+{{ healing_tables._checked_rows(check_request) }}
 select
     count(if(n = 1, 1, null)) as keys,
     count(*) as versions
-    {%- for check, arguments in about.checks.items() %},
-    {%- set violated = healing_tables._is_violated(about, check, arguments) %}
+    {%- for check, arguments in check_request.checks.items() %},
+    {%- set violated = healing_tables._is_violated(check_request, check, arguments) %}
     coalesce(sum(if({{ violated }}, {{ 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps' else 1 }}, 0)), 0) as {{ check }},
     array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text | join(', ') }}), null))), 1, 5), '; ') as {{ check }}_keys
     {%- endfor %}
 from checked
 {%- endmacro %}
 
-{% macro _current_condition(about) -%}
-    {%- if about.is_current is not none -%}
-        {{- return(healing_tables._id(about.is_current) ~ ' <=> ' ~ healing_tables._literal(about.current_value)) -}}
+{% macro _current_condition(check_request) -%}
+    {%- if check_request.is_current is not none -%}
+        {{- return(healing_tables._id(check_request.is_current) ~ ' <=> ' ~ healing_tables._literal(check_request.current_value)) -}}
     {%- endif -%}
-    {%- set valid_to = healing_tables._id(about.valid_to) -%}
+    {%- set valid_to = healing_tables._id(check_request.valid_to) -%}
     {{- return(
-        '(' ~ valid_to ~ ' is null or ' ~ healing_tables._micros(valid_to, none) ~ ' >= '
-        ~ healing_tables._end_of_time(about.valid_to_current) ~ ')') -}}
+        '(' ~ valid_to ~ ' is null or ' ~ healing_tables._to_micros(valid_to, none) ~ ' >= '
+        ~ healing_tables._end_of_time(check_request.valid_to_current) ~ ')') -}}
 {%- endmacro %}
 
-{% macro _tracked_list(about) -%}
+{% macro _tracked_list(check_request) -%}
     {%- set columns = [] -%}
-    {%- for column in about.tracked or [] -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- for column in check_request.tracked or [] -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
     {{- return(columns | join(', ') or 'true as present') -}}
 {%- endmacro %}
 
 {#- Whether a row of `checked` violates a check. -#}
-{% macro _is_violated(about, check, arguments) -%}
+{% macro _is_violated(check_request, check, arguments) -%}
     {%- if check == 'single_current' -%}
         {{- return('n = 1 and current_rows ' ~ ('> 1' if arguments.get('at_most_one') else '<> 1')) -}}
     {%- elif check == 'no_overlaps' -%}
@@ -106,15 +106,15 @@ from checked
     {%- elif check == 'no_gaps' -%}
         {{- return(
             'is_proper and not is_covered_for_ever and coalesce(furthest < valid_from, false)'
-            ~ healing_tables._gap_exceptions(about, arguments)) -}}
+            ~ healing_tables._allowed_gap_conditions(check_request, arguments)) -}}
     {%- elif check == 'valid_order' -%}
-        {{- return('not coalesce(' ~ healing_tables._ordered('valid_from', 'valid_to', about.valid_to_current) ~ ', false)') -}}
+        {{- return('not coalesce(' ~ healing_tables._is_ordered('valid_from', 'valid_to', check_request.valid_to_current) ~ ', false)') -}}
     {%- endif -%}
     {{- return('is_repeat') -}}
 {%- endmacro %}
 
 {#- Whether a row touches the one before it in the window, and says the same. -#}
-{% macro _repeats(valid_to, window) -%}
+{% macro _is_repeat(valid_to, window) -%}
     {{- return(
         'coalesce(lag(' ~ valid_to ~ ') over ' ~ window ~ ' = valid_from and lag(tracked) over ' ~ window ~ ' <=> tracked, false)') -}}
 {%- endmacro %}
@@ -143,7 +143,7 @@ from checked
 {%- endmacro %}
 
 {#- True for a row that begins before it ends. NULL ends only where NULL is the open end. -#}
-{% macro _ordered(valid_from, valid_to, valid_to_current) -%}
+{% macro _is_ordered(valid_from, valid_to, valid_to_current) -%}
     {%- set valid_from = healing_tables._id(valid_from) -%}
     {%- set valid_to = healing_tables._id(valid_to) -%}
     {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
@@ -152,16 +152,14 @@ from checked
 {%- endmacro %}
 
 {#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
-{% macro _wanted_checks(macro_name, given, defaults) -%}
-    {%- set mistakes = [] -%}
+{% macro _configured_checks(mistakes, given, defaults) -%}
     {%- if given is not none and given is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._shown_value(given), 'write {no_overlaps: false}') -%}
+            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._display_value(given), 'write {no_overlaps: false}') -%}
         {%- set given = {} -%}
     {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
         'single_current', 'no_overlaps', 'no_gaps', 'valid_order', 'no_consecutive_duplicates']) -%}
-    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- set wanted = dict(defaults) -%}
     {%- for check, arguments in (given or {}).items() -%}
         {%- if arguments is sameas false -%} {%- do wanted.pop(check, none) -%}
@@ -172,74 +170,12 @@ from checked
 {%- endmacro %}
 
 {#- The columns that the checks read have to be there. -#}
-{% macro _check_about_columns(macro_name, about, columns) -%}
+{% macro _check_request_columns(macro_name, check_request, columns) -%}
     {%- set mistakes = [] -%}
     {%- for argument, names in {
-        'key_columns': about.key_columns, 'valid_from': [about.valid_from], 'valid_to': [about.valid_to],
-        'is_current': [about.is_current], 'tracked_columns': about.tracked}.items() -%}
-        {%- do healing_tables._check_columns(mistakes, argument, names | select | list, about.relation | string, columns) -%}
+        'key_columns': check_request.key_columns, 'valid_from': [check_request.valid_from], 'valid_to': [check_request.valid_to],
+        'is_current': [check_request.is_current], 'tracked_columns': check_request.tracked}.items() -%}
+        {%- do healing_tables._check_columns(mistakes, argument, names | select | list, check_request.relation | string, columns) -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
-{%- endmacro %}
-
-{#-
-    What a generic test checks, as `about` of _violations. What is given counts, then what the model says of itself (see
-    _own_about), then the defaults. `checks` none: those of the model, else all five.
--#}
-{% macro _test_about(test_name, model, given, checks=none, needs_keys=true) -%}
-    {%- set is_there = healing_tables._not_looked_up(test_name, {'model': model}) is none -%}
-    {%- set own = healing_tables._own_about(model) if execute and (is_there or not flags.INTROSPECT) else {} -%}
-    {%- set names = {} -%}
-    {%- for name in ['valid_from', 'valid_to', 'is_current'] -%}
-        {%- set asked = given.get(name, '(not given)') -%}
-        {%- do names.update({name: asked if asked != '(not given)' else own.get(name, name) if name == 'is_current' else own.get(name) or name}) -%}
-    {%- endfor -%}
-    {%- set wanted = healing_tables._test_checks(test_name, given, own) if checks is none else checks -%}
-    {%- if checks is not none and 'single_current' in checks -%}
-        {%- do checks.single_current.update({'at_most_one': healing_tables._may_lack_current(given, own)}) -%}
-    {%- endif -%}
-    {%- set hash = given.get('row_hash', '(not given)') -%}
-    {%- set tracked = healing_tables._list(given.get('tracked_columns'))
-        or (healing_tables._list(hash) if hash != '(not given)' else own.get('tracked') or ['row_hash']) -%}
-    {%- set about = {
-        'relation': model, 'key_columns': healing_tables._list(given.key_columns) or own.get('key_columns') or [],
-        'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current if 'single_current' in wanted else none,
-        'current_value': given.current_value if given.get('current_value') not in [none, '(not given)']
-            else own.current_value if 'current_value' in own else healing_tables._option('current_values', none, [true])[0],
-        'valid_to_current': healing_tables._valid_to_current(given.get('valid_to_current', '(not given)'))
-            if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own else own.valid_to_current,
-        'tracked': tracked if 'no_consecutive_duplicates' in wanted else none, 'checks': wanted} -%}
-    {%- set mistakes = [] -%}
-    {%- if execute and needs_keys and not about.key_columns -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'key_columns', 'at least one column', 'none', 'add key_columns under arguments of the test') -%}
-    {%- endif -%}
-    {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
-    {%- if is_there -%}
-        {#- the columns that the test reads -#}
-        {%- set read = dict(about) -%}
-        {%- if wanted.keys() | list == ['single_current'] -%}
-            {%- do read.update({'valid_from': none, 'valid_to': about.valid_to if about.is_current is none else none}) -%}
-        {%- endif -%}
-        {%- do healing_tables._check_about_columns(test_name, read, healing_tables._columns_of(model)) -%}
-    {%- endif -%}
-    {{- return(about) -}}
-{%- endmacro %}
-
-{#- Whether a key without a current row is no fault. -#}
-{% macro _may_lack_current(given, own) -%}
-    {%- set asked = given.get('at_most_one', '(not given)') -%}
-    {{- return(asked if asked != '(not given)' else ((own.get('checks') or {}).get('single_current') or {}).get('at_most_one', false)) -}}
-{%- endmacro %}
-
-{#- The checks of temporal_integrity: those of the model or all, changed by what is given. -#}
-{% macro _test_checks(test_name, given, own) -%}
-    {%- set checks = dict(own.get('checks') or healing_tables._default_checks(false, false)) -%}
-    {%- if 'single_current' in checks -%}
-        {%- do checks.update({'single_current': {'at_most_one': healing_tables._may_lack_current(given, own)}}) -%}
-    {%- endif -%}
-    {%- if given.allowed_gaps or given.tolerance is not none -%}
-        {%- do checks.update({'no_gaps': {'allowed_gaps': given.allowed_gaps, 'tolerance': given.tolerance}}) -%}
-    {%- endif -%}
-    {{- return(healing_tables._wanted_checks(test_name, given.checks, checks)) -}}
 {%- endmacro %}

@@ -1,63 +1,137 @@
-{#- What Delta knows of a table's past, and whether its change data feed tells all of it. -#}
+{#- Delta Lake: every write is a commit with a number, and the history says what each one did. -#}
+
+{% macro _format_delta() -%}
+    {{- return({
+        'name': 'delta', 'has_commits': true, 'check_session': healing_tables._check_delta,
+        'version': healing_tables._delta_version, 'table_id': healing_tables._delta_table_id, 'commits_since': healing_tables._delta_commits_since,
+        'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
+        'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
+        'before_merge': healing_tables._delta_before_merge, 'side_table_properties': {'delta.columnMapping.mode': 'name'},
+        'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
+        'key_map_properties': {
+            'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable', 'delta.autoOptimize.autoCompact': 'true'},
+        'new_location': healing_tables._no_location}) -}}
+{%- endmacro %}
 
 {#-
-    What has been done to a Delta table since a version: [{version, at, operation, parameters}]; none where its history
-    does not reach back so far.
+    A session without Delta, in one mistake instead of Spark's stack trace: Jinja cannot catch an error, so the settings
+    are looked at before.
 -#}
-{% macro _commits_since(relation, version) -%}
+{% macro _check_delta(mistakes) -%}
+    {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
+    {%- set missing, lines = [], [] -%}
+    {%- set wanted = {
+        'spark.sql.extensions': 'io.delta.sql.DeltaSparkSessionExtension',
+        'spark.sql.catalog.spark_catalog': 'org.apache.spark.sql.delta.catalog.DeltaCatalog'} -%}
+    {%- for name, value in wanted.items() if healing_tables._session_conf(name) in ['<undefined>', 'builtin'] -%}
+        {%- do missing.append(name) -%}
+        {%- do lines.append(name ~ ': ' ~ value) -%}
+    {%- endfor -%}
+    {%- if missing and healing_tables._session_conf('spark.databricks.clusterUsageTags.clusterId') == '<undefined>' -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without ' ~ (missing | join(' and ')),
+            'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method thrift), with the Delta jar:\n'
+            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             ' ~ (lines | join('\n             '))
+            ~ '\n             or set file_format: parquet (healing_table only)') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Whether the session knows Delta tables, also where the model at work is none. -#}
+{% macro _has_delta() -%}
+    {{- return('delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
+{%- endmacro %}
+
+{% macro _delta_version(relation) -%}
+    {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
+{%- endmacro %}
+
+{% macro _delta_table_id(relation) -%}
+    {{- return(run_query('describe detail ' ~ relation).rows[0]['id']) -}}
+{%- endmacro %}
+
+{% macro _delta_commits_since(relation, version) -%}
     {%- set commits = [] -%}
     {%- set history = run_query('describe history ' ~ relation).rows -%}
     {%- if history[0]['version'] | int < version -%} {{ return(none) }} {%- endif -%}
     {%- for row in history if row['version'] | int > version -%}
         {%- do commits.append({
             'version': row['version'] | int, 'at': row['timestamp'], 'operation': row['operation'],
-            'parameters': row['operationParameters'] | string}) -%}
+            'parameters': row['operationParameters'] | string,
+            'changes_rows': row['operation'] not in healing_tables._delta_maintenance_operations()}) -%}
     {%- endfor -%}
     {%- if commits and commits | map(attribute='version') | min != version + 1 -%} {{ return(none) }} {%- endif -%}
     {{- return(commits) -}}
 {%- endmacro %}
 
-{#- Commits that leave the rows as they are. -#}
-{% macro _upkeep() -%}
+{#- Operations that leave the rows as they are. -#}
+{% macro _delta_maintenance_operations() -%}
     {{- return([
         'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'REORG', 'SET TBLPROPERTIES', 'UNSET TBLPROPERTIES', 'CHANGE COLUMN',
         'CHANGE COLUMNS', 'ADD CONSTRAINT', 'DROP CONSTRAINT', 'CLUSTER BY', 'UPGRADE PROTOCOL', 'COMPUTE STATS',
         'ADD FEATURE', 'DROP FEATURE']) -}}
 {%- endmacro %}
 
-{#- Why the change feed of a table does not tell all that has happened since a version; none if it does. -#}
-{% macro _feed_gap(relation, details, version) -%}
-    {%- set commits = healing_tables._commits_since(relation, version) -%}
+{% macro _has_delta_change_feed(details) -%}
+    {{- return(healing_tables._property(details, 'delta.enableChangeDataFeed') | lower == 'true') -}}
+{%- endmacro %}
+
+{% macro _delta_change_feed(details, version) -%}
+    {{- return('table_changes_by_path(' ~ healing_tables._text(details.location) ~ ', ' ~ (version + 1) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _delta_change_feed_gap(relation, details, version) -%}
+    {%- set commits = healing_tables._delta_commits_since(relation, version) -%}
     {%- if commits is none -%} {{ return('its history does not reach back so far') }} {%- endif -%}
-    {%- set usable = healing_tables._upkeep() + ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
+    {%- set usable = ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
+    {%- set widens_types = healing_tables._property(details, 'delta.enableTypeWidening') | lower == 'true' -%}
     {%- for commit in commits -%}
-        {%- if commit.operation not in usable -%}
+        {%- if commit.changes_rows and commit.operation not in usable -%}
             {{- return('it has a commit that its change feed does not tell: ' ~ commit.operation) -}}
         {%- elif 'enableChangeDataFeed' in commit.parameters -%}
             {{- return('its change feed was switched since') -}}
-        {%- elif commit.operation.startswith('CHANGE COLUMN') and details.widens_types -%}
+        {%- elif commit.operation.startswith('CHANGE COLUMN') and widens_types -%}
             {{- return('a column may have another type since (delta.enableTypeWidening), and its change feed cannot be read across that') -}}
         {%- endif -%}
     {%- endfor -%}
-    {%- if healing_tables._is_vacuumed(commits, details) -%}
+    {%- if healing_tables._may_be_vacuumed(commits, details) -%}
         {{- return('a VACUUM may have taken its change data: they are older than its deleted files are kept (delta.deletedFileRetentionDuration)') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}
 
 {#-
-    Whether files that the feed reads may be gone. A VACUUM takes what is older than its retention. Not every store lets
-    it leave a commit, so what is older than the table's retention counts as gone.
+    Whether files that the change feed reads may be gone. A VACUUM takes what is older than its retention. Not every store
+    lets it leave a commit, so what is older than the table's retention counts as gone.
 -#}
-{% macro _is_vacuumed(commits, details) -%}
-    {%- set told = commits | rejectattr('operation', 'in', healing_tables._upkeep()) | map(attribute='at') | list -%}
-    {%- if not told -%} {{ return(false) }} {%- endif -%}
-    {%- set kept = (healing_tables._fixed_seconds([], '', details.retention) or '604800') | float -%}
-    {%- if (run_query('select now() as now').rows[0]['now'] - told | min).total_seconds() > kept -%} {{ return(true) }} {%- endif -%}
+{% macro _may_be_vacuumed(commits, details) -%}
+    {%- set moments = commits | selectattr('changes_rows') | map(attribute='at') | list -%}
+    {%- if not moments -%} {{ return(false) }} {%- endif -%}
+    {%- set retention = modules.re.sub('^interval +', '', healing_tables._property(details, 'delta.deletedFileRetentionDuration') or '7 days') -%}
+    {%- set kept = (healing_tables._interval_seconds([], '', retention) or '604800') | float -%}
+    {%- if (run_query('select now() as now').rows[0]['now'] - moments | min).total_seconds() > kept -%} {{ return(true) }} {%- endif -%}
     {%- for commit in commits if commit.operation == 'VACUUM START' -%}
         {%- set given = modules.re.search('specifiedRetentionMillis[^0-9]+([0-9]+)', commit.parameters)
             or modules.re.search('defaultRetentionMillis[^0-9]+([0-9]+)', commit.parameters) -%}
-        {%- if (commit.at - told | min).total_seconds() >= ((given.group(1) | float) / 1000 if given else 0) -%} {{ return(true) }} {%- endif -%}
+        {%- if (commit.at - moments | min).total_seconds() >= ((given.group(1) | float) / 1000 if given else 0) -%} {{ return(true) }} {%- endif -%}
     {%- endfor -%}
     {{- return(false) -}}
 {%- endmacro %}
+
+{#-
+    Column mapping for names that Delta cannot write as they are. A heal changes rows in many files: with deletion vectors
+    it need not write them anew.
+-#}
+{% macro _delta_properties(columns, heals) -%}
+    {%- set properties = {'delta.enableDeletionVectors': 'true'} if heals else {} -%}
+    {%- for name in columns if modules.re.search('[ ,;{}()\n\t=]', name) and 'delta.columnMapping.mode' not in properties -%}
+        {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
+    {%- endfor -%}
+    {{- return(properties) -}}
+{%- endmacro %}
+
+{#- Delta would compute the source of a MERGE twice, once to find the files and once to write them, unless it keeps it. -#}
+{% macro _delta_before_merge(is_table) -%}
+    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none' if is_table else 'all') -%}
+{%- endmacro %}
+
+{% macro _no_location(target) -%} {{ return(none) }} {%- endmacro %}

@@ -1,102 +1,87 @@
 {#-
-    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is seen twice
-    rather than never. {source: text}, as the log keeps it:
+    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is read twice rather
+    than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
 
-    crm               loaded until 2024-03-01 02:00:00.000000Z
-    erp               version 12 of 5c1f..., with change feed
-    web               loaded until 2024-03-01 02:00:00.000000Z
-    web: taken until  2024-03-01 00:00:00.000000Z
-    web: empty        0, 0
-    web: lately       417, 2718281828459045235
+    loaded_until       the newest loaded_at, a text in UTC, or none
+    overlap            number and hash of the rows in the time before it that is read twice (snapshots only)
+    version, table_id, has_change_feed   of a table with commits, where the source has no loaded_at
+    taken_until        the moment of the newest snapshot; empty_snapshots: number and hash of those without a row
 -#}
-{% macro _marks(about, before) -%}
-    {%- set marks = healing_tables._newest_loaded(about, before) -%}
-    {%- for source in about.sources if source.get('reading') and source.reading.place is not none -%}
-        {%- set reading = source.reading -%}
-        {%- if reading.loaded_at is none -%}
-            {%- set relation = healing_tables._relation_at(reading.place) -%}
-            {%- set details = healing_tables._details(relation) -%}
-            {%- if details.get('provider') == 'delta' and details.get('type') != 'VIEW' -%}
-                {%- do marks.update({source.name: 'version ' ~ healing_tables._table_version(relation, details) ~ ' of '
-                    ~ healing_tables._table_id(relation, details) ~ (', with change feed' if details.has_change_feed)}) -%}
-            {%- endif -%}
+{% macro _high_water_marks(sources, last_marks) -%}
+    {%- set readable = sources | rejectattr('parts', 'none') | list -%}
+    {%- set loaded_until = healing_tables._newest_loaded_at(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
+    {%- set marks = {} -%}
+    {%- for source in readable -%}
+        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none else {'loaded_until': loaded_until[source.name]} -%}
+        {%- if source.kind == 'snapshots' -%}
+            {%- set taken = run_query(healing_tables._snapshots_taken(source)
+                ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true') ~ ' as empty from taken').rows[0] -%}
+            {%- do mark.update({'taken_until': healing_tables._instant_text(taken['newest']), 'empty_snapshots': taken['empty']}) -%}
+            {%- do mark.update({'overlap': healing_tables._overlap_fingerprint(source, mark.loaded_until)}) if source.loaded_at is not none -%}
         {%- endif -%}
-        {%- if reading.kind == 'snapshots' -%}
-            {%- set taken = run_query(healing_tables._taken(reading)
-                ~ ' select max(at) as newest, ' ~ healing_tables._empty_ones('true') ~ ' as empty from taken').rows[0] -%}
-            {%- do marks.update({
-                source.name ~ ': taken until': healing_tables._instant_text(taken['newest']),
-                source.name ~ ': empty': taken['empty']}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- for source in about.sources if source.name ~ ': empty' in marks and source.reading.loaded_at is not none -%}
-        {%- do marks.update({source.name ~ ': lately': healing_tables._loaded_lately(source.reading, marks[source.name])}) -%}
+        {%- do marks.update({source.name: mark}) if mark -%}
     {%- endfor -%}
     {{- return(marks) -}}
+{%- endmacro %}
+
+{#- The mark of a source that is a table with commits; {} for any other. -#}
+{% macro _version_mark(source) -%}
+    {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
+    {%- set details = healing_tables._table_details(relation) -%}
+    {%- set format = healing_tables._stored_format(details) -%}
+    {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%} {{ return({}) }} {%- endif -%}
+    {{- return({
+        'version': format.version(relation), 'table_id': format.table_id(relation), 'has_change_feed': format.has_change_feed(details)}) -}}
 {%- endmacro %}
 
 {#-
-    {source: text} of the sources with `loaded_at`. First only what was loaded since the marks `before` is looked at, so
-    that files can be skipped; where nothing is left of that, all of it.
+    {source: text or none}. First only what was loaded since the last marks is looked at, so that files can be skipped;
+    where nothing is left of that, all of it.
 -#}
-{% macro _newest_loaded(about, before) -%}
-    {%- set marks = {} -%}
-    {%- for floors in [before, {}] -%}
+{% macro _newest_loaded_at(sources, last_marks) -%}
+    {%- set newest = {} -%}
+    {%- for floors in [last_marks, {}] -%}
         {%- set selects = [] -%}
-        {%- for source in about.sources
-            if source.get('reading') and source.reading.place is not none and source.reading.loaded_at is not none
-            and (source.name not in marks or (marks[source.name] == 'loaded until nothing' and source.name in before)) -%}
-            {%- set mark = floors.get(source.name, '') -%}
-            {%- set floor = healing_tables._instant(mark[13:]) if mark.startswith('loaded until ') else none -%}
+        {%- for source in sources if source.name not in newest or (newest[source.name] is none and source.name in last_marks) -%}
+            {%- set floor = healing_tables._instant_micros((floors.get(source.name) or {}).get('loaded_until')) -%}
             {#- a time that is still to come would hide all that is loaded until then -#}
             {%- do selects.append(
-                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.reading.loaded_at ~ ') as newest from '
-                ~ source.reading.relation ~ ' where ' ~ healing_tables._loaded(source.reading, '<=', 'unix_micros(now())')
-                ~ (' and ' ~ healing_tables._loaded(source.reading, '>=', floor) if floor is not none)) -%}
+                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.loaded_at ~ ') as newest from '
+                ~ source.relation ~ ' where ' ~ healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')
+                ~ (' and ' ~ healing_tables._compare_loaded_at(source, '>=', floor) if floor is not none)) -%}
         {%- endfor -%}
-        {%- if selects -%}
-            {%- for row in run_query(selects | join(' union all ')).rows -%}
-                {%- do marks.update({row['name']: 'loaded until ' ~ healing_tables._instant_text(row['newest'])}) -%}
-            {%- endfor -%}
-        {%- endif -%}
+        {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
+            {%- do newest.update({row['name']: healing_tables._instant_text(row['newest'])}) -%}
+        {%- endfor -%}
     {%- endfor -%}
-    {{- return(marks) -}}
+    {{- return(newest) -}}
 {%- endmacro %}
 
 {#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. -#}
-{% macro _taken(reading) -%}
+{% macro _snapshots_taken(source) -%}
 with taken as (
     select at, coalesce(bool_or(is_seen), false) as is_seen
     from (
-        select {{ reading.at }} as at, {{ 'true' if reading.looks_elsewhere else reading.where }} as is_seen from {{ reading.relation }}
-        {%- if reading.calendar is not none %}
+        select {{ source.at }} as at, {{ source.where if source.is_row_local else 'true' }} as is_seen from {{ source.relation }}
+        {%- if source.calendar is not none %}
         union all
-        select at, false as is_seen from ({{ reading.calendar }})
+        select at, false as is_seen from ({{ source.calendar }})
         {%- endif %}
     )
-    where at < {{ reading.limit }}
+    where at < {{ source.limit }}
     group by at
 )
 {%- endmacro %}
 
 {#- The snapshots without a row, as far as they lie in `range`: how many, and which. -#}
-{% macro _empty_ones(range) -%}
+{% macro _empty_snapshots(range) -%}
     {%- set empty = ' filter (where not is_seen and ' ~ range ~ ')' -%}
     {{- return('concat(count(*)' ~ empty ~ ", ', ', coalesce(bit_xor(xxhash64(at))" ~ empty ~ ', 0))') -}}
 {%- endmacro %}
 
-{% macro _relation_at(place) -%}
-    {{- return(api.Relation.create(database=place[0], schema=place[1], identifier=place[2], type='table')) -}}
-{%- endmacro %}
-
-{% macro _table_id(relation, details) -%}
-    {%- if details.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
-    {{- return(run_query('describe detail ' ~ relation).rows[0]['id']) -}}
-{%- endmacro %}
-
-{#- Microseconds as text in UTC, and back; 'nothing' where there is none. -#}
+{#- Microseconds as text in UTC, and back; none where there is none. -#}
 {% macro _instant_text(micros) -%}
-    {%- if micros is none -%} {{ return('nothing') }} {%- endif -%}
+    {%- if micros is none -%} {{ return(none) }} {%- endif -%}
     {%- set days = (micros | int) // 86400000000 -%}
     {%- set rest = (micros | int) % 86400000000 -%}
     {%- set day = modules.datetime.date(1970, 1, 1) + modules.datetime.timedelta(days=days) -%}
@@ -104,6 +89,6 @@ with taken as (
     {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60, rest % 1000000)) -}}
 {%- endmacro %}
 
-{% macro _instant(text) -%}
-    {{- return(none if text == 'nothing' else healing_tables._constant_micros(text)) -}}
+{% macro _instant_micros(text) -%}
+    {{- return(none if text is none else healing_tables._micros_constant(text)) -}}
 {%- endmacro %}

@@ -7,9 +7,9 @@
 -#}
 {% macro _operation_table(operation, dimension) -%}
     {%- set mistakes = [] -%}
-    {%- set relation = healing_tables._relation_named(mistakes, 'dimension', dimension) -%}
+    {%- set relation = healing_tables._resolve_relation(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
-    {%- set node = healing_tables._node_named(dimension) -%}
+    {%- set node = healing_tables._find_node(dimension) -%}
     {%- if node is not none -%}
         {#- as a unit test does it, see _model_config() -#}
         {%- do context.update({'this': relation, 'model': {
@@ -31,9 +31,10 @@
             {{- return(none) -}}
         {%- endif -%}
     {%- endfor -%}
-    {{- return(healing_tables._read_spec_comment(healing_tables._rendered(node, healing_tables._new_asked(node)))) -}}
+    {%- set call = healing_tables._parse_call(healing_tables._render_code(node, healing_tables._new_rendering(node))) -%}
+    {{- return(call.metadata if call is not none else none) -}}
 {%- endmacro %}
 
-{% macro _say(operation, relation, text) -%}
+{% macro _report(operation, relation, text) -%}
     {%- do log('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text, info=true) -%}
 {%- endmacro %}

@@ -1,54 +1,50 @@
 {#-
     An operation or a test asks for the SQL of a model as it is now: its code is rendered here, in a context that says
-    it is that model. `healing_tables_asked` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that it
+    it is that model. `healing_tables_rendering` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that it
     refers to), explain (a key, or none: then dimension() writes what explain shows)}.
 
     Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none when explaining).
 -#}
-{% macro _asked(node, explain=none) -%}
-    {%- set asked = healing_tables._new_asked(node, explain) -%}
-    {%- set sql = healing_tables._rendered(node, asked) -%}
-    {%- do asked.update({'code': sql}) -%}
+{% macro _render_model(node, explain=none) -%}
+    {%- set rendering = healing_tables._new_rendering(node, explain) -%}
+    {%- set sql = healing_tables._render_code(node, rendering) -%}
+    {%- do rendering.update({'code': sql}) -%}
     {%- set ctes = [] -%}
-    {%- for name, text in asked.ctes.items() -%} {%- do ctes.append(name ~ ' as (\n' ~ text ~ '\n)') -%} {%- endfor -%}
+    {%- for name, text in rendering.ctes.items() -%} {%- do ctes.append(name ~ ' as (\n' ~ text ~ '\n)') -%} {%- endfor -%}
     {%- if ctes -%} {%- set sql = 'with ' ~ (ctes | join(', ')) ~ '\nselect * from (\n' ~ sql ~ '\n)' -%} {%- endif -%}
-    {%- set about = none if explain is not none else healing_tables._as_model(node, asked, '_build_about', sql) -%}
-    {{- return(dict(asked, relation=healing_tables._node_relation(node), sql=sql, about=about)) -}}
+    {%- set settings = none if explain is not none else healing_tables._in_model_context(node, rendering, '_build_settings', sql) -%}
+    {{- return(dict(rendering, relation=healing_tables._node_relation(node), sql=sql, settings=settings)) -}}
 {%- endmacro %}
 
-{% macro _new_asked(node, explain=none) -%}
+{% macro _new_rendering(node, explain=none) -%}
     {{- return({'node': node, 'var': var, 'ctes': {}, 'explain': explain, 'explained': 0}) -}}
 {%- endmacro %}
 
-{% macro _rendered(node, asked) -%}
-    {{- return(healing_tables._as_model(node, asked, 'render', node.raw_code).strip().rstrip(';')) -}}
+{% macro _render_code(node, rendering) -%}
+    {{- return(healing_tables._in_model_context(node, rendering, 'render', node.raw_code).strip().rstrip(';')) -}}
 {%- endmacro %}
 
 {#- Calls `render` or a macro of this package in the context of a model. -#}
-{% macro _as_model(node, asked, what, argument) -%}
+{% macro _in_model_context(node, rendering, what, argument) -%}
     {%- set kept = {} -%}
-    {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_asked'] -%} {%- do kept.update({name: context.get(name)}) -%} {%- endfor -%}
+    {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%} {%- do kept.update({name: context.get(name)}) -%} {%- endfor -%}
     {%- do context.update({
         'model': node, 'this': healing_tables._node_relation(node), 'ref': healing_tables._model_ref,
-        'var': healing_tables._model_var, 'healing_tables_asked': asked}) -%}
-    {%- set result = render(argument) if what == 'render' else healing_tables._build_about(argument) -%}
+        'var': healing_tables._model_var, 'healing_tables_rendering': rendering}) -%}
+    {%- set result = render(argument) if what == 'render' else healing_tables._build_settings(argument) -%}
     {%- do context.update(kept) -%}
-    {%- if kept.healing_tables_asked is none -%} {%- do context.pop('healing_tables_asked') -%} {%- endif -%}
+    {%- if kept.healing_tables_rendering is none -%} {%- do context.pop('healing_tables_rendering') -%} {%- endif -%}
     {{- return(result) -}}
 {%- endmacro %}
 
-{% macro _is_explaining() -%}
-    {{- return(healing_tables_asked is defined and healing_tables_asked.explain is not none) -}}
-{%- endmacro %}
-
-{% macro _node_relation(node) -%}
-    {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias, type='table')) -}}
+{% macro _is_tracing() -%}
+    {{- return(healing_tables_rendering is defined and healing_tables_rendering.explain is not none) -}}
 {%- endmacro %}
 
 {#- ref() as the model means it: among what dbt has found that the model refers to. -#}
 {% macro _model_ref() -%}
     {%- set version = kwargs.get('version', kwargs.get('v')) -%}
-    {%- set asked = healing_tables_asked -%}
+    {%- set rendering = healing_tables_rendering -%}
     {%- set found = [] -%}
     {%- for id in model.depends_on.nodes if id in graph.nodes -%}
         {%- set node = graph.nodes[id] -%}
@@ -58,16 +54,18 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not found -%}
-        {{- exceptions.raise_compiler_error(
-            'healing_tables: ref of ' ~ (varargs | join('.')) ~ ' in model ' ~ model.name ~ ' is none that dbt knows of') -}}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'ref', 'a node that dbt knows the model to refer to', varargs | join('.'), 'write the ref in the model as dbt can find it') -%}
+        {%- do healing_tables._raise_mistakes('ref', mistakes) -%}
     {%- endif -%}
     {%- set node = found[0] -%}
     {%- if node.config.materialized == 'ephemeral' -%}
         {%- set name = '__dbt__cte__' ~ node.name -%}
-        {%- if name not in asked.ctes -%}
+        {%- if name not in rendering.ctes -%}
             {#- first what it refers to itself -#}
-            {%- set text = healing_tables._rendered(node, asked) -%}
-            {%- do asked.ctes.update({name: text}) -%}
+            {%- set text = healing_tables._render_code(node, rendering) -%}
+            {%- do rendering.ctes.update({name: text}) -%}
         {%- endif -%}
         {{- return(api.Relation.create(identifier=name, type='cte')) -}}
     {%- endif -%}
@@ -76,25 +74,25 @@
 
 {#- var() as the model means it: a variable may be set for the package of the model. -#}
 {% macro _model_var(name, default='(none)') -%}
-    {%- set asked = healing_tables_asked -%}
+    {%- set rendering = healing_tables_rendering -%}
     {%- set given = invocation_args_dict.get('vars') -%}
     {%- set given = fromyaml(given) if given is string else given -%}
     {%- if name not in (given or {}) and adapter.config.vars is defined -%}
-        {%- set own = adapter.config.vars.to_dict().get(asked.node.package_name) -%}
+        {%- set own = adapter.config.vars.to_dict().get(rendering.node.package_name) -%}
         {%- if own is mapping and name in own -%} {{ return(own[name]) }} {%- endif -%}
     {%- endif -%}
-    {%- if default == '(none)' -%} {{ return(asked.var(name)) }} {%- endif -%}
-    {{- return(asked.var(name, default)) -}}
+    {%- if default == '(none)' -%} {{ return(rendering.var(name)) }} {%- endif -%}
+    {{- return(rendering.var(name, default)) -}}
 {%- endmacro %}
 
 {#- The node of a model that is asked about by its name, or `package.name`. -#}
-{% macro _asked_node(macro_name, dimension) -%}
+{% macro _find_sql_model(macro_name, dimension) -%}
     {%- set mistakes = [] -%}
     {%- set found = [] -%}
     {%- set models = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.language == 'sql' -%}
         {%- do models.append(node.name) if 'healing_tables.dimension' in node.raw_code or node.config.materialized == 'healing_table' -%}
-        {%- if dimension == node.unique_id or dimension in healing_tables._names_of(node) -%}
+        {%- if dimension == node.unique_id or dimension in healing_tables._node_names(node) -%}
             {%- do found.append(node) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -114,8 +112,8 @@
 {%- endmacro %}
 
 {#-
-    The node that a generic test belongs to. dbt shows a test only those macros that the test itself calls: the public
-    ones are named here, so that a model may call them; others cannot be seen. That of `dbt show` is none of the model's.
+    The node that a generic test belongs to. dbt shows a test only those macros that the test calls: of a model's own
+    macros none (the limit of `dbt show` is dbt's).
 -#}
 {% macro _tested_node(test) -%}
     {%- set mistakes = [] -%}
@@ -132,21 +130,5 @@
         {%- endfor -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('matches_rebuild', mistakes) -%}
-    {%- if false -%}
-        {%- do healing_tables.dimension() -%}
-        {%- do healing_tables.effectivity() -%}
-        {%- do healing_tables.snapshot_effectivity() -%}
-        {%- do healing_tables.period_effectivity() -%}
-        {%- do healing_tables.time_slices() -%}
-        {%- do healing_tables.unified_timeline() -%}
-        {%- do healing_tables.compress() -%}
-        {%- do healing_tables.key_hash() -%}
-        {%- do healing_tables.row_hash() -%}
-        {%- do healing_tables.set_aside() -%}
-        {%- do healing_tables.as_of() -%}
-        {%- do healing_tables.current_versions() -%}
-        {%- do healing_tables.versions_at() -%}
-        {%- do healing_tables.changes_between() -%}
-    {%- endif -%}
-    {{- return(healing_tables._asked_node('matches_rebuild', node.unique_id)) -}}
+    {{- return(healing_tables._find_sql_model('matches_rebuild', node.unique_id)) -}}
 {%- endmacro %}

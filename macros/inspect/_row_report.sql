@@ -7,17 +7,17 @@
 
     A row is known again by its key and its start. Several rows of one start are paired in the order of their values.
 -#}
-{% macro _differing(sides) -%}
-{{ healing_tables._unequal(sides) }},
+{% macro _row_differences(inputs) -%}
+{{ healing_tables._unequal_rows(inputs) }},
 surplus as (
-    select {{ sides.key_names }}, start,
+    select {{ inputs.key_names }}, start,
         sort_array(flatten(collect_list(array_repeat(compared, cast(before - after as int))) filter (where before > after))) as stored_rows,
         sort_array(flatten(collect_list(array_repeat(compared, cast(after - before as int))) filter (where after > before))) as candidate_rows
     from unequal
-    group by {{ sides.key_names }}, start
+    group by {{ inputs.key_names }}, start
 ),
 differing as (
-    select {{ sides.key_names }}, start, pair.stored_row, pair.candidate_row,
+    select {{ inputs.key_names }}, start, pair.stored_row, pair.candidate_row,
         case when pair.stored_row is null then 'missing' when pair.candidate_row is null then 'superfluous' else 'different' end as how
     from surplus
     lateral view explode(transform(
@@ -27,14 +27,14 @@ differing as (
 {%- endmacro %}
 
 {#- The differing columns of a row: [{column, stored, other}], values as text. -#}
-{% macro _differing_columns(sides) -%}
+{% macro _differing_cells(inputs) -%}
     {%- set cells = [] -%}
-    {%- for column in sides.columns -%}
+    {%- for column in inputs.columns -%}
         {%- set field = '.' ~ healing_tables._id(column) -%}
         {%- do cells.append(
             'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct(' ~ healing_tables._text(column) ~ ' as column, '
-            ~ healing_tables._as_text('stored_row' ~ field, sides.types[column]) ~ ' as stored, '
-            ~ healing_tables._as_text('candidate_row' ~ field, sides.types[column]) ~ ' as other), null)') -%}
+            ~ healing_tables._as_text('stored_row' ~ field, inputs.types[column]) ~ ' as stored, '
+            ~ healing_tables._as_text('candidate_row' ~ field, inputs.types[column]) ~ ' as other), null)') -%}
     {%- endfor -%}
     {{- return("if(how = 'different', filter(array(" ~ (cells | join(', ') or 'null') ~ '), cell -> cell is not null), array())') -}}
 {%- endmacro %}
@@ -43,14 +43,14 @@ differing as (
     The difference in one query: {stored, other, missing, superfluous, different, rows, columns {name: rows}, examples
     [{how, key, start, differing}]}, up to five examples of each kind, the first by key and start.
 -#}
-{% macro _compared(sides) -%}
+{% macro _row_report(inputs) -%}
     {%- set keys = [] -%}
-    {%- for type in sides.key_types -%} {%- do keys.append(healing_tables._as_text('key_' ~ loop.index, type)) -%} {%- endfor -%}
+    {%- for type in inputs.key_types -%} {%- do keys.append(healing_tables._as_text('key_' ~ loop.index, type)) -%} {%- endfor -%}
     {%- set query -%}
-{{ healing_tables._differing(sides) }},
+{{ healing_tables._row_differences(inputs) }},
 {#- the first five of each part are enough to find the first five of all, without sorting everything in one place #}
 parts as (
-    select *, row_number() over (partition by how, pmod(xxhash64({{ sides.key_names }}), 64) order by {{ sides.key_names }}, start) as nth
+    select *, row_number() over (partition by how, pmod(xxhash64({{ inputs.key_names }}), 64) order by {{ inputs.key_names }}, start) as nth
     from differing
 ),
 told as (
@@ -58,15 +58,15 @@ told as (
         {%- for how in ['missing', 'superfluous', 'different'] %}
         count_if(how = '{{ how }}') as {{ how }},
         slice(sort_array(collect_list(
-            struct({{ sides.key_names }}, start, stored_row, candidate_row,
-                array({{ keys | join(', ') }}) as key, {{ sides.start_text }} as start_text, {{ healing_tables._differing_columns(sides) }} as differing)
+            struct({{ inputs.key_names }}, start, stored_row, candidate_row,
+                array({{ keys | join(', ') }}) as key, {{ inputs.start_text }} as start_text, {{ healing_tables._differing_cells(inputs) }} as differing)
         ) filter (where how = '{{ how }}' and nth <= 5)), 1, 5) as {{ how }}_rows,
         {%- endfor %}
-        array({% for column in sides.columns %}count_if(how = 'different' and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
+        array({% for column in inputs.columns %}count_if(how = 'different' and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
     from parts
 )
 select
-    (select count(*) from {{ sides.stored_rows }}) as stored,
+    (select count(*) from {{ inputs.stored_rows }}) as stored,
     missing, superfluous, different,
     array_join(transform(per_column, n -> cast(n as string)), ',') as per_column,
     to_json(struct(
@@ -85,7 +85,7 @@ from told
     {%- endfor -%}
     {%- do found.update({'other': found.stored + found.missing - found.superfluous}) -%}
     {%- set counts = (row['per_column'] or '').split(',') -%}
-    {%- for column in sides.columns -%}
+    {%- for column in inputs.columns -%}
         {%- set count = counts[loop.index0] | int -%}
         {%- if count > 0 -%} {%- do found.columns.update({column: count}) -%} {%- endif -%}
     {%- endfor -%}

@@ -1,79 +1,79 @@
 {#-
-    Both sides of a comparison as _sides gives them, for a rebuild (`other` none) or another table, with what a report
+    Both sides of a comparison as _diff_inputs gives them, for a rebuild (`other` none) or another table, with what a report
     wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
     called), left_out {which columns: their names}, other_shape (those of left_out by which a rebuild
     has other columns than the table).
 -#}
-{% macro _compared_sides(asked, existing, other=none, filter=none) -%}
-    {%- set about = asked.about -%}
+{% macro _row_report_inputs(rendering, existing, other=none, filter=none) -%}
+    {%- set settings = rendering.settings -%}
     {%- if other is none -%}
         {%- set stored_rows = existing | string -%}
-        {%- set rows = asked.sql -%}
-        {%- set was = healing_tables._columns_of(existing) -%}
+        {%- set rows = rendering.sql -%}
+        {%- set stored_columns = healing_tables._columns_of(existing) -%}
     {%- else -%}
-        {%- set stored = healing_tables._compared_columns(about, healing_tables._columns_of(existing)) -%}
-        {%- set others = healing_tables._compared_columns(about, healing_tables._described('describe table ' ~ other)) -%}
-        {%- set stored_rows = '(\n' ~ healing_tables._same_ends(about, existing, stored, others) ~ '\n)' -%}
-        {%- set rows = healing_tables._same_ends(about, other, others, stored) -%}
-        {%- set was = healing_tables._described('describe query select * from ' ~ stored_rows) -%}
+        {%- set stored = healing_tables._compared_columns(settings, healing_tables._columns_of(existing)) -%}
+        {%- set others = healing_tables._compared_columns(settings, healing_tables._describe_columns('describe table ' ~ other)) -%}
+        {%- set stored_rows = '(\n' ~ healing_tables._with_same_open_end(settings, existing, stored, others) ~ '\n)' -%}
+        {%- set rows = healing_tables._with_same_open_end(settings, other, others, stored) -%}
+        {%- set stored_columns = healing_tables._describe_columns('describe query select * from ' ~ stored_rows) -%}
     {%- endif -%}
-    {%- set will = healing_tables._described('describe query ' ~ rows) -%}
+    {%- set other_columns = healing_tables._describe_columns('describe query ' ~ rows) -%}
     {%- if filter -%}
         {%- set stored_rows = '(select * from ' ~ stored_rows ~ ' where ' ~ filter ~ ')' -%}
         {%- set rows = 'select * from (\n' ~ rows ~ '\n) where ' ~ filter -%}
     {%- endif -%}
-    {%- do healing_tables._check_compared_columns(asked, existing, other, was, will) -%}
-    {%- set sides = healing_tables._sides(about, stored_rows, rows, was, will) -%}
+    {%- do healing_tables._check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
+    {%- set inputs = healing_tables._diff_inputs(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set called = 'rebuilt' if other is none else 'other' -%}
     {%- set key_types = [] -%}
-    {%- for key in about.key_columns -%} {%- do key_types.append(healing_tables._side_by_side(key, was, will).type) -%} {%- endfor -%}
+    {%- for key in settings.key_columns -%} {%- do key_types.append(healing_tables._comparable_column(key, stored_columns, other_columns).type) -%} {%- endfor -%}
     {%- set start_text = 'cast(start as string)' -%}
-    {%- if about.valid_from is not none -%}
-        {%- set type = healing_tables._side_by_side(about.valid_from, was, will).type -%}
+    {%- if settings.valid_from is not none -%}
+        {%- set type = healing_tables._comparable_column(settings.valid_from, stored_columns, other_columns).type -%}
         {%- set start_text = healing_tables._as_text(*(['timestamp_micros(start)', 'timestamp'] if type == 'micros' else ['start', type])) -%}
     {%- endif -%}
-    {%- set left_out = healing_tables._left_out(about, sides, was, will, called) -%}
+    {%- set left_out = healing_tables._uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {{- return(dict(
-        sides, types=was, key_types=key_types, start_text=start_text, start_name=about.valid_from, called=called,
+        inputs, types=stored_columns, key_types=key_types, start_text=start_text, start_name=settings.valid_from, called=called,
         left_out=left_out, other_shape=[] if other is not none
             else left_out.keys() | reject('in', ['integer keys, which only a build gives', 'of a type without equality']) | list)) -}}
 {%- endmacro %}
 
 {#- The table that the model has built. -#}
-{% macro _stored_table(macro_name, asked) -%}
-    {%- set existing = load_relation(asked.relation) -%}
+{% macro _stored_table(macro_name, rendering) -%}
+    {%- set existing = load_relation(rendering.relation) -%}
     {%- if existing is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a table that has been built', asked.relation ~ ', which is not there', 'dbt run --select ' ~ asked.node.name) -%}
+            mistakes, 'dimension', 'a table that has been built', rendering.relation ~ ', which is not there', 'dbt run --select ' ~ rendering.node.name) -%}
         {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- endif -%}
     {{- return(existing) -}}
 {%- endmacro %}
 
 {#- Which columns are not compared, and why. -#}
-{% macro _left_out(about, sides, was, will, called) -%}
+{% macro _uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {%- set found = {
         'integer keys, which only a build gives': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [], 'of a type without equality': []} -%}
-    {%- for name, type in was.items() if name not in sides.columns -%}
-        {%- if name == about.get('sequence') and name not in will -%} {%- set which, what = 'integer keys, which only a build gives', name -%}
-        {%- elif name not in will -%} {%- set which, what = 'only stored', name -%}
-        {%- elif will[name] != type -%} {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ will[name] ~ ' ' ~ called ~ ')' -%}
+    {%- for name, type in stored_columns.items() if name not in inputs.columns -%}
+        {%- if name == settings.get('sequence') and name not in other_columns -%} {%- set which, what = 'integer keys, which only a build gives', name -%}
+        {%- elif name not in other_columns -%} {%- set which, what = 'only stored', name -%}
+        {%- elif other_columns[name] != type -%} {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ other_columns[name] ~ ' ' ~ called ~ ')' -%}
         {%- else -%} {%- set which, what = 'of a type without equality', name ~ ' (' ~ type ~ ')' -%}
         {%- endif -%}
         {%- do found[which].append(what) -%}
     {%- endfor -%}
-    {%- for name in will if name not in was -%} {%- do found['only ' ~ called].append(name) -%} {%- endfor -%}
+    {%- for name in other_columns if name not in stored_columns -%} {%- do found['only ' ~ called].append(name) -%} {%- endfor -%}
     {%- set left_out = {} -%}
     {%- for which, names in found.items() if names -%} {%- do left_out.update({which: names | join(', ')}) -%} {%- endfor -%}
     {{- return(left_out) -}}
 {%- endmacro %}
 
 {#- Rows are known again by key and start: both sides must have these columns. -#}
-{% macro _check_compared_columns(asked, existing, other, was, will) -%}
+{% macro _check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
     {%- set mistakes = [] -%}
-    {%- set wanted = asked.about.key_columns + ([asked.about.valid_from] if asked.about.valid_from is not none else []) -%}
-    {%- for relation, columns in [(existing | string, was), ((other or 'the model') | string, will)] -%}
+    {%- set wanted = rendering.settings.key_columns + ([rendering.settings.valid_from] if rendering.settings.valid_from is not none else []) -%}
+    {%- for relation, columns in [(existing | string, stored_columns), ((other or 'the model') | string, other_columns)] -%}
         {%- for name in wanted if name not in columns -%}
             {%- do healing_tables._mistake(
                 mistakes, relation, 'the column ' ~ name ~ ', by which rows are known again', 'columns ' ~ (columns | join(', ')),
@@ -87,10 +87,10 @@
     The columns of a table as [{column, name, type}], under the names that the dimension has for them. A table of dbt
     snapshot is known by its own names.
 -#}
-{% macro _compared_columns(about, columns) -%}
+{% macro _compared_columns(settings, columns) -%}
     {%- set names = {} -%}
-    {%- if 'dbt_valid_from' in columns and 'dbt_valid_to' in columns and about.valid_from not in columns -%}
-        {%- do names.update({'dbt_valid_from': about.valid_from, 'dbt_valid_to': about.valid_to}) -%}
+    {%- if 'dbt_valid_from' in columns and 'dbt_valid_to' in columns and settings.valid_from not in columns -%}
+        {%- do names.update({'dbt_valid_from': settings.valid_from, 'dbt_valid_to': settings.valid_to}) -%}
     {%- endif -%}
     {%- set found = [] -%}
     {%- for column, type in columns.items() -%}
@@ -104,28 +104,28 @@
     may use different ones; where one side has dates and the other timestamps, a date is midnight UTC. A row of a
     snapshot that only says "deleted" is no version.
 -#}
-{% macro _same_ends(about, relation, columns, others) -%}
+{% macro _with_same_open_end(settings, relation, columns, others) -%}
     {%- set parts = [] -%}
     {%- set moments = ['date', 'timestamp', 'timestamp_ntz'] -%}
     {%- for column in columns -%}
         {%- set expression = healing_tables._id(column.column) -%}
         {%- set type = column.type -%}
-        {%- if column.name in [about.valid_from, about.valid_to] and type in moments -%}
+        {%- if column.name in [settings.valid_from, settings.valid_to] and type in moments -%}
             {%- set opposite = others | selectattr('name', 'equalto', column.name) | list -%}
             {%- if opposite and opposite[0].type != type and opposite[0].type in moments -%}
                 {%- set expression = healing_tables._cast(expression, type, 'timestamp') -%}
                 {%- set type = 'timestamp' -%}
             {%- endif -%}
-            {%- if column.name == about.valid_to and type != 'timestamp_ntz' -%}
-                {%- set expression = 'if(' ~ expression ~ ' is null or ' ~ healing_tables._micros(expression, type) ~ ' >= '
-                    ~ healing_tables._end_of_time(about.valid_to_current) ~ ', ' ~ healing_tables._open_end(about.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
+            {%- if column.name == settings.valid_to and type != 'timestamp_ntz' -%}
+                {%- set expression = 'if(' ~ expression ~ ' is null or ' ~ healing_tables._to_micros(expression, type) ~ ' >= '
+                    ~ healing_tables._end_of_time(settings.valid_to_current) ~ ', ' ~ healing_tables._open_end(settings.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
             {%- endif -%}
         {%- endif -%}
         {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(column.name)) -%}
     {%- endfor -%}
     {%- set known = columns | map(attribute='column') | list -%}
-    {%- if 'dbt_valid_to' in known and about.is_current not in known and about.is_current is not none and about.current_value is sameas true -%}
-        {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._id(about.is_current)) -%}
+    {%- if 'dbt_valid_to' in known and settings.is_current not in known and settings.is_current is not none and settings.current_value is sameas true -%}
+        {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._id(settings.is_current)) -%}
     {%- endif -%}
     {{- return(
         'select ' ~ (parts | join(', ')) ~ ' from ' ~ relation

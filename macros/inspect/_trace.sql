@@ -2,13 +2,13 @@
     What explain shows of one key, instead of the select of dimension(): the same timeline, slices and versions, read
     from the rows of this key alone. One row per source row, slice and version: kind, place (to sort by), told (JSON).
 -#}
-{% macro _explained(spec) -%}
-{%- set asked = healing_tables_asked -%}
-{%- set spec = healing_tables._spec_of_key(spec, asked.explain) -%}
-{%- do asked.update({'spec': spec, 'explained': asked.explained + 1}) -%}
+{% macro _trace(spec) -%}
+{%- set rendering = healing_tables_rendering -%}
+{%- set spec = healing_tables._spec_for_key(spec, rendering.explain) -%}
+{%- do rendering.update({'spec': spec, 'explained': rendering.explained + 1}) -%}
 {%- set began = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
 {%- set told = [] -%}
-{%- for source in spec.sources -%} {%- do told.append(healing_tables._told_rows(spec, source)) -%} {%- endfor -%}
+{%- for source in spec.sources -%} {%- do told.append(healing_tables._traced_rows(spec, source)) -%} {%- endfor -%}
 select kind, place, told
 from (
 {{ healing_tables._timeline(spec, told | join('')) }},
@@ -19,22 +19,22 @@ owned as (
         at,
         array(
             {%- for source in spec.sources %}
-            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._said_by(source.name) }} is not null as present, {{ healing_tables._changed(spec, source) }} as changed){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._state_column(source.name) }} is not null as present, {{ healing_tables._change_flag(spec, source) }} as changed){{ ',' if not loop.last }}
             {%- endfor %}
         ) as sources,
         array(
             {%- for attribute in spec.attributes %}
-            struct({{ healing_tables._text(attribute.name) }} as attribute, {{ healing_tables._told_text(healing_tables._owned(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(spec, attribute) }} as owner){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(attribute.name) }} as attribute, {{ healing_tables._trace_text(healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(spec, attribute) }} as owner){{ ',' if not loop.last }}
             {%- endfor %}
         ) as owned
     from {{ 'recent' if began else 'points' }}
 )
 {%- for source in spec.sources %}
-{{ healing_tables._fates(spec, source) }}
+{{ healing_tables._row_outcomes(spec, source) }}
 union all
 {%- endfor %}
-select 'slice' as kind, slice.at as place, {{ healing_tables._told({
-    'valid_from': healing_tables._told_moment('slice.at'), 'valid_to': healing_tables._told_moment('slice.valid_to'),
+select 'slice' as kind, slice.at as place, {{ healing_tables._trace_json({
+    'valid_from': healing_tables._trace_moment('slice.at'), 'valid_to': healing_tables._trace_moment('slice.valid_to'),
     'slice': 'if(slice.versioned is null, null, slice.slice_no)', 'version': 'version.version',
     'sources': 'owned.sources', 'owned': 'owned.owned'}) }} as told
 from neighbours as slice
@@ -42,33 +42,33 @@ join owned on owned.at = slice.at
 left join versions as version
 on slice.versioned is not null and slice.slice_no between version.start.slice_no and version.slice_no
 union all
-select 'version' as kind, valid_from as place, {{ healing_tables._told({
-    'version': 'version', 'valid_from': healing_tables._told_moment('valid_from'), 'valid_to': healing_tables._told_moment('valid_to'),
+select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
+    'version': 'version', 'valid_from': healing_tables._trace_moment('valid_from'), 'valid_to': healing_tables._trace_moment('valid_to'),
     'first_slice': 'start.slice_no', 'last_slice': 'slice_no'}) }} as told
 from versions
 ) /* healing_tables explains */
 {%- endmacro %}
 
 {#- The rows of a source that have the key, also those that are not read, with why. `_timeline` begins with these CTEs. -#}
-{% macro _told_rows(spec, source) %}
-{{ healing_tables._about(source, 'told') }} as (
+{% macro _traced_rows(spec, source) %}
+{{ healing_tables._source_column(source, 'told') }} as (
     select
         {{ healing_tables._source_moment(source) }} as at,
-        {{ healing_tables._cut_moment(source) }} as counts_at,
+        {{ healing_tables._windowed_moment(source) }} as counts_at,
         {{ healing_tables._state(source) }} as state,
-        {{ healing_tables._tie(source) if source.has_tie else 'cast(null as int)' }} as tie,
+        {{ healing_tables._tie_order(source) if source.has_tie else 'cast(null as int)' }} as tie,
         case
             {%- if source.where_without_key %}
             when not coalesce(({{ source.where_without_key }}), false) then 'not read: where'
             {%- endif %}
-            when not coalesce({{ healing_tables._placeable(spec, source) }}, false) then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
-            {%- if healing_tables._within_cut(source) %}
-            when not ({{ healing_tables._within_cut(source) | join(' and ') }}) then 'not read: outside of since and until'
+            when not coalesce({{ healing_tables._is_usable_row(spec, source) }}, false) then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
+            {%- if healing_tables._window_conditions(source) %}
+            when not ({{ healing_tables._window_conditions(source) | join(' and ') }}) then 'not read: outside of since and until'
             {%- endif %}
         end as left_out,
         array(
             {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list)) | unique %}
-            struct({{ healing_tables._text(column) }} as column, {{ healing_tables._told_text(healing_tables._id(column), healing_tables._column_type(source, column)) }} as value){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(column) }} as column, {{ healing_tables._trace_text(healing_tables._id(column), healing_tables._source_column_type(source, column)) }} as value){{ ',' if not loop.last }}
             {%- else %}
             cast(null as struct<column: string, value: string>)
             {%- endfor %}
@@ -79,45 +79,45 @@ from versions
 {%- endmacro %}
 
 {#- What became of each row: the timeline knows what the source says from each moment on, and where that is a change. -#}
-{% macro _fates(spec, source) -%}
-select 'row' as kind, row.at as place, {{ healing_tables._told({
-    'source': healing_tables._text(source.name), 'moment': healing_tables._told_moment('row.at'), 'deletes': 'row.state is null',
+{% macro _row_outcomes(spec, source) -%}
+select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
+    'source': healing_tables._text(source.name), 'moment': healing_tables._trace_moment('row.at'), 'deletes': 'row.state is null',
     'says': 'row.says',
     'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
-        ~ ("if(row.at < " ~ healing_tables._constant_micros(source.cut_from) ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
+        ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from) ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
         ~ "when row.nth > 1 then 'no change: said twice' when row.counts_at = point.at and point.changed then 'change' else 'no change' end"}) }} as told
 from (
     select *, row_number() over (partition by counts_at, state, left_out order by tie desc) as nth
-    from {{ healing_tables._about(source, 'told') }}
+    from {{ healing_tables._source_column(source, 'told') }}
 ) as row
 left join (
-    select at, {{ healing_tables._said_by(source.name) }} as state, {{ healing_tables._changed(spec, source) }} as changed, lead(at) over (order by at) as next_at
+    select at, {{ healing_tables._state_column(source.name) }} as state, {{ healing_tables._change_flag(spec, source) }} as changed, lead(at) over (order by at) as next_at
     from points
 ) as point
 on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point.next_at)
 {%- endmacro %}
 
-{% macro _told(fields) -%}
+{% macro _trace_json(fields) -%}
     {%- set parts = [] -%}
     {%- for name, expression in fields.items() -%} {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(name)) -%} {%- endfor -%}
     {{- return('to_json(struct(' ~ (parts | join(', ')) ~ "), map('ignoreNullFields', 'false'))") -}}
 {%- endmacro %}
 
-{% macro _told_moment(micros) -%}
+{% macro _trace_moment(micros) -%}
     {{- return(healing_tables._as_text('timestamp_micros(' ~ micros ~ ')', 'timestamp')) -}}
 {%- endmacro %}
 
-{% macro _told_text(expression, type) -%}
+{% macro _trace_text(expression, type) -%}
     {{- return('cast(' ~ expression ~ ' as string)' if type is none else healing_tables._as_text(expression, type)) -}}
 {%- endmacro %}
 
 {#- The spec for one key: each source is filtered before anything else. -#}
-{% macro _spec_of_key(spec, given) -%}
+{% macro _spec_for_key(spec, given) -%}
     {%- set mistakes = [] -%}
     {%- set names = spec.key_columns | map(attribute='name') | list -%}
     {%- set values = given if given is mapping else {names[0]: given} -%}
-    {%- set missing = healing_tables._missing(names, values) -%}
-    {%- set unknown = healing_tables._missing(values, names) -%}
+    {%- set missing = healing_tables._missing_names(names, values) -%}
+    {%- set unknown = healing_tables._missing_names(values, names) -%}
     {%- if missing or unknown or none in values.values() -%}
         {%- do healing_tables._mistake(
             mistakes, 'key', 'a value for each of ' ~ (names | join(', ')), given | string, 'write {key: {' ~ (names | join(': ..., ')) ~ ': ...}}') -%}
@@ -127,7 +127,7 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
     {%- for source in spec.sources -%}
         {%- set conditions = [] -%}
         {%- for name in names -%}
-            {%- do conditions.append(healing_tables._is_key(spec, source, loop.index0, values[healing_tables._find(name, values)])) -%}
+            {%- do conditions.append(healing_tables._equals_key(spec, source, loop.index0, values[healing_tables._find_column(name, values)])) -%}
         {%- endfor -%}
         {%- set of_key = conditions | join(' and ') -%}
         {%- do sources.append(dict(
@@ -138,11 +138,11 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
     {{- return(dict(spec, sources=sources, names=dict(spec.names, change_source='change_source'))) -}}
 {%- endmacro %}
 
-{% macro _is_key(spec, source, position, value) -%}
+{% macro _equals_key(spec, source, position, value) -%}
     {%- set type = spec.key_columns[position].type -%}
-    {%- set key = healing_tables._key(spec, source, position) -%}
+    {%- set key = healing_tables._key_expression(spec, source, position) -%}
     {%- if type is none -%} {{ return('cast(' ~ key ~ ' as string) <=> ' ~ healing_tables._text(value)) }} {%- endif -%}
-    {%- if type == 'timestamp' and healing_tables._parse_moment(value) is not none -%}
+    {%- if type == 'timestamp' and healing_tables._parse_instant(value) is not none -%}
         {{- return(key ~ ' <=> ' ~ healing_tables._open_end(value, type)) -}}
     {%- endif -%}
     {{- return(key ~ ' <=> ' ~ healing_tables._cast(healing_tables._text(value), 'string', type)) -}}

@@ -3,8 +3,9 @@
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
     {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
-    {%- do healing_tables._check_delta(mistakes) if not mistakes -%}
-    {%- if config.get('file_format') not in [none, 'delta'] -%}
+    {%- set format = healing_tables._format('delta') -%}
+    {%- do format.check_session(mistakes) if not mistakes -%}
+    {%- if config.get('file_format') not in [none, format.name] -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'), 'set file_format: delta') -%}
     {%- endif -%}
@@ -13,17 +14,18 @@
             mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table', 'true',
             'leave it out; on_schema_change: fail keeps the columns as they are') -%}
     {%- endif -%}
-    {%- do healing_tables._warn_of_kept(target) if existing is none -%}
+    {%- do healing_tables._warn_about_backups(target) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(mistakes, target, existing, healing_tables._merged_columns(spec)) -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
-    {%- do healing_tables._ready_schema(target, healing_tables._side_place(target)) -%}
+    {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}
-    {%- set build = healing_tables._begin_other(target, 'merge', existing) -%}
+    {%- set build = healing_tables._new_build({}, format, target, existing, 'merge', 'delta') -%}
+    {%- set row = build.log_row -%}
     {{- return({
         'target': target | string,
         'spec': spec,
         'table': {
-            'partition_by': healing_tables._list(config.get('partition_by')),
+            'partition_by': healing_tables._as_list(config.get('partition_by')),
             'properties': config.get('tblproperties') or {},
             'location': none if root is none else root ~ '/' ~ target.identifier,
             'comment': model.description if config.persist_relation_docs() and model.description else none},
@@ -32,7 +34,7 @@
         'is_partial': healing_tables._is_partial_run(),
         'replaced': replaced,
         'log': {'table': build.log | string, 'columns': healing_tables._log_columns(), 'row': {
-            'dimension': build.dimension, 'relation': build.relation, 'mode': build.mode, 'version_before': build.version_before,
+            'dimension': row.dimension, 'relation': row.relation, 'mode': row.mode, 'version_before': row.version_before,
             'invocation_id': invocation_id}},
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
@@ -46,8 +48,7 @@
         {%- set obstacle = {
             'wanted': 'dbt-spark with the Python library of this package',
             'got': 'the adapter ' ~ adapter.type() ~ ' without it',
-            'remedy': "pip install dbt-healing-tables in dbt's environment"
-                if adapter.type() == 'spark' else 'run this model with dbt-spark, method: session'} -%}
+            'remedy': healing_tables._platform().merge_remedy} -%}
     {%- endif -%}
     {%- if obstacle is not none -%}
         {%- do healing_tables._mistake(
@@ -58,7 +59,7 @@
 {#- The options that are given, each from meta.healing_tables or else from vars.healing_tables: none is a value. -#}
 {% macro _merge_spec(mistakes, target) -%}
     {%- do healing_tables._check_model_options(mistakes) -%}
-    {%- set meta = healing_tables._meta() -%}
+    {%- set meta = healing_tables._model_options() -%}
     {%- set project = healing_tables._project_options() -%}
     {%- set options = healing_tables._known_options('healing_merge') | reject('in', ['allow_full_refresh', 'log_schema']) -%}
     {%- set spec = {} -%}
@@ -71,8 +72,8 @@
     {%- if var('max_removed_keys_ratio', none) is not none -%}
         {%- do spec.update({'max_removed_keys_ratio': var('max_removed_keys_ratio')}) -%}
     {%- endif -%}
-    {%- do healing_tables._place_side_tables(spec, target) -%}
-    {%- if not healing_tables._list(spec.key_columns) -%}
+    {%- do healing_tables._set_side_table_locations(spec, target) -%}
+    {%- if not healing_tables._as_list(spec.key_columns) -%}
         {%- do spec.update({'key_columns': healing_tables._unique_key()}) -%}
     {%- endif -%}
     {%- if not spec.key_columns -%}
@@ -87,13 +88,13 @@
 {%- endmacro %}
 
 {#- Where the tables beside a dimension are: in `log_schema`, or else with it. -#}
-{% macro _side_place(target) -%}
+{% macro _side_table_location(target) -%}
     {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
 {%- endmacro %}
 
 {#- A change log, a history or an audit without a schema is there, and not where the session is. -#}
-{% macro _place_side_tables(spec, target) -%}
-    {%- set place = healing_tables._side_place(target) -%}
+{% macro _set_side_table_locations(spec, target) -%}
+    {%- set place = healing_tables._side_table_location(target) -%}
     {%- set moves = place.schema != target.schema -%}
     {%- if spec.change_log is string and '.' not in spec.change_log -%}
         {%- do spec.update({'change_log': place.incorporate(path={'identifier': spec.change_log}) | string}) -%}
@@ -117,5 +118,5 @@
     {%- for type in attributes.values() -%} {%- do types.append(type.get('scd_type') if type is mapping else type) -%} {%- endfor -%}
     {%- set names = spec.get('column_names') if spec.get('column_names') is mapping else {} -%}
     {%- set start = names.get('valid_from', 'valid_from') if 4 not in types else none -%}
-    {{- return(healing_tables._list(spec.key_columns) + ([start] if start is string else [])) -}}
+    {{- return(healing_tables._as_list(spec.key_columns) + ([start] if start is string else [])) -}}
 {%- endmacro %}

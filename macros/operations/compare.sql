@@ -11,24 +11,26 @@
 -#}
 {% macro compare(dimension=none, against=none, fail=false) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
-    {%- set node = healing_tables._asked_node('compare', dimension) -%}
-    {%- set asked = healing_tables._asked(node) -%}
-    {%- set existing = healing_tables._stored_table('compare', asked) -%}
+    {%- set node = healing_tables._find_sql_model('compare', dimension) -%}
+    {%- set rendering = healing_tables._render_model(node) -%}
+    {%- set existing = healing_tables._stored_table('compare', rendering) -%}
     {%- set other = healing_tables._other_table(against) -%}
-    {%- set sides = healing_tables._compared_sides(asked, existing, other) -%}
-    {%- set found = healing_tables._compared(sides) -%}
+    {%- set inputs = healing_tables._row_report_inputs(rendering, existing, other) -%}
+    {%- set found = healing_tables._row_report(inputs) -%}
     {%- do healing_tables._print(
         'healing_tables compare: ' ~ existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none else other) ~ ': '
-        ~ found.stored ~ ' rows stored, ' ~ found.other ~ ' rows ' ~ sides.called ~ ', '
+        ~ found.stored ~ ' rows stored, ' ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
         ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different' if found.rows else 'no difference')) -%}
-    {%- for side, text in sides.left_out.items() -%} {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%} {%- endfor -%}
-    {%- if found.rows -%} {%- do healing_tables._print_differences(sides, found) -%} {%- endif -%}
-    {%- if fail and (found.rows or sides.other_shape) -%}
-        {{- exceptions.raise_compiler_error(
-            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'
-            ~ (' and in its columns' if sides.other_shape) ~ '. remedy: '
-            ~ ('dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
-               else 'find out which of the two is right; explain shows where a value comes from')) -}}
+    {%- for side, text in inputs.left_out.items() -%} {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%} {%- endfor -%}
+    {%- if found.rows -%} {%- do healing_tables._print_differences(inputs, found) -%} {%- endif -%}
+    {%- if fail and (found.rows or inputs.other_shape) -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'fail', 'no difference', 'the differences above',
+            'dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
+            else 'find out which of the two is right; explain shows where a value comes from') -%}
+        {%- do healing_tables._raise_error(
+            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows' ~ (' and in its columns' if inputs.other_shape) ~ '.', mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -49,7 +51,7 @@
 {%- endmacro %}
 
 {#- Per column how many rows differ, then examples. -#}
-{% macro _print_differences(sides, found) -%}
+{% macro _print_differences(inputs, found) -%}
     {%- if found.columns -%}
         {%- set rows = [] -%}
         {%- for name, count in found.columns.items() -%} {%- do rows.append([name, count]) -%} {%- endfor -%}
@@ -64,5 +66,5 @@
     {%- endfor -%}
     {%- do healing_tables._print('') -%}
     {%- do healing_tables._print_table(
-        ['how'] + sides.key_columns + [sides.start_name or 'start', 'column', 'stored', sides.called], rows) -%}
+        ['how'] + inputs.key_columns + [inputs.start_name or 'start', 'column', 'stored', inputs.called], rows) -%}
 {%- endmacro %}

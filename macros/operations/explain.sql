@@ -16,27 +16,27 @@
             mistakes, 'key', 'the key to explain', 'none', 'write {key: {customer_id: 1002}}, or {key: 1002} where the key is one column') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
-    {%- set node = healing_tables._asked_node('explain', dimension) -%}
-    {%- set asked = healing_tables._asked(node, key) -%}
-    {%- set after = modules.re.sub('--[^\n]*', '', asked.code.split('/* healing_tables explains */')[-1]) | trim -%}
-    {%- if asked.explained != 1 or after -%}
+    {%- set node = healing_tables._find_sql_model('explain', dimension) -%}
+    {%- set rendering = healing_tables._render_model(node, key) -%}
+    {%- set after = modules.re.sub('--[^\n]*', '', rendering.code.split('/* healing_tables explains */')[-1]) | trim -%}
+    {%- if rendering.explained != 1 or after -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that ends with one call of dimension()',
-            node.name ~ (', which does not call it' if asked.explained == 0 else ', which calls it ' ~ asked.explained ~ ' times' if asked.explained > 1 else ', in which more follows'),
+            node.name ~ (', which does not call it' if rendering.explained == 0 else ', which calls it ' ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', in which more follows'),
             'move what follows into a model of its own') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set found = {'row': [], 'slice': [], 'version': []} -%}
-    {%- for row in run_query('select * from (\n' ~ asked.sql ~ '\n) order by kind, place nulls last, told').rows -%}
+    {%- for row in run_query('select * from (\n' ~ rendering.sql ~ '\n) order by kind, place nulls last, told').rows -%}
         {%- do found[row['kind']].append(fromjson(row['told'])) -%}
     {%- endfor -%}
-    {%- set names = asked.spec.key_columns | map(attribute='name') | list -%}
+    {%- set names = rendering.spec.key_columns | map(attribute='name') | list -%}
     {%- set values = [] -%}
-    {%- for name in names -%} {%- do values.append(name ~ ' = ' ~ (key[healing_tables._find(name, key)] if key is mapping else key)) -%} {%- endfor -%}
+    {%- for name in names -%} {%- do values.append(name ~ ' = ' ~ (key[healing_tables._find_column(name, key)] if key is mapping else key)) -%} {%- endfor -%}
     {%- do healing_tables._print(
-        'healing_tables explain: ' ~ asked.relation ~ ', ' ~ (values | join(', ')) ~ ': ' ~ (found.row | length) ~ ' rows in the sources, '
+        'healing_tables explain: ' ~ rendering.relation ~ ', ' ~ (values | join(', ')) ~ ': ' ~ (found.row | length) ~ ' rows in the sources, '
         ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, ' ~ (found.version | length) ~ ' versions') -%}
-    {%- if found.row -%} {%- do healing_tables._print_explained(asked.spec, found) -%} {%- endif -%}
+    {%- if found.row -%} {%- do healing_tables._print_explained(rendering.spec, found) -%} {%- endif -%}
 {%- endmacro %}
 
 {% macro _print_explained(spec, found) -%}
@@ -54,7 +54,7 @@
         {%- set says = [] -%}
         {%- for cell in row.says if cell and cell.value is not none -%} {%- do says.append(cell.column ~ '=' ~ cell.value) -%} {%- endfor -%}
         {%- do rows.append([
-            row.source, healing_tables._shown(spec, row.moment, 'NULL'), row.became,
+            row.source, healing_tables._display_moment(spec, row.moment, 'NULL'), row.became,
             ('deleted' ~ (': ' if says) if row.deletes else '') ~ (says | join(', '))]) -%}
     {%- endfor -%}
     {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'says'], rows, 160) -%}
@@ -68,7 +68,7 @@
             {%- do changed.append(source.source ~ ('' if source.present else ' ends')) if source.changed -%}
         {%- endfor -%}
         {%- do rows.append(
-            [slice.slice or 'gap', healing_tables._shown(spec, slice.valid_from), healing_tables._shown(spec, slice.valid_to), slice.version or '']
+            [slice.slice or 'gap', healing_tables._display_moment(spec, slice.valid_from), healing_tables._display_moment(spec, slice.valid_to), slice.version or '']
             + present + [changed | join(', ')]) -%}
         {%- for value in slice.owned if slice.slice is not none -%}
             {%- set attribute = spec.attributes[loop.index0] -%}
@@ -83,7 +83,7 @@
     {%- set rows = [] -%}
     {%- for version in found.version -%}
         {%- do rows.append([
-            version.version, healing_tables._shown(spec, version.valid_from), healing_tables._shown(spec, version.valid_to),
+            version.version, healing_tables._display_moment(spec, version.valid_from), healing_tables._display_moment(spec, version.valid_to),
             version.first_slice ~ (' to ' ~ version.last_slice if version.last_slice > version.first_slice else ''),
             healing_tables._opened_by(spec, found, version)]) -%}
     {%- endfor -%}
@@ -97,7 +97,7 @@
 {%- endmacro %}
 
 {#- A moment as the dimension shows it: a day where all moments are days. -#}
-{% macro _shown(spec, moment, open='(open)') -%}
+{% macro _display_moment(spec, moment, open='(open)') -%}
     {%- if moment is none -%} {{ return(open) }} {%- endif -%}
     {{- return(moment[:10] if spec.moment_type == 'date' else moment) -}}
 {%- endmacro %}

@@ -15,7 +15,7 @@
         {%- set relation = none -%}
         {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
     {%- else -%}
-        {%- set relation = healing_tables._relation_of_text(dimension) -%}
+        {%- set relation = healing_tables._parse_relation_name(dimension) -%}
         {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(dimension)) -%}
     {%- endif -%}
     {%- set found = [] -%}
@@ -25,7 +25,7 @@
             ~ "date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, mode, status, publish,"
             ~ ' rows_added, rows_changed, rows_removed, rows_unchanged,'
             ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, reason from ' ~ log
-            ~ (' where ' ~ healing_tables._is_log_of(relation) if relation is not none) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
+            ~ (' where ' ~ healing_tables._log_condition(relation) if relation is not none) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
     {%- endif -%}
     {%- if not found -%}
         {%- do healing_tables._mistake(
@@ -41,7 +41,7 @@
 
 {#- What the model says, or else the project. -#}
 {% macro _log_schema_of(dimension) -%}
-    {%- set node = healing_tables._node_named(dimension) -%}
+    {%- set node = healing_tables._find_node(dimension) -%}
     {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none else none -%}
     {{- return(own or healing_tables._project_options().get('log_schema')) -}}
 {%- endmacro %}

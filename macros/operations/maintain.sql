@@ -1,13 +1,13 @@
 {#-
-    Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Says what there is before
-    and after, and how a table of that size should be partitioned. Not while a build of the same table runs.
+    Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Reports files and bytes
+    before and after. Not while a build of the same table runs.
 
     before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files, ...
 -#}
 {% macro maintain(dimension, key_columns=none, retention_hours=none, allow_short_retention=false, drop_candidates=false, build_hours=12, force=false) -%}
     {%- set table = healing_tables._operation_table('maintain', dimension) -%}
     {%- set relation = table.relation -%}
-    {%- set stored = healing_tables._details(relation) -%}
+    {%- set stored = healing_tables._table_details(relation) -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- set spec = healing_tables._spec_of_model(table.node) or {} -%}
     {%- set keys = healing_tables._stored_keys(spec, {'key_columns': key_columns}) -%}
@@ -22,21 +22,22 @@
     {%- do healing_tables._raise_mistakes('maintain', mistakes) -%}
 
     {%- do healing_tables._tidy_candidates(relation, candidates, drop_candidates, force) -%}
-    {%- if stored.provider == 'delta' -%}
-        {%- do healing_tables._tell_files(relation, 'before') -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- if format is not none and format.has_commits -%}
+        {%- do healing_tables._report_files(relation, 'before') -%}
         {%- do healing_tables._optimize(relation, columns, keys, stored.partitions) -%}
         {%- do healing_tables._vacuum(relation, hours, allow_short_retention) -%}
-        {%- do healing_tables._tell_files(relation, 'after') -%}
+        {%- do healing_tables._report_files(relation, 'after') -%}
     {%- else -%}
-        {%- do healing_tables._say('maintain', relation, 'a ' ~ stored.provider ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
+        {%- do healing_tables._report('maintain', relation, 'a ' ~ stored.provider ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
             ~ ' its files anew and empties the folder before the last one; to have fewer files, build it again, or with file_format: delta') -%}
     {%- endif -%}
-    {%- do healing_tables._advise_partitions(table, columns, keys, stored.partitions, spec) -%}
 {%- endmacro %}
 
 {#- How long VACUUM keeps old files: a week, or what the table itself says if that is longer. -#}
 {% macro _retention(mistakes, relation, stored, asked, allow_short) -%}
-    {%- if stored.get('provider') != 'delta' -%} {{ return(none) }} {%- endif -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- if format is none or not format.has_commits -%} {{ return(none) }} {%- endif -%}
     {%- set least = [168] -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows if row[0] == 'delta.deletedFileRetentionDuration' -%}
         {%- set match = modules.re.match('^(?:interval +)?([0-9]+) +(hour|day|week)s?$', row[1] | trim | lower) -%}
@@ -44,7 +45,7 @@
     {%- endfor -%}
     {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
     {%- if asked is not number or asked is boolean or asked < 0 -%}
-        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', healing_tables._shown_value(asked), 'leave it out for ' ~ (least | max)) -%}
+        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', healing_tables._display_value(asked), 'leave it out for ' ~ (least | max)) -%}
     {%- elif asked < least | max and not allow_short -%}
         {%- do healing_tables._mistake(
             mistakes, 'retention_hours', 'at least ' ~ (least | max) ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
@@ -56,7 +57,7 @@
 {#- Candidates of other runs beside the table: {relation, age (text), is_young}. One without rows has no file to tell its age: it was refused. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
-    {%- for name in healing_tables._of_other_runs(relation) -%}
+    {%- for name in healing_tables._tables_of_other_runs(relation) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
         {%- set age = run_query(
             'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
@@ -83,9 +84,9 @@
     {%- for candidate in candidates -%}
         {%- if drop_candidates -%}
             {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
-            {%- do healing_tables._say('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ candidate.age) -%}
+            {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ candidate.age) -%}
         {%- else -%}
-            {%- do healing_tables._say('maintain', relation, 'a build has left ' ~ candidate.relation ~ '; drop_candidates: true drops it') -%}
+            {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation ~ '; drop_candidates: true drops it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -12,25 +12,26 @@
 {% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none, since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many') -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set fact_table = healing_tables._relation_named(mistakes, 'facts', facts) -%}
-    {%- set dimension_table = healing_tables._relation_named(mistakes, 'dimension', dimension) -%}
-    {%- set details = healing_tables._details(fact_table) -%}
-    {%- if fact_table is not none and details.get('provider') != 'delta' -%}
+    {%- set fact_table = healing_tables._resolve_relation(mistakes, 'facts', facts) -%}
+    {%- set dimension_table = healing_tables._resolve_relation(mistakes, 'dimension', dimension) -%}
+    {%- set details = healing_tables._table_details(fact_table) -%}
+    {%- set format = healing_tables._stored_format(details) -%}
+    {%- if fact_table is not none and (format is none or not format.has_commits) -%}
         {%- do healing_tables._mistake(
             mistakes, 'facts', 'a Delta table, so that it is one commit', fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')',
             'build it with file_format: delta') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('rekey_facts', mistakes) -%}
     {%- if healing_tables._is_partial_run() -%}
-        {%- do healing_tables._rekey_told(fact_table, 'left out under --empty and --sample') -%}
+        {%- do healing_tables._report_rekey(fact_table, 'left out under --empty and --sample') -%}
         {{- return('') -}}
     {%- endif -%}
-    {%- do healing_tables._not_looked_up('rekey_facts', {}, [{'argument': 'where', 'relation': fact_table, 'condition': where}], mistakes) -%}
+    {%- do healing_tables._placeholder_select('rekey_facts', {}, [{'argument': 'where', 'relation': fact_table, 'condition': where}], mistakes) -%}
     {%- set moved = healing_tables._moved_keys(mistakes, fact_table, dimension_table, key_columns, keys, since_version) -%}
-    {%- set about = healing_tables._as_of_about(
+    {%- set as_of_request = healing_tables._as_of_request(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
         versions_per_key, 'rekey_facts', mistakes) -%}
-    {%- do healing_tables._rekey_scope(fact_table, about, moved, where) -%}
-    {%- do healing_tables._rekey(fact_table, about, moved, where) -%}
+    {%- do healing_tables._rekey_scope(fact_table, as_of_request, moved, where) -%}
+    {%- do healing_tables._rekey(fact_table, as_of_request, moved, where) -%}
     {{- return('') -}}
 {%- endmacro %}

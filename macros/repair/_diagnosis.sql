@@ -2,10 +2,10 @@
     The kinds of damage, in the order in which they are told: {kind, unit, count (SQL, of a row of `repaired`), repair}.
     A kind that this table cannot have, for want of a column, has count none.
 -#}
-{% macro _damage(about) -%}
+{% macro _damage_kinds(stored_table) -%}
     {%- set fit = 'unfit is null and not is_copy' -%}
     {%- set keyed = "not unfit <=> 'null_key'" -%}
-    {%- set disordered = healing_tables._is_violated(about, 'valid_order', {}) -%}
+    {%- set disordered = healing_tables._is_violated(stored_table, 'valid_order', {}) -%}
     {%- set kinds = [] -%}
     {%- for kind, unit, condition, repair in [
         ('null_key', 'rows', "fate <=> 'null_key'", 'set aside'),
@@ -14,20 +14,20 @@
         ('null_end', 'rows', fit ~ ' and valid_to is null and ' ~ disordered, 'ends where the next row starts, or gets the open end'),
         ('exact_duplicate', 'rows', 'is_copy', 'one stays'),
         ('same_start', 'rows', "fate <=> 'same_start'", 'one stays: flagged, open, the latest end, the highest version, the greatest values; the others are set aside'),
-        ('overlap', 'pairs', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'no_overlaps', {}), 'the earlier row ends where the next one starts'),
-        ('several_current', 'keys', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'single_current', {'at_most_one': true}), 'the latest start stays open; the others end where the next row starts'),
+        ('overlap', 'pairs', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_overlaps', {}), 'the earlier row ends where the next one starts'),
+        ('several_current', 'keys', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'single_current', {'at_most_one': true}), 'the latest start stays open; the others end where the next row starts'),
         ('no_current', 'keys', 'fate is null and will_be_current and current_rows = 0', 'the last version is flagged'),
-        ('wrong_flag', 'rows', fit ~ ' and (' ~ healing_tables._lacks_flag(about) ~ ' or (not is_current <=> is_open and if(is_open, next_start is null, '
-            ~ ('number < last_number' if about.current_while_deleted else 'true') ~ ')))', 'the flag follows the end'),
-        ('wrong_version', 'rows', 'fate is null and not after.version <=> row.' ~ healing_tables._id(about.version or ''), 'numbered by start'),
-        ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'no_consecutive_duplicates', {}),
-            'joined to the row before it and set aside' if healing_tables._joins_repeats(about) else 'nothing, as asked'),
-        ('wrong_key_hash', 'rows', healing_tables._has_other_hash(about.key_hash, about.key_hash_sql), 'nothing: nobody knows whether the key or its hash is right'),
-        ('wrong_row_hash', 'rows', healing_tables._has_other_hash(about.row_hash, about.row_hash_sql), 'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
-        ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(about, 'no_gaps', {}), 'nothing: nobody knows whether the key was gone')] -%}
-        {%- set absent = (kind in ['no_current', 'wrong_flag'] and about.is_current is none)
-            or (kind == 'wrong_version' and about.version is none)
-            or (kind == 'wrong_key_hash' and about.key_hash_sql is none) or (kind == 'wrong_row_hash' and about.row_hash_sql is none) or (kind == 'repeat' and not about.tracked) -%}
+        ('wrong_flag', 'rows', fit ~ ' and (' ~ healing_tables._lacks_flag(stored_table) ~ ' or (not is_current <=> is_open and if(is_open, next_start is null, '
+            ~ ('number < last_number' if stored_table.current_while_deleted else 'true') ~ ')))', 'the flag follows the end'),
+        ('wrong_version', 'rows', 'fate is null and not after.version <=> row.' ~ healing_tables._id(stored_table.version or ''), 'numbered by start'),
+        ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_consecutive_duplicates', {}),
+            'joined to the row before it and set aside' if healing_tables._merges_repeats(stored_table) else 'nothing, as asked'),
+        ('wrong_key_hash', 'rows', healing_tables._has_other_hash(stored_table.key_hash, stored_table.key_hash_sql), 'nothing: nobody knows whether the key or its hash is right'),
+        ('wrong_row_hash', 'rows', healing_tables._has_other_hash(stored_table.row_hash, stored_table.row_hash_sql), 'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
+        ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_gaps', {}), 'nothing: nobody knows whether the key was gone')] -%}
+        {%- set absent = (kind in ['no_current', 'wrong_flag'] and stored_table.is_current is none)
+            or (kind == 'wrong_version' and stored_table.version is none)
+            or (kind == 'wrong_key_hash' and stored_table.key_hash_sql is none) or (kind == 'wrong_row_hash' and stored_table.row_hash_sql is none) or (kind == 'repeat' and not stored_table.tracked) -%}
         {%- do kinds.append({'kind': kind, 'unit': unit, 'repair': repair, 'count': none if absent
             else 'if(' ~ condition ~ ', ' ~ ('size(' ~ healing_tables._earlier_rows() ~ ')' if kind == 'overlap' else 1) ~ ', 0)'}) -%}
     {%- endfor -%}
@@ -43,15 +43,15 @@
     One row in all: of each kind the number and up to five keys; and what the repair would do. The examples come by way
     of buckets of keys: however many keys are damaged, few texts are collected.
 -#}
-{% macro _diagnosis(about) -%}
-{%- set keys = healing_tables._plan_keys(about) -%}
-{%- set kinds = healing_tables._damage(about) | rejectattr('count', 'none') | list -%}
+{% macro _diagnosis(stored_table) -%}
+{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set kinds = healing_tables._damage_kinds(stored_table) | rejectattr('count', 'none') | list -%}
 {%- set figures = ['versions', 'rows_changed', 'rows_removed', 'rows_set_aside', 'keys_affected', 'keys', 'current_keys', 'keys_ended'] -%}
 {%- set key_text = [] -%}
-{%- for key in about.key_columns -%}
+{%- for key in stored_table.key_columns -%}
     {%- do key_text.append(healing_tables._text((', ' if not loop.first else '') ~ key ~ ' = ') ~ ", coalesce(cast(key_" ~ loop.index ~ " as string), 'NULL')") -%}
 {%- endfor -%}
-{{ healing_tables._repair_plan(about) }},
+{{ healing_tables._repair_plan(stored_table) }},
 by_key as (
     select {{ keys }},
         {%- for kind in kinds %}
@@ -97,7 +97,7 @@ from by_bucket
 {%- endmacro %}
 
 {#- The figures of a diagnosis as a map, numbers as numbers. -#}
-{% macro _read_row(query) -%}
+{% macro _read_figures(query) -%}
     {%- set found = {} -%}
     {%- for name, value in run_query(query).rows[0].dict().items() -%}
         {%- do found.update({name: value if value is none or value is string else value | int}) -%}
@@ -106,20 +106,20 @@ from by_bucket
 {%- endmacro %}
 
 {#- What was found, for people. Returns the kinds that were. -#}
-{% macro _print_diagnosis(operation, about, found) -%}
+{% macro _print_diagnosis(operation, stored_table, found) -%}
     {%- set named = [] -%}
-    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version'] if about[column] is not none -%}
-        {%- do named.append(column ~ (' ' ~ about[column] if about[column] != column)
-            ~ (' (' ~ about.current_value ~ ')' if column == 'is_current')) -%}
+    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version'] if stored_table[column] is not none -%}
+        {%- do named.append(column ~ (' ' ~ stored_table[column] if stored_table[column] != column)
+            ~ (' (' ~ stored_table.current_value ~ ')' if column == 'is_current')) -%}
     {%- endfor -%}
-    {%- do healing_tables._say(operation, about.relation, found['keys'] ~ ' keys, ' ~ found.versions ~ ' rows; key '
-        ~ (about.key_columns | join(', ')) ~ '; ' ~ (named | join(', ')) ~ '; open end ' ~ (about.valid_to_current or 'NULL')
-        ~ '; tracked ' ~ (about.tracked | join(', ') or 'not known')) -%}
+    {%- do healing_tables._report(operation, stored_table.relation, found['keys'] ~ ' keys, ' ~ found.versions ~ ' rows; key '
+        ~ (stored_table.key_columns | join(', ')) ~ '; ' ~ (named | join(', ')) ~ '; open end ' ~ (stored_table.valid_to_current or 'NULL')
+        ~ '; tracked ' ~ (stored_table.tracked | join(', ') or 'not known')) -%}
     {%- set rows = [] -%}
     {%- set kinds = [] -%}
     {%- set clean = [] -%}
     {%- set unknown = [] -%}
-    {%- for kind in healing_tables._damage(about) -%}
+    {%- for kind in healing_tables._damage_kinds(stored_table) -%}
         {%- if kind.count is none -%} {%- do unknown.append(kind.kind) -%}
         {%- elif found[kind.kind] == 0 -%} {%- do clean.append(kind.kind) -%}
         {%- else -%}
@@ -128,9 +128,9 @@ from by_bucket
         {%- endif -%}
     {%- endfor -%}
     {%- if rows -%} {%- do healing_tables._print_table(['kind', 'found', 'keys such as', 'repair'], rows, 200) -%} {%- endif -%}
-    {%- if clean -%} {%- do healing_tables._say(operation, about.relation, 'none of ' ~ (clean | join(', '))) -%} {%- endif -%}
+    {%- if clean -%} {%- do healing_tables._report(operation, stored_table.relation, 'none of ' ~ (clean | join(', '))) -%} {%- endif -%}
     {%- if unknown -%}
-        {%- do healing_tables._say(operation, about.relation, 'not looked for, since the columns are not there or not named: ' ~ (unknown | join(', '))) -%}
+        {%- do healing_tables._report(operation, stored_table.relation, 'not looked for, since the columns are not there or not named: ' ~ (unknown | join(', '))) -%}
     {%- endif -%}
     {{- return(kinds) -}}
 {%- endmacro %}

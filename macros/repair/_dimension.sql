@@ -1,37 +1,37 @@
 {#- What diagnose and repair look at: a stored table of versions, whoever wrote it. -#}
 
 {#-
-    The `about` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL), version,
+    The `stored_table` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL), version,
     after (the columns that a repair writes: name, SQL), current_while_deleted, keeps_repeats. `given` holds the
     arguments; what it leaves out comes from the model, its call of dimension() first, then the project, then the defaults.
 -#}
-{% macro _stored_about(operation, table, given) -%}
+{% macro _stored_dimension(operation, table, given) -%}
     {%- set mistakes = [] -%}
     {%- set relation = table.relation -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- set spec = healing_tables._spec_of_model(table.node) or {} -%}
     {%- set names = healing_tables._stored_names(mistakes, table, spec, given, columns) -%}
-    {%- set about = dict(names, relation=relation | string, columns=columns, checks={}) -%}
-    {%- do about.update({
+    {%- set stored_table = dict(names, relation=relation | string, columns=columns, checks={}) -%}
+    {%- do stored_table.update({
         'key_columns': healing_tables._stored_keys(spec, given),
         'valid_to_current': healing_tables._stored_end(table, spec, given),
         'sequence': healing_tables._stored_sequence(spec),
         'current_while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
-    {%- if not about.key_columns -%}
+    {%- if not stored_table.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'key_columns', 'at least one column', 'none', "add key_columns to --args, e.g. 'key_columns: [customer_id]'") -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, 'key_columns', about.key_columns, relation | string, columns) -%}
-    {%- set period = healing_tables._period(mistakes, relation, columns, about.valid_from, about.valid_to, about.valid_to_current) -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', stored_table.key_columns, relation | string, columns) -%}
+    {%- set period = healing_tables._period(mistakes, relation, columns, stored_table.valid_from, stored_table.valid_to, stored_table.valid_to_current) -%}
     {%- if period.from_type != period.to_type and period.from_type is not none and period.to_type is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to', 'the type of ' ~ about.valid_from ~ ', ' ~ period.from_type, period.to_type, 'cast one of them in a view') -%}
+            mistakes, 'valid_to', 'the type of ' ~ stored_table.valid_from ~ ', ' ~ period.from_type, period.to_type, 'cast one of them in a view') -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', about.tracked, relation | string, columns) -%}
-    {%- do healing_tables._stored_values(mistakes, about, spec, given) -%}
-    {%- do about.update(healing_tables._stored_hashes(table, spec, about)) -%}
+    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', stored_table.tracked, relation | string, columns) -%}
+    {%- do healing_tables._stored_values(mistakes, stored_table, spec, given) -%}
+    {%- do stored_table.update(healing_tables._stored_hashes(table, spec, stored_table)) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
-    {{- return(about) -}}
+    {{- return(stored_table) -}}
 {%- endmacro %}
 
 {#- The names of the columns, spelled as the table does. One that was not asked for and is not there is none. -#}
@@ -51,12 +51,12 @@
         {%- if asked not in [none, '(not given)'] and column not in ['valid_from', 'valid_to'] -%}
             {%- do healing_tables._check_columns(mistakes, column, [asked], table.relation | string, columns) -%}
         {%- endif -%}
-        {%- set spelled = healing_tables._find(name, columns) if name is not none else none -%}
+        {%- set spelled = healing_tables._find_column(name, columns) if name is not none else none -%}
         {%- set is_bound = column in ['valid_from', 'valid_to'] -%}
         {%- do found.update({column: spelled or ((name or column) if is_bound else none)}) -%}
     {%- endfor -%}
     {%- for column in ['version', 'compressed_row_count'] if found[column] is not none -%}
-        {%- if healing_tables._family(columns[found[column]]) != 'integer' -%}
+        {%- if healing_tables._type_family(columns[found[column]]) != 'integer' -%}
             {%- if column in given and given[column] == found[column] -%}
                 {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]], 'name another one, or null') -%}
             {%- endif -%}
@@ -65,17 +65,17 @@
     {%- endfor -%}
     {%- set tracked = given.get('tracked_columns', '(not given)') -%}
     {%- if tracked == '(not given)' -%}
-        {%- set hash = healing_tables._find(names.get('row_hash') or '', columns) -%}
+        {%- set hash = healing_tables._find_column(names.get('row_hash') or '', columns) -%}
         {%- set tracked = spec.get('versioned') or healing_tables._option('tracked_columns', none, [hash] if hash is not none else []) -%}
     {%- endif -%}
-    {%- do found.update({'tracked': healing_tables._list(tracked)}) -%}
+    {%- do found.update({'tracked': healing_tables._as_list(tracked)}) -%}
     {{- return(found) -}}
 {%- endmacro %}
 
 {% macro _stored_keys(spec, given) -%}
     {{- return(
-        healing_tables._list(given.get('key_columns')) or spec.get('key_columns')
-        or healing_tables._list(healing_tables._option('key_columns', none)) or healing_tables._unique_key()) -}}
+        healing_tables._as_list(given.get('key_columns')) or spec.get('key_columns')
+        or healing_tables._as_list(healing_tables._option('key_columns', none)) or healing_tables._unique_key()) -}}
 {%- endmacro %}
 
 {#-
@@ -83,20 +83,20 @@
     Only this package's models have these hashes. A merge leaves the hash of a stored row as it is when an attribute is new, so
     that row_hash counts where a build has written all rows.
 -#}
-{% macro _stored_hashes(table, spec, about) -%}
+{% macro _stored_hashes(table, spec, stored_table) -%}
     {%- set hashes = {'key_hash': none, 'row_hash': none, 'key_hash_sql': none, 'row_hash_sql': none} -%}
     {%- if not spec and (table.node is none or table.node.config.materialized != 'healing_merge') -%} {{ return(hashes) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
-    {%- for hash, columns in {'key_hash': about.key_columns, 'row_hash': spec.get('versioned') or []}.items() if names.get(hash) is not none -%}
+    {%- for hash, columns in {'key_hash': stored_table.key_columns, 'row_hash': spec.get('versioned') or []}.items() if names.get(hash) is not none -%}
         {%- set typed = [] -%}
         {%- for column in (columns | sort(case_sensitive=true) if hash == 'row_hash' else columns) -%}
-            {%- set found = healing_tables._find(column, about.columns) -%}
-            {%- if found is not none and not healing_tables._has_no_equality(about.columns[found]) -%}
-                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found), 'type': about.columns[found]}) -%}
+            {%- set found = healing_tables._find_column(column, stored_table.columns) -%}
+            {%- if found is not none and not healing_tables._has_no_equality(stored_table.columns[found]) -%}
+                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found), 'type': stored_table.columns[found]}) -%}
             {%- endif -%}
         {%- endfor -%}
-        {%- set stored = healing_tables._find(names[hash], about.columns) -%}
+        {%- set stored = healing_tables._find_column(names[hash], stored_table.columns) -%}
         {%- if stored is not none and typed and typed | length == columns | length -%}
             {%- do hashes.update({hash: stored, hash ~ '_sql': healing_tables._hash(typed)}) -%}
         {%- endif -%}
@@ -124,7 +124,7 @@
 {%- endmacro %}
 
 {#- The values that a repair writes, each in the type of its column. -#}
-{% macro _stored_values(mistakes, about, spec, given) -%}
+{% macro _stored_values(mistakes, stored_table, spec, given) -%}
     {%- set values = given.get('current_values') or healing_tables._option('current_values', none, none) -%}
     {%- if values is none -%}
         {%- set current = spec.get('current_value', true) -%}
@@ -136,15 +136,15 @@
             mistakes, 'current_values', 'two values: of a current row, and of the others', values | string, "write e.g. current_values: ['Y', 'N']") -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- do about.update({'current_value': values[0]}) -%}
-    {%- if about.is_current is not none -%}
-        {%- set type = about.columns[about.is_current] -%}
-        {%- do about.update({
-            'current_sql': healing_tables._constant(mistakes, 'current_values', values[0], type),
-            'closed_sql': healing_tables._constant(mistakes, 'current_values', values[1], type)}) -%}
+    {%- do stored_table.update({'current_value': values[0]}) -%}
+    {%- if stored_table.is_current is not none -%}
+        {%- set type = stored_table.columns[stored_table.is_current] -%}
+        {%- do stored_table.update({
+            'current_sql': healing_tables._typed_literal(mistakes, 'current_values', values[0], type),
+            'closed_sql': healing_tables._typed_literal(mistakes, 'current_values', values[1], type)}) -%}
     {%- endif -%}
-    {%- set type = healing_tables._type_in(about.columns, about.valid_to) -%}
+    {%- set type = healing_tables._type_of_column(stored_table.columns, stored_table.valid_to) -%}
     {%- if type is not none and type in ['date', 'timestamp', 'timestamp_ntz'] -%}
-        {%- do about.update({'open_end': healing_tables._constant(mistakes, 'valid_to_current', about.valid_to_current, type)}) -%}
+        {%- do stored_table.update({'open_end': healing_tables._typed_literal(mistakes, 'valid_to_current', stored_table.valid_to_current, type)}) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -10,18 +10,18 @@
     Every step looks at the rows of one key, so there is one shuffle. Rows that are equal in what is ordered by are equal
     in every column: the plan does not depend on the order in which rows are read.
 -#}
-{% macro _repair_plan(about) -%}
-{%- set keys = healing_tables._plan_keys(about) -%}
-{%- set from_type = about.columns[healing_tables._find(about.valid_from, about.columns)] -%}
-{{ healing_tables._checked(about) }},
+{% macro _repair_plan(stored_table) -%}
+{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set from_type = stored_table.columns[healing_tables._find_column(stored_table.valid_from, stored_table.columns)] -%}
+{{ healing_tables._checked_rows(stored_table) }},
 judged as (
     select *,
-        {{ healing_tables._content('row.', about.columns) }} as content,
-        {{ healing_tables._current_condition(dict(about, is_current=none, valid_to='valid_to')) }} as is_open,
+        {{ healing_tables._row_content('row.', stored_table.columns) }} as content,
+        {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='valid_to')) }} as is_open,
         case
-            when {% for key in about.key_columns %}key_{{ loop.index }} is null{{ ' or ' if not loop.last }}{% endfor %} then 'null_key'
-            when valid_from is null or {{ healing_tables._micros('valid_from', from_type) }} >= {{ healing_tables._end_of_time(about.valid_to_current) }} then 'bad_start'
-            when valid_to is not null and {{ healing_tables._is_violated(about, 'valid_order', {}) }} then 'inverted'
+            when {% for key in stored_table.key_columns %}key_{{ loop.index }} is null{{ ' or ' if not loop.last }}{% endfor %} then 'null_key'
+            when valid_from is null or {{ healing_tables._to_micros('valid_from', from_type) }} >= {{ healing_tables._end_of_time(stored_table.valid_to_current) }} then 'bad_start'
+            when valid_to is not null and {{ healing_tables._is_violated(stored_table, 'valid_order', {}) }} then 'inverted'
         end as unfit
     from checked
 ),
@@ -33,7 +33,7 @@ in_line as (
     window by_start as (
         partition by {{ keys }}
         {#- of rows with one start the last one stays #}
-        order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.' ~ healing_tables._id(about.version) if about.version is not none }}, content
+        order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.' ~ healing_tables._id(stored_table.version) if stored_table.version is not none }}, content
     )
 ),
 cut as (
@@ -44,7 +44,7 @@ cut as (
             when next_start <=> valid_from then 'same_start'
         end as lost_as,
         case
-            when valid_to is null then coalesce(next_start, {{ about.open_end }})
+            when valid_to is null then coalesce(next_start, {{ stored_table.open_end }})
             when next_start < valid_to then next_start
             else valid_to
         end as cut_to
@@ -52,7 +52,7 @@ cut as (
 ),
 joined as (
     select *,
-        {{ healing_tables._repeats('cut_to', 'in_order') if healing_tables._joins_repeats(about) else 'false' }} as is_joined
+        {{ healing_tables._is_repeat('cut_to', 'in_order') if healing_tables._merges_repeats(stored_table) else 'false' }} as is_joined
     from cut
     window in_order as (partition by {{ keys }}, lost_as order by valid_from)
 ),
@@ -65,7 +65,7 @@ ended as (
         coalesce(lost_as, if(is_joined, 'repeat', null)) as fate,
         max_by(cut_to, valid_from) over whole as until,
         max(number) over (partition by {{ keys }}, lost_as) as last_number
-        {%- for column in healing_tables._carried_columns(about) %},
+        {%- for column in healing_tables._carried_columns(stored_table) %},
         {{ column.sql }} over whole as {{ column.alias }}
         {%- endfor %}
     from numbered
@@ -73,28 +73,28 @@ ended as (
 ),
 flagged as (
     select *,
-        {{ healing_tables._current_condition(dict(about, is_current=none, valid_to='until')) }}{{ ' or (number = last_number and is_current)' if about.current_while_deleted }} as will_be_current
+        {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='until')) }}{{ ' or (number = last_number and is_current)' if stored_table.current_while_deleted }} as will_be_current
     from ended
 ),
 repaired as (
     select *, fate is null and not (after <=> struct(
-        {%- for column in healing_tables._after(about) %}row.{{ healing_tables._id(column.name) }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %})) as is_changed
+        {%- for column in healing_tables._repaired_columns(stored_table) %}row.{{ healing_tables._id(column.name) }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %})) as is_changed
     from (
-        select *, struct({% for column in healing_tables._after(about) %}{{ column.sql }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %}) as after
+        select *, struct({% for column in healing_tables._repaired_columns(stored_table) %}{{ column.sql }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %}) as after
         from flagged
     )
 )
 {%- endmacro %}
 
 {#- key_1, key_2, ... -#}
-{% macro _plan_keys(about) -%}
+{% macro _plan_keys(stored_table) -%}
     {%- set keys = [] -%}
-    {%- for key in about.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {%- for key in stored_table.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(keys | join(', ')) -}}
 {%- endmacro %}
 
 {#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are called c1, c2, ... -#}
-{% macro _content(prefix, columns, numbered=false) -%}
+{% macro _row_content(prefix, columns, numbered=false) -%}
     {%- set fields = [] -%}
     {%- for name, type in columns.items() -%}
         {%- set column = prefix ~ ('c' ~ loop.index if numbered else healing_tables._id(name)) -%}
@@ -105,61 +105,61 @@ repaired as (
 {%- endmacro %}
 
 {#- Rows that say the same and touch become one where it is known what a row says. -#}
-{% macro _joins_repeats(about) -%}
-    {{- return(about.tracked | length > 0 and not about.get('keep_repeats')) -}}
+{% macro _merges_repeats(stored_table) -%}
+    {{- return(stored_table.tracked | length > 0 and not stored_table.get('keep_repeats')) -}}
 {%- endmacro %}
 
 {#- Columns of a row that also speak of the rows joined to it. -#}
-{% macro _carried_columns(about) -%}
+{% macro _carried_columns(stored_table) -%}
     {%- set columns = [] -%}
     {%- for column, sql in {
         'compressed_row_count': 'sum({})', 'ended_by_delete': 'max_by({}, valid_from)', 'last_updated': 'max({})'}.items()
-        if about[column] is not none and healing_tables._joins_repeats(about) -%}
+        if stored_table[column] is not none and healing_tables._merges_repeats(stored_table) -%}
         {%- do columns.append({
-            'name': about[column], 'alias': 'carried_' ~ column, 'sql': sql | replace('{}', 'row.' ~ healing_tables._id(about[column]))}) -%}
+            'name': stored_table[column], 'alias': 'carried_' ~ column, 'sql': sql | replace('{}', 'row.' ~ healing_tables._id(stored_table[column]))}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- NULL is a wrong flag, unless closed rows have it. -#}
-{% macro _lacks_flag(about) -%}
-    {{- return('(row.' ~ healing_tables._id(about.is_current) ~ ' is null and ' ~ about.get('closed_sql', 'null') ~ ' is not null)') -}}
+{% macro _lacks_flag(stored_table) -%}
+    {{- return('(row.' ~ healing_tables._id(stored_table.is_current) ~ ' is null and ' ~ stored_table.get('closed_sql', 'null') ~ ' is not null)') -}}
 {%- endmacro %}
 
 {#- The columns that a repair writes: name in the table, alias in `after`, SQL over the CTE `flagged`. -#}
-{% macro _after(about) -%}
-    {%- set columns = [{'name': about.valid_to, 'alias': 'valid_to', 'sql': 'until'}] -%}
-    {%- if about.is_current is not none -%}
+{% macro _repaired_columns(stored_table) -%}
+    {%- set columns = [{'name': stored_table.valid_to, 'alias': 'valid_to', 'sql': 'until'}] -%}
+    {%- if stored_table.is_current is not none -%}
         {%- do columns.append({
-            'name': about.is_current, 'alias': 'is_current',
-            'sql': 'if(is_current = will_be_current and not ' ~ healing_tables._lacks_flag(about) ~ ', row.'
-                ~ healing_tables._id(about.is_current) ~ ', if(will_be_current, ' ~ about.current_sql ~ ', ' ~ about.closed_sql ~ '))'}) -%}
+            'name': stored_table.is_current, 'alias': 'is_current',
+            'sql': 'if(is_current = will_be_current and not ' ~ healing_tables._lacks_flag(stored_table) ~ ', row.'
+                ~ healing_tables._id(stored_table.is_current) ~ ', if(will_be_current, ' ~ stored_table.current_sql ~ ', ' ~ stored_table.closed_sql ~ '))'}) -%}
     {%- endif -%}
-    {%- if about.version is not none -%}
+    {%- if stored_table.version is not none -%}
         {%- do columns.append({
-            'name': about.version, 'alias': 'version', 'sql': 'cast(number as ' ~ about.columns[about.version] ~ ')'}) -%}
+            'name': stored_table.version, 'alias': 'version', 'sql': 'cast(number as ' ~ stored_table.columns[stored_table.version] ~ ')'}) -%}
     {%- endif -%}
-    {%- for column in healing_tables._carried_columns(about) -%}
+    {%- for column in healing_tables._carried_columns(stored_table) -%}
         {%- do columns.append({
-            'name': column.name, 'alias': column.alias, 'sql': 'cast(' ~ column.alias ~ ' as ' ~ about.columns[column.name] ~ ')'}) -%}
+            'name': column.name, 'alias': column.alias, 'sql': 'cast(' ~ column.alias ~ ' as ' ~ stored_table.columns[column.name] ~ ')'}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- What is kept of the plan: the keys, the row, `after` and `fate`. The columns of the row get numbers for names, so that
     any format can hold them. -#}
-{% macro _plan_columns(about) -%}
+{% macro _plan_columns(stored_table) -%}
     {%- set fields = [] -%}
-    {%- for name in about.columns -%} {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%} {%- endfor -%}
-    {{- return(healing_tables._plan_keys(about) ~ ', struct(' ~ (fields | join(', ')) ~ ') as row, after, fate') -}}
+    {%- for name in stored_table.columns -%} {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%} {%- endfor -%}
+    {{- return(healing_tables._plan_keys(stored_table) ~ ', struct(' ~ (fields | join(', ')) ~ ') as row, after, fate') -}}
 {%- endmacro %}
 
 {#- The columns of the table, from what is kept of the plan: name, before and after (SQL). -#}
-{% macro _kept_columns(about) -%}
+{% macro _kept_columns(stored_table) -%}
     {%- set written = {} -%}
-    {%- for column in healing_tables._after(about) -%} {%- do written.update({column.name: 'after.' ~ column.alias}) -%} {%- endfor -%}
+    {%- for column in healing_tables._repaired_columns(stored_table) -%} {%- do written.update({column.name: 'after.' ~ column.alias}) -%} {%- endfor -%}
     {%- set columns = [] -%}
-    {%- for name in about.columns -%}
+    {%- for name in stored_table.columns -%}
         {%- do columns.append({'name': name, 'before': 'row.c' ~ loop.index, 'after': written.get(name, 'row.c' ~ loop.index)}) -%}
     {%- endfor -%}
     {{- return(columns) -}}

@@ -1,13 +1,13 @@
 {#- What a repair writes: a candidate beside the table, the rows set aside, and one MERGE. -#}
 
 {#- All rows of the keys that change, as they are and as they will be. -#}
-{% macro _create_repair_candidate(candidate, about) -%}
-{%- set keys = healing_tables._plan_keys(about) -%}
+{% macro _create_repair_candidate(candidate, stored_table) -%}
+{%- set keys = healing_tables._plan_keys(stored_table) -%}
 create or replace table {{ candidate }}
-using delta
+using {{ healing_tables._format('delta').name }}
 as
-{{ healing_tables._repair_plan(about) }}
-select {{ healing_tables._plan_columns(about) }}
+{{ healing_tables._repair_plan(stored_table) }}
+select {{ healing_tables._plan_columns(stored_table) }}
 from (
     select *, bool_or(is_changed or fate is not null) over (partition by {{ keys }}) as is_affected
     from repaired
@@ -16,9 +16,9 @@ where is_affected
 {%- endmacro %}
 
 {#- The rows that stay, as the table will hold them: what the checks look at. -#}
-{% macro _rows_after(about, relation) -%}
+{% macro _rows_after(stored_table, relation) -%}
 select
-    {%- for column in healing_tables._kept_columns(about) %}
+    {%- for column in healing_tables._kept_columns(stored_table) %}
     {{ column.after }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ relation }}
@@ -29,21 +29,22 @@ where fate is null
     The side table: the columns of the table, and why, when and by which run a row was taken out. Columns that the table
     got since are added.
 -#}
-{% macro _prepare_set_aside(mistakes, side, about) -%}
+{% macro _prepare_set_aside(mistakes, side, stored_table) -%}
     {%- set columns = [] -%}
-    {%- for name, type in about.columns.items() -%}
+    {%- for name, type in stored_table.columns.items() -%}
         {%- do columns.append('cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name)) -%}
     {%- endfor -%}
     {%- if load_relation(side) is none -%}
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
             ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
-        {%- do run_query('create table if not exists ' ~ side ~ ' using delta ' ~ healing_tables._tblproperties(query, {}) ~ ' as ' ~ query) -%}
+        {%- set format = healing_tables._format('delta') -%}
+        {%- do run_query('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' ' ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set there = healing_tables._columns_of(side) -%}
     {%- set new = [] -%}
-    {%- for name, type in about.columns.items() -%}
-        {%- set stored = healing_tables._type_in(there, name) -%}
+    {%- for name, type in stored_table.columns.items() -%}
+        {%- set stored = healing_tables._type_of_column(there, name) -%}
         {%- if stored is none -%} {%- do new.append(healing_tables._id(name) ~ ' ' ~ type) -%}
         {%- elif stored != type -%}
             {%- do healing_tables._mistake(
@@ -55,10 +56,10 @@ where fate is null
 {%- endmacro %}
 
 {#- A row that is there already, after a run that died, is not written again. -#}
-{% macro _merge_set_aside(side, candidate, about) -%}
+{% macro _merge_set_aside(side, candidate, stored_table) -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
-{%- for column in healing_tables._kept_columns(about) -%}
+{%- for column in healing_tables._kept_columns(stored_table) -%}
     {%- do names.append(healing_tables._id(column.name)) -%}
     {%- do values.append('s.' ~ column.before) -%}
 {%- endfor -%}
@@ -66,7 +67,7 @@ merge into {{ side }} as t
 using (
     select row, fate from {{ candidate }} where fate <> 'exact_duplicate'
 ) as s
-on {{ healing_tables._content('t.', about.columns) }} <=> {{ healing_tables._content('s.row.', about.columns, true) }}
+on {{ healing_tables._row_content('t.', stored_table.columns) }} <=> {{ healing_tables._row_content('s.row.', stored_table.columns, true) }}
 when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_aside_at, set_aside_by)
 values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invocation_id) }})
 {%- endmacro %}
@@ -77,11 +78,11 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
     writer came in between, it fails. Of exact duplicates, which a MERGE cannot tell apart, all are deleted and one is
     inserted.
 -#}
-{% macro _merge_repair(target, candidate, about) -%}
-{%- set keys = healing_tables._plan_keys(about) -%}
+{% macro _merge_repair(target, candidate, stored_table) -%}
+{%- set keys = healing_tables._plan_keys(stored_table) -%}
 {%- set stored_keys = [] -%}
 {%- set same_key = [] -%}
-{%- for key in about.key_columns -%}
+{%- for key in stored_table.key_columns -%}
     {%- do stored_keys.append('t.' ~ healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
     {%- do same_key.append('t.' ~ healing_tables._id(key) ~ ' <=> s.key_' ~ loop.index) -%}
 {%- endfor -%}
@@ -89,7 +90,7 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
 {%- set values = [] -%}
 {%- set assignments = [] -%}
 {%- set same = [] -%}
-{%- for column in healing_tables._kept_columns(about) -%}
+{%- for column in healing_tables._kept_columns(stored_table) -%}
     {%- do names.append(healing_tables._id(column.name)) -%}
     {%- do values.append('s.' ~ column.after) -%}
     {%- if column.after != column.before -%}
@@ -100,13 +101,13 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
 merge into {{ target }} as t
 using (
     with planned as (
-        select {{ keys }}, {{ healing_tables._content('row.', about.columns, true) }} as content,
+        select {{ keys }}, {{ healing_tables._row_content('row.', stored_table.columns, true) }} as content,
             any_value(row) as row, max(if(fate is null, after, null)) as after, count(*) as copies
         from {{ candidate }}
         group by all
     ),
     stored as (
-        select {{ stored_keys | join(', ') }}, {{ healing_tables._content('t.', about.columns) }} as content, count(*) as copies
+        select {{ stored_keys | join(', ') }}, {{ healing_tables._row_content('t.', stored_table.columns) }} as content, count(*) as copies
         from {{ target }} as t
         left semi join {{ candidate }} as s
         on {{ same_key | join(' and ') }}
@@ -129,7 +130,7 @@ using (
         else array('update')
     end) actions as action
 ) as s
-on s.action <> 'insert' and {{ same_key | join(' and ') }} and {{ healing_tables._content('t.', about.columns) }} <=> s.content
+on s.action <> 'insert' and {{ same_key | join(' and ') }} and {{ healing_tables._row_content('t.', stored_table.columns) }} <=> s.content
 when matched and s.action = 'delete' then delete
 when matched then update set {{ assignments | join(', ') }}
 when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})

@@ -9,7 +9,7 @@
     {%- elif given is mapping -%}
         {%- do wanted.update(given) -%}
     {%- else -%}
-        {%- for name in healing_tables._list(given) -%} {%- do wanted.update({name: {}}) -%} {%- endfor -%}
+        {%- for name in healing_tables._as_list(given) -%} {%- do wanted.update({name: {}}) -%} {%- endfor -%}
     {%- endif -%}
     {%- set attributes = [] -%}
     {%- for name, value in wanted.items() -%}
@@ -34,11 +34,11 @@
         {%- do options.update({'scd_type': value}) -%}
     {%- elif value is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'an SCD type or a map', healing_tables._shown_value(value), "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
+            mistakes, at, 'an SCD type or a map', healing_tables._display_value(value), "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
     {%- endif -%}
     {%- if options.scd_type is not number or options.scd_type not in [0, 1, 2, 3, 6] -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6', healing_tables._shown_value(options.scd_type),
+            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6', healing_tables._display_value(options.scd_type),
             'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
         {%- do options.update({'scd_type': 2}) -%}
     {%- endif -%}
@@ -59,8 +59,8 @@
     {%- set at = 'attributes.' ~ name -%}
     {%- set from = [] -%}
     {%- if options.from -%}
-        {%- for entry in ([options.from] if options.from is mapping else healing_tables._list(options.from)) -%}
-            {%- do from.append(healing_tables._from(mistakes, at, entry, name, spec.sources)) -%}
+        {%- for entry in ([options.from] if options.from is mapping else healing_tables._as_list(options.from)) -%}
+            {%- do from.append(healing_tables._attribute_origin(mistakes, at, entry, name, spec.sources)) -%}
         {%- endfor -%}
     {%- else -%}
         {#- a column that '*' leaves out can still be named -#}
@@ -76,11 +76,11 @@
         {%- endif -%}
     {%- endif -%}
     {%- set from = from | select | list -%}
-    {%- set type = healing_tables._type(options.type) -%}
+    {%- set type = healing_tables._type_name(options.type) -%}
     {%- set types = [] -%}
     {%- for entry in from -%}
         {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
-        {%- do entry.update({'type': healing_tables._column_type(source, entry.column) or healing_tables._column_type(source, name)}) -%}
+        {%- do entry.update({'type': healing_tables._source_column_type(source, entry.column) or healing_tables._source_column_type(source, name)}) -%}
         {%- do types.append(entry.type) -%}
         {%- do healing_tables._check_attribute_type(mistakes, at, entry.type, type) -%}
     {%- endfor -%}
@@ -99,7 +99,7 @@
     {%- set found = [] -%}
     {%- for source in spec.sources -%}
         {%- set usable = healing_tables._usable_columns(source, [], is_named) -%}
-        {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find(name, usable or []) -%}
+        {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find_column(name, usable or []) -%}
         {%- if column is not none -%} {%- do found.append({'source': source.name, 'column': column}) -%} {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}
@@ -117,7 +117,7 @@
 {%- endmacro %}
 
 {#- One entry of `from`: 'source', 'source.column' or {source, column}. -#}
-{% macro _from(mistakes, at, entry, name, sources) -%}
+{% macro _attribute_origin(mistakes, at, entry, name, sources) -%}
     {%- set found = [] -%}
     {%- for source in sources -%}
         {%- if entry is mapping and entry.get('source') == source.name -%}
@@ -135,7 +135,7 @@
     {%- endif -%}
     {%- set source = found[0].source -%}
     {%- do healing_tables._check_columns(mistakes, at ~ '.from', [found[0].column], source.relation, source.columns) -%}
-    {{- return({'source': source.name, 'column': healing_tables._find(found[0].column, source.columns or []) or found[0].column}) -}}
+    {{- return({'source': source.name, 'column': healing_tables._find_column(found[0].column, source.columns or []) or found[0].column}) -}}
 {%- endmacro %}
 
 {#- What '*' stands for. -#}
@@ -169,7 +169,7 @@
 {% macro _explicit_columns(source, wanted) -%}
     {%- set columns = [] -%}
     {%- for name, value in wanted.items() if value is mapping and value.get('from') -%}
-        {%- for entry in ([value.from] if value.from is mapping else healing_tables._list(value.from)) -%}
+        {%- for entry in ([value.from] if value.from is mapping else healing_tables._as_list(value.from)) -%}
             {%- if entry is mapping and entry.get('source') == source.name and entry.get('column') -%}
                 {%- do columns.append(entry.column) -%}
             {%- elif entry is string and entry.startswith(source.name ~ '.') -%}
@@ -194,16 +194,8 @@
     {%- if is_all -%} {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%} {%- endif -%}
     {%- set lowered = excluded | map('lower') | list -%}
     {%- set usable = [] -%}
-    {%- for column in (source.columns if source.only is none else healing_tables._list(source.only)) if column | lower not in lowered -%}
-        {%- if not (is_all and healing_tables._names_column(source.deleted_when, column)) -%} {%- do usable.append(column) -%} {%- endif -%}
+    {%- for column in (source.columns if source.only is none else healing_tables._as_list(source.only)) if column | lower not in lowered -%}
+        {%- if not (is_all and healing_tables._mentions_column(source.deleted_when, column)) -%} {%- do usable.append(column) -%} {%- endif -%}
     {%- endfor -%}
     {{- return(usable) -}}
-{%- endmacro %}
-
-{#- Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not. -#}
-{% macro _names_column(expression, column) -%}
-    {%- if not expression -%} {{ return(false) }} {%- endif -%}
-    {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'" ~ '|"(?:[^"\\\\]|\\\\.)*"', "''", expression) -%}
-    {%- if healing_tables._id(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
-    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')", bare | lower) is not none) -}}
 {%- endmacro %}

@@ -9,7 +9,7 @@
     {%- set options = ['snapshot_meta_column_names', 'dbt_valid_to_current', 'hard_deletes'] -%}
     {%- if asked is not sameas true and asked is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), healing_tables._shown_value(asked), 'write true') -%}
+            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), healing_tables._display_value(asked), 'write true') -%}
         {%- set asked = true -%}
     {%- endif -%}
     {%- set asked = asked if asked is mapping else {} -%}
@@ -47,10 +47,10 @@
     Tell the source what the snapshot's columns mean: its meta columns are no attributes, a row that says "deleted"
     (hard_deletes: new_record) is no version, and an end that dbt_valid_to_current names is open.
 -#}
-{% macro _as_periods(source, snapshot) -%}
+{% macro _apply_snapshot_columns(source, snapshot) -%}
     {%- set gone = snapshot.names.dbt_is_deleted -%}
     {%- set has_deletes = snapshot.hard_deletes == 'new_record' if source.columns is none
-        else healing_tables._find(gone, source.columns) is not none -%}
+        else healing_tables._find_column(gone, source.columns) is not none -%}
     {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list), 'open_end': snapshot.open_end}) -%}
     {%- if has_deletes -%}
         {#- text in dbt's own tables; NULL in rows older than the setting -#}

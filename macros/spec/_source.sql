@@ -1,8 +1,8 @@
 {#-
-    One source of a call, checked: a map of name, relation (SQL text), kind ('changes', 'snapshots', 'periods'),
+    One source of a call, checked: a map of name, relation (SQL text), parts (see _relation_parts), alias (its name), kind ('changes', 'snapshots', 'periods'),
     key_columns [{column, type}], moment, until (column or none), moment_types, columns {name: type} or none, types (what
     column_types says), has_end (rows of it end by themselves), has_tie (it has a rule for ties), cut_from and cut_to
-    (see _cut), open_end (see _as_periods), and the options.
+    (see _source_window), open_end (see _apply_snapshot_columns), and the options.
     none if too little of it is right to go on.
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
@@ -10,7 +10,7 @@
     {#- a relation passes for a map -#}
     {%- if given is not mapping or given.identifier is defined -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'a map with relation and a moment', healing_tables._shown_value(given),
+            mistakes, at, 'a map with relation and a moment', healing_tables._display_value(given),
             "write {'relation': ref('...'), 'changed_at': '...'}") -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -30,7 +30,7 @@
     {%- set columns = healing_tables._columns_of(given.relation) -%}
     {%- if columns is none and per_source is not none -%}
         {%- set columns = {} -%}
-        {%- for column, type in per_source.items() -%} {%- do columns.update({column: healing_tables._type(type)}) -%} {%- endfor -%}
+        {%- for column, type in per_source.items() -%} {%- do columns.update({column: healing_tables._type_name(type)}) -%} {%- endfor -%}
     {%- endif -%}
     {%- if columns is not none and not columns -%}
         {%- do healing_tables._mistake(
@@ -38,24 +38,26 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- set source = {
-        'name': name, 'relation': given.relation | string, 'place': healing_tables._place(given.relation), 'kind': kind, 'columns': columns, 'column_types': column_types,
+        'name': name, 'relation': given.relation | string, 'parts': healing_tables._relation_parts(given.relation),
+        'alias': given.relation.identifier if given.relation is not string else given.relation if modules.re.fullmatch('\\w+', given.relation) else none,
+        'kind': kind, 'columns': columns, 'column_types': column_types,
         'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
         'until': given.get('valid_to'),
-        'where': healing_tables._whole_lines(given.get('where')), 'deleted_when': healing_tables._whole_lines(given.get('deleted_when')),
-        'tie_break_by': healing_tables._list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
+        'where': healing_tables._close_line_comment(given.get('where')), 'deleted_when': healing_tables._close_line_comment(given.get('deleted_when')),
+        'tie_break_by': healing_tables._as_list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
         'on_tie': healing_tables._option('on_tie', given.get('on_tie'), 'error'),
         'on_absence': healing_tables._option('on_absence', given.get('on_absence'), 'delete'),
         'calendar': given.get('calendar'), 'only': given.get('columns'),
-        'exclude': healing_tables._list(given.get('exclude_columns')),
+        'exclude': healing_tables._as_list(given.get('exclude_columns')),
     } -%}
     {%- do healing_tables._check_source(mistakes, at, source, given) -%}
-    {%- do source.update(healing_tables._cut(mistakes, at, given)) -%}
-    {%- if snapshot is not none -%} {%- do healing_tables._as_periods(source, snapshot) -%} {%- endif -%}
+    {%- do source.update(healing_tables._source_window(mistakes, at, given)) -%}
+    {%- if snapshot is not none -%} {%- do healing_tables._apply_snapshot_columns(source, snapshot) -%} {%- endif -%}
     {%- do source.update({
         'on_tie': 'error' if kind == 'periods' else source.on_tie,
-        'has_end': kind == 'periods' or healing_tables._ends_by_absence(source) or source.cut_to is not none,
+        'has_end': kind == 'periods' or healing_tables._has_absence_deletes(source) or source.cut_to is not none,
         'has_tie': kind != 'periods' and (
-            source.tie_break_by | length > 0 or source.on_tie == 'greatest' or healing_tables._is_carried_over(source)),
+            source.tie_break_by | length > 0 or source.on_tie == 'greatest' or healing_tables._is_clamped_to_since(source)),
     }) -%}
     {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'), key_columns)}) -%}
     {%- do source.update({'moment_types': healing_tables._moment_types(mistakes, at, source)}) -%}
@@ -100,20 +102,11 @@
     {%- set wanted = {
         'changed_at': [given.get('changed_at')], 'snapshot_at': [given.get('snapshot_at')],
         'valid_from': [given.get('valid_from')], 'valid_to': [given.get('valid_to')], 'loaded_at': [source.loaded_at],
-        'tie_break_by': source.tie_break_by, 'columns': healing_tables._list(source.only), 'exclude_columns': source.exclude
+        'tie_break_by': source.tie_break_by, 'columns': healing_tables._as_list(source.only), 'exclude_columns': source.exclude
     } -%}
     {%- for option, names in wanted.items() -%}
         {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation, source.columns) -%}
     {%- endfor -%}
-{%- endmacro %}
-
-{% macro _check_columns(mistakes, argument, names, relation, columns) -%}
-    {%- if columns is not none -%}
-        {%- for name in healing_tables._missing(names, columns) -%}
-            {%- do healing_tables._mistake(
-                mistakes, argument, 'a column of ' ~ relation, name, 'its columns are ' ~ (columns | join(', '))) -%}
-        {%- endfor -%}
-    {%- endif -%}
 {%- endmacro %}
 
 {#- Key columns of the source in the order of the dimension's: same names, or renamed by a map. -#}
@@ -123,7 +116,7 @@
         {%- do healing_tables._check_options(mistakes, at ~ '.key_columns', renamed, key_columns) -%}
         {%- for name in key_columns -%} {%- do names.append(renamed.get(name, name)) -%} {%- endfor -%}
     {%- else -%}
-        {%- do names.extend(healing_tables._list(renamed) or key_columns) -%}
+        {%- do names.extend(healing_tables._as_list(renamed) or key_columns) -%}
         {%- if names | length != key_columns | length -%}
             {%- do healing_tables._mistake(
                 mistakes, at ~ '.key_columns', (key_columns | length) ~ ' columns for ' ~ (key_columns | join(', ')),
@@ -134,34 +127,34 @@
     {%- set keys = [] -%}
     {%- for name in names -%}
         {#- column_types may speak of a key by the dimension's name for it -#}
-        {%- set type = healing_tables._column_type(source, name) or healing_tables._column_type(source, key_columns[loop.index0]) -%}
+        {%- set type = healing_tables._source_column_type(source, name) or healing_tables._source_column_type(source, key_columns[loop.index0]) -%}
         {%- do keys.append({'column': name, 'type': type}) -%}
     {%- endfor -%}
     {{- return(keys) -}}
 {%- endmacro %}
 
 {#- The type of a source's column: looked up, or declared in column_types, or none. -#}
-{% macro _column_type(source, name) -%}
+{% macro _source_column_type(source, name) -%}
     {%- set types = source.columns if source.columns is not none else source.column_types -%}
-    {%- set found = healing_tables._find(name, types) -%}
-    {{- return(healing_tables._type(types[found]) if found is not none and types[found] is string else none) -}}
+    {%- set found = healing_tables._find_column(name, types) -%}
+    {{- return(healing_tables._type_name(types[found]) if found is not none and types[found] is string else none) -}}
 {%- endmacro %}
 
 {% macro _moment_types(mistakes, at, source) -%}
     {%- set types = [] -%}
     {%- for column in [source.moment, source.until] | select -%}
-        {%- set type = healing_tables._column_type(source, column) -%}
+        {%- set type = healing_tables._source_column_type(source, column) -%}
         {%- if type is not none and type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
             {%- do healing_tables._mistake(
                 mistakes, at ~ ': moment column ' ~ column, 'a date or a timestamp', type, 'cast it in the source') -%}
         {%- endif -%}
         {%- do types.append(type) -%}
     {%- endfor -%}
-    {%- if healing_tables._is_cut_within_a_day(source) -%} {%- do types.append('timestamp') -%} {%- endif -%}
+    {%- if healing_tables._window_splits_a_day(source) -%} {%- do types.append('timestamp') -%} {%- endif -%}
     {%- if source.calendar and source.kind == 'snapshots' -%}
         {%- set columns = healing_tables._columns_of(source.calendar) -%}
         {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string, columns) -%}
-        {%- set found = healing_tables._find(source.moment, columns or {}) -%}
+        {%- set found = healing_tables._find_column(source.moment, columns or {}) -%}
         {%- do source.update({'calendar_type': columns[found] if found is not none else none}) -%}
         {%- if source.calendar_type is not none and source.calendar_type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
             {%- do healing_tables._mistake(
@@ -173,7 +166,12 @@
     {{- return(types) -}}
 {%- endmacro %}
 
-{#- A condition that parentheses can follow: a comment at its end would swallow them. -#}
-{% macro _whole_lines(condition) -%}
-    {{- return(condition ~ '\n' if condition is string and '--' in condition else condition) -}}
+{#- Whether rows of the source end where a snapshot lacks them. -#}
+{% macro _has_absence_deletes(source) -%}
+    {{- return(source.kind == 'snapshots' and source.on_absence == 'delete') -}}
+{%- endmacro %}
+
+{% macro _source_moment(source) -%}
+    {{- return(healing_tables._to_micros(
+        healing_tables._id(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
 {%- endmacro %}

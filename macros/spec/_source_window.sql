@@ -9,11 +9,11 @@
 
     A moment before `since` counts as that moment, and the last one carries its state over. At `until` every state ends.
 -#}
-{% macro _cut(mistakes, at, given) -%}
+{% macro _source_window(mistakes, at, given) -%}
     {%- set cut = {'cut_from': none, 'cut_to': none} -%}
     {%- for option, name in {'since': 'cut_from', 'until': 'cut_to'}.items()
         if given.get(option) is not none and given.get(option) is not undefined -%}
-        {%- if healing_tables._parse_moment(given[option]) is none -%}
+        {%- if healing_tables._parse_instant(given[option]) is none -%}
             {%- do healing_tables._mistake(
                 mistakes, at ~ '.' ~ option, "a moment in UTC such as '2024-06-01' or '2024-06-01 12:00:00'", given[option], 'correct the text') -%}
         {%- else -%}
@@ -21,7 +21,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if cut.cut_from is not none and cut.cut_to is not none
-        and healing_tables._parse_moment(cut.cut_from) >= healing_tables._parse_moment(cut.cut_to) -%}
+        and healing_tables._parse_instant(cut.cut_from) >= healing_tables._parse_instant(cut.cut_to) -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.since', 'a moment before until, ' ~ cut.cut_to, cut.cut_from, 'exchange them, or leave the source out') -%}
     {%- endif -%}
@@ -29,11 +29,11 @@
 {%- endmacro %}
 
 {#- A cut at the end of time or after it would cut nothing, or everything. -#}
-{% macro _check_cuts(mistakes, spec) -%}
+{% macro _check_source_windows(mistakes, spec) -%}
     {%- for source in spec.sources -%}
         {%- for option, value in {'since': source.cut_from, 'until': source.cut_to}.items() if value is not none -%}
-            {%- set end = healing_tables._end_text(spec.valid_to_current) -%}
-            {%- if healing_tables._parse_moment(value) >= (healing_tables._parse_moment(end) or []) -%}
+            {%- set end = healing_tables._end_of_time_text(spec.valid_to_current) -%}
+            {%- if healing_tables._parse_instant(value) >= (healing_tables._parse_instant(end) or []) -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'sources.' ~ source.name ~ '.' ~ option, 'a moment before the end of time, ' ~ end, value, 'leave it out') -%}
             {%- endif -%}
@@ -42,43 +42,43 @@
 {%- endmacro %}
 
 {#- Whether rows that lie before `since` are moved to it row by row; the rows of full snapshots are moved by their calendar. -#}
-{% macro _is_carried_over(source) -%}
-    {{- return(source.cut_from is not none and not healing_tables._ends_by_absence(source)) -}}
+{% macro _is_clamped_to_since(source) -%}
+    {{- return(source.cut_from is not none and not healing_tables._has_absence_deletes(source)) -}}
 {%- endmacro %}
 
 {#- A cut within a day makes a boundary that a date cannot hold. -#}
-{% macro _is_cut_within_a_day(source) -%}
+{% macro _window_splits_a_day(source) -%}
     {%- for value in [source.cut_from, source.cut_to] if value is not none -%}
-        {%- if modules.re.match('^00:00:00([.]0*)?$', healing_tables._parse_moment(value)[1]) is none -%} {{ return(true) }} {%- endif -%}
+        {%- if modules.re.match('^00:00:00([.]0*)?$', healing_tables._parse_instant(value)[1]) is none -%} {{ return(true) }} {%- endif -%}
     {%- endfor -%}
     {{- return(false) -}}
 {%- endmacro %}
 
 {#- The moment of a row on the timeline. -#}
-{% macro _cut_moment(source) -%}
+{% macro _windowed_moment(source) -%}
     {%- set moment = healing_tables._source_moment(source) -%}
-    {%- if not healing_tables._is_carried_over(source) -%} {{ return(moment) }} {%- endif -%}
-    {{- return('greatest(' ~ moment ~ ', ' ~ healing_tables._constant_micros(source.cut_from) ~ ')') -}}
+    {%- if not healing_tables._is_clamped_to_since(source) -%} {{ return(moment) }} {%- endif -%}
+    {{- return('greatest(' ~ moment ~ ', ' ~ healing_tables._micros_constant(source.cut_from) ~ ')') -}}
 {%- endmacro %}
 
 {#- The end of a row on the timeline, `until` being its own or none; none if the rows of the source have no end. -#}
-{% macro _cut_end(source, until) -%}
+{% macro _windowed_end(source, until) -%}
     {%- if source.cut_to is none -%} {{ return(until) }} {%- endif -%}
-    {%- set cut_to = healing_tables._constant_micros(source.cut_to) -%}
+    {%- set cut_to = healing_tables._micros_constant(source.cut_to) -%}
     {#- least() skips NULLs: an open row ends at the cut #}
     {{- return(cut_to if until is none else 'least(' ~ until ~ ', ' ~ cut_to ~ ')') -}}
 {%- endmacro %}
 
 {#- Which rows have something to say within the cut: conditions to add to a `where`. -#}
-{% macro _within_cut(source) -%}
+{% macro _window_conditions(source) -%}
     {%- set conditions = [] -%}
     {%- if source.cut_to is not none -%}
-        {%- do conditions.append(healing_tables._source_moment(source) ~ ' < ' ~ healing_tables._constant_micros(source.cut_to)) -%}
+        {%- do conditions.append(healing_tables._source_moment(source) ~ ' < ' ~ healing_tables._micros_constant(source.cut_to)) -%}
     {%- endif -%}
     {%- if source.cut_from is not none and source.kind == 'periods' -%}
         {%- do conditions.append(
-            'coalesce(' ~ healing_tables._micros(healing_tables._id(source.until), healing_tables._column_type(source, source.until))
-            ~ ' > ' ~ healing_tables._constant_micros(source.cut_from) ~ ', true)') -%}
+            'coalesce(' ~ healing_tables._to_micros(healing_tables._id(source.until), healing_tables._source_column_type(source, source.until))
+            ~ ' > ' ~ healing_tables._micros_constant(source.cut_from) ~ ', true)') -%}
     {%- endif -%}
     {{- return(conditions) -}}
 {%- endmacro %}

@@ -8,11 +8,11 @@
     {%- if relation.identifier.startswith('__dbt__cte__') -%} {{ return(none) }} {%- endif -%}
     {%- set plain = api.Relation.create(
         database=relation.database, schema=relation.schema, identifier=relation.identifier) -%}
-    {{- return(healing_tables._described('describe table ' ~ plain)) -}}
+    {{- return(healing_tables._describe_columns('describe table ' ~ plain)) -}}
 {%- endmacro %}
 
 {#- The same of what a `describe` lists, be it a table or `describe query select ...`. -#}
-{% macro _described(describe) -%}
+{% macro _describe_columns(describe) -%}
     {%- call statement('healing_tables_columns', fetch_result=true, auto_begin=false) -%}
         {{ describe }}
     {%- endcall -%}
@@ -23,16 +23,52 @@
         {%- if not row[1] -%} {%- do ended.append(true) -%} {%- endif -%}
         {#- a column called null is read as NULL -#}
         {%- if not ended -%}
-            {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type(row[1])}) -%}
+            {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(row[1])}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- The name as the relation spells it, or none. -#}
-{% macro _find(name, columns) -%}
+{% macro _find_column(name, columns) -%}
     {%- for column in columns if column | lower == name | string | lower -%}
         {{- return(column) -}}
     {%- endfor -%}
     {{- return(none) -}}
+{%- endmacro %}
+
+{#- The type of a column, none if it cannot be looked up. -#}
+{% macro _type_of_column(columns, name) -%}
+    {%- set found = healing_tables._find_column(name, columns or {}) -%}
+    {{- return(columns[found] if found is not none else none) -}}
+{%- endmacro %}
+
+{% macro _check_columns(mistakes, argument, names, relation, columns) -%}
+    {%- if columns is not none -%}
+        {%- for name in healing_tables._missing_names(names, columns) -%}
+            {%- do healing_tables._mistake(
+                mistakes, argument, 'a column of ' ~ relation, name, 'its columns are ' ~ (columns | join(', '))) -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The columns of a relation as _columns_of gives them; one that does not exist is a mistake. -#}
+{% macro _columns_of_existing(mistakes, argument, relation) -%}
+    {%- set columns = healing_tables._columns_of(relation) if relation else {} -%}
+    {%- if columns is not none and not columns -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument, 'a table or view that exists, or the name of a CTE', relation | string,
+            'build it first, or correct the name') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{% macro _check_moment_column(mistakes, argument, name, relation, columns) -%}
+    {%- do healing_tables._check_columns(mistakes, argument, [name], relation | string, columns) -%}
+    {%- set type = healing_tables._type_of_column(columns, name) -%}
+    {%- if type is not none and type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument ~ ': moment column ' ~ name, 'a date or a timestamp', type, 'cast it in the relation') -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -2,26 +2,26 @@
 
 {#- A value as text, the same in every session: none of these forms depends on time zone or ANSI mode. -#}
 {% macro _as_text(expression, type) -%}
-    {%- set family = healing_tables._family(type) -%}
+    {%- set family = healing_tables._type_family(type) -%}
     {%- if family == 'text' -%} {{ return(expression) }}
     {%- elif family == 'floating' -%}
-        {{- return('cast(' ~ healing_tables._value(expression, type) ~ ' as string)') -}}
+        {{- return('cast(' ~ healing_tables._normalized_value(expression, type) ~ ' as string)') -}}
     {%- elif family == 'binary' -%} {{ return('lower(hex(' ~ expression ~ '))') }}
     {%- elif family in ['timestamp', 'timestamp_ntz'] -%}
         {{- return(
-            "cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ healing_tables._micros(expression, type)
+            "cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ healing_tables._to_micros(expression, type)
             ~ " * interval '0.000001' second as string)"
         ) -}}
-    {%- elif family == 'decimal' and healing_tables._precision(type)[1] > 6 -%}
+    {%- elif family == 'decimal' and healing_tables._precision_and_scale(type)[1] > 6 -%}
         {#- the only decimals that Spark may write with an exponent are those below 0.000001 -#}
         {%- set text = 'cast(' ~ expression ~ ' as string)' -%}
         {{- return(
             'case when contains(' ~ text ~ ", 'E') then concat(if(" ~ expression ~ " < 0, '-0.', '0.'), lpad(translate("
-            ~ 'substring_index(' ~ text ~ ", 'E', 1), '-.', ''), " ~ healing_tables._precision(type)[1]
+            ~ 'substring_index(' ~ text ~ ", 'E', 1), '-.', ''), " ~ healing_tables._precision_and_scale(type)[1]
             ~ ", '0')) else " ~ text ~ ' end'
         ) -}}
     {%- elif '<' in type -%}
-        {{- return('to_json(' ~ healing_tables._value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+        {{- return('to_json(' ~ healing_tables._normalized_value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
             ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))") -}}
     {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- endif -%}
@@ -30,7 +30,7 @@
 {#- Text that can hold the separator or the NULL mark is escaped, so that different rows never read alike. -#}
 {% macro _hash_text(expression, type) -%}
     {%- set text = healing_tables._as_text(expression, type) -%}
-    {%- if healing_tables._family(type) == 'text' or '<' in type -%}
+    {%- if healing_tables._type_family(type) == 'text' or '<' in type -%}
         {%- set text = "replace(replace(replace(" ~ text ~ ", r'\\', r'\\\\'), '|', r'\\|'), '^', r'\\^')" -%}
     {%- endif -%}
     {{- return("coalesce(" ~ text ~ ", '^^NULL^^')") -}}

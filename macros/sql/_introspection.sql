@@ -1,7 +1,7 @@
 {#- Whether the warehouse can be asked for columns, and what a select is until then. -#}
 
 {#- While dbt parses, and under --no-introspect, nothing may ask the warehouse. -#}
-{% macro _can_look_up() -%}
+{% macro _can_introspect() -%}
     {{- return(execute and flags.INTROSPECT) -}}
 {%- endmacro %}
 
@@ -11,20 +11,20 @@
     to do. Everywhere else it is a mistake, as is a condition [{argument, relation, condition; columns and rows, if
     it sees less than the relation}] that Spark does not understand.
 -#}
-{% macro _not_looked_up(macro_name, relations, conditions=[], mistakes=none) -%}
-    {%- if not healing_tables._can_look_up() -%}
-        {{- return(healing_tables._not_compiled('healing_tables has to look up columns: compile without --no-introspect')) -}}
+{% macro _placeholder_select(macro_name, relations, conditions=[], mistakes=none) -%}
+    {%- if not healing_tables._can_introspect() -%}
+        {{- return(healing_tables._placeholder_text('healing_tables has to look up columns: compile without --no-introspect')) -}}
     {%- endif -%}
     {%- set places = [] -%}
     {%- for argument, relation in relations.items() -%}
         {%- do places.append({'argument': argument, 'relation': relation, 'condition': none}) -%}
     {%- endfor -%}
     {#- a sub-query may read a CTE of the model -#}
-    {%- for item in conditions if item.condition is string and not healing_tables._looks_elsewhere(item.condition, 'select') -%}
+    {%- for item in conditions if item.condition is string and not healing_tables._reads_beyond_row(item.condition, 'select') -%}
         {%- do places.append(item) -%}
     {%- endfor -%}
     {%- set known = [] -%}
-    {%- for place in places if place.relation and place.relation.identifier is defined and healing_tables._place(place.relation) is not none -%}
+    {%- for place in places if place.relation and place.relation.identifier is defined and healing_tables._relation_parts(place.relation) is not none -%}
         {%- do known.append(place) -%}
     {%- endfor -%}
     {%- if not known or healing_tables._analysis_error(known) is none -%} {{ return(none) }} {%- endif -%}
@@ -35,7 +35,7 @@
         {%- if error is not none and place.condition is not none -%}
             {%- do healing_tables._mistake(
                 found, place.argument, 'a condition over the columns ' ~ (place.columns or healing_tables._columns_of(place.relation)) | join(', '),
-                (place.condition | trim) ~ ': ' ~ healing_tables._without_class(error), 'correct the condition') -%}
+                (place.condition | trim) ~ ': ' ~ healing_tables._strip_error_class(error), 'correct the condition') -%}
         {%- elif error is not none and error.startswith('[TABLE_OR_VIEW_NOT_FOUND') -%}
             {%- do missing.append(place.relation | string) -%}
             {%- do healing_tables._mistake(
@@ -44,13 +44,13 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if missing and flags.WHICH in ['compile', 'generate'] -%}
-        {{- return(healing_tables._not_compiled((missing | join(', ')) ~ ' not built yet: build it first' ~ healing_tables._build_command())) -}}
+        {{- return(healing_tables._placeholder_text((missing | join(', ')) ~ ' not built yet: build it first' ~ healing_tables._build_command())) -}}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, found) if missing or mistakes is none -%}
     {{- return(none) -}}
 {%- endmacro %}
 
-{% macro _not_compiled(text) -%}
+{% macro _placeholder_text(text) -%}
     {{- return('select ' ~ healing_tables._text(text) ~ ' as not_compiled') -}}
 {%- endmacro %}
 
@@ -68,7 +68,7 @@
 {% macro _analysis_error(places) -%}
     {%- set selects = [] -%}
     {%- for place in places -%}
-        {%- set condition = '(' ~ healing_tables._whole_lines(place.condition) ~ ') and ' if place.condition is not none else '' -%}
+        {%- set condition = '(' ~ healing_tables._close_line_comment(place.condition) ~ ') and ' if place.condition is not none else '' -%}
         {%- do selects.append('select 1 as one from ' ~ (place.rows or place.relation) ~ ' where ' ~ condition ~ 'false') -%}
     {%- endfor -%}
     {%- set lines = [] -%}
@@ -80,12 +80,12 @@
 {%- endmacro %}
 
 {#- An error's text without its class, its state and its place in the query that was explained. -#}
-{% macro _without_class(error) -%}
+{% macro _strip_error_class(error) -%}
     {{- return(modules.re.sub('^\\[[A-Z_.0-9]+\\] *|;? *SQLSTATE: .*$', '', error)) -}}
 {%- endmacro %}
 
-{#- What the sources of a call read: relations by argument, and conditions, as _not_looked_up() takes them. -#}
-{% macro _read_by(sources) -%}
+{#- What the sources of a call read: relations by argument, and conditions, as _placeholder_select() takes them. -#}
+{% macro _inputs_of(sources) -%}
     {%- set read = {'relations': {}, 'conditions': []} -%}
     {%- for name, given in (sources.items() if sources is mapping and sources.identifier is not defined else []) if given is mapping and given.identifier is not defined -%}
         {%- for option in ['relation', 'calendar'] if given.get(option) -%}

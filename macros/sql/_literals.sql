@@ -1,11 +1,11 @@
 {#- Values that someone has written in YAML or on the command line, compared with columns. -#}
 
 {#- A condition on key_1, key_2 .. for each key column that a map from YAML gives a value. -#}
-{% macro _said_keys(key_columns, given) -%}
+{% macro _key_conditions(key_columns, given) -%}
     {%- set conditions = [] -%}
     {%- for key in key_columns -%}
-        {%- set said = healing_tables._find(key, given) -%}
-        {%- if said is not none -%} {%- do conditions.append(healing_tables._is_said('key_' ~ loop.index, given[said])) -%} {%- endif -%}
+        {%- set said = healing_tables._find_column(key, given) -%}
+        {%- if said is not none -%} {%- do conditions.append(healing_tables._equals_given('key_' ~ loop.index, given[said])) -%} {%- endif -%}
     {%- endfor -%}
     {{- return(conditions) -}}
 {%- endmacro %}
@@ -14,14 +14,14 @@
     Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type
     shows, and a timestamp also as a moment in UTC.
 -#}
-{% macro _is_said(column, value) -%}
+{% macro _equals_given(column, value) -%}
     {%- set text = 'cast(' ~ column ~ ' as string)' -%}
     {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
     {%- if value is number and value is not boolean -%}
         {{- return(
             '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
             ~ healing_tables._text(value) ~ '))') -}}
-    {%- elif value is not boolean and healing_tables._parse_moment(value) is not none -%}
+    {%- elif value is not boolean and healing_tables._parse_instant(value) is not none -%}
         {{- return(
             'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp_ltz) <=> ' ~ healing_tables._open_end(value, 'timestamp')
             ~ ', ' ~ is_same ~ ')') -}}
@@ -29,14 +29,45 @@
     {{- return(is_same) -}}
 {%- endmacro %}
 
-{#- '1 day' as '86400.000000': only units of a fixed length. -#}
-{% macro _fixed_seconds(mistakes, argument, text) -%}
-    {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
-    {%- if match is none -%}
-        {%- do healing_tables._mistake(
-            mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
-        {{- return(none) -}}
+{#- Text as one literal. Spark would put the value of a setting in the place of ${...}: an escaped dollar sign is none. -#}
+{% macro _text(value) -%}
+    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{')) ~ "'") -}}
+{%- endmacro %}
+
+{#- A value of `current_values` as a SQL literal: true, 1 or 'Y'. -#}
+{% macro _literal(value) -%}
+    {%- if value is sameas true -%} {{ return('true') }}
+    {%- elif value is sameas false -%} {{ return('false') }}
+    {%- elif value is none -%} {{ return('null') }}
+    {%- elif value is number -%} {{ return(value | string) }}
+    {%- else -%} {{ return(healing_tables._text(value)) }}
     {%- endif -%}
-    {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
-    {{- return('%.6f' | format((match.group(1) | float) * unit)) -}}
+{%- endmacro %}
+
+{#- A constant for a column of that type, as SQL; a type that is not known takes the constant as it is. -#}
+{% macro _typed_literal(mistakes, argument, value, type) -%}
+    {%- if value is none -%} {{ return('null') }} {%- endif -%}
+    {%- if type is none -%} {{ return(healing_tables._literal(value)) }} {%- endif -%}
+    {%- set family = healing_tables._type_family(type) -%}
+    {%- set is_number = value is number and value is not boolean -%}
+    {%- if family == 'text' and (value is string or is_number) -%} {{ return(healing_tables._text(value)) }}
+    {%- elif family == 'boolean' and value is boolean -%} {{ return(healing_tables._literal(value)) }}
+    {%- elif family == 'integer' and value is integer -%}
+        {%- set limit = {'tinyint': 127, 'smallint': 32767, 'int': 2147483647, 'bigint': 9223372036854775807}[type] -%}
+        {%- if -limit - 1 <= value <= limit -%} {{ return('cast(' ~ value ~ ' as ' ~ type ~ ')') }} {%- endif -%}
+    {%- elif family == 'decimal' and is_number -%}
+        {%- set size = healing_tables._precision_and_scale(type) -%}
+        {%- if value | abs < 10 ** (size[0] - size[1]) and value | round(size[1]) == value -%}
+            {{- return("cast('" ~ value ~ "' as " ~ type ~ ')') -}}
+        {%- endif -%}
+    {%- elif family == 'floating' and is_number -%} {{ return("cast('" ~ value ~ "' as " ~ type ~ ')') }}
+    {%- elif family in ['date', 'timestamp', 'timestamp_ntz'] and healing_tables._parse_instant(value) is not none -%}
+        {%- if family == 'timestamp_ntz' -%}
+            {{- return("timestamp_ntz '" ~ (healing_tables._parse_instant(value) | join(' ')) ~ "'") -}}
+        {%- endif -%}
+        {{- return(healing_tables._open_end(value, type)) -}}
+    {%- endif -%}
+    {%- do healing_tables._mistake(
+        mistakes, argument, 'a value of type ' ~ type ~ ', or none for NULL', value | string, 'correct the value') -%}
+    {{- return('null') -}}
 {%- endmacro %}

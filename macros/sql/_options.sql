@@ -6,7 +6,7 @@
 {% macro _option(name, argument, default=none) -%}
     {%- if argument is not sameas none and argument != '(not given)' -%} {{ return(argument) }} {%- endif -%}
     {%- if argument is sameas none and name in ['valid_to_current'] -%} {{ return(none) }} {%- endif -%}
-    {%- set meta = healing_tables._meta() -%}
+    {%- set meta = healing_tables._model_options() -%}
     {%- if name in meta -%} {{ return(meta[name]) }} {%- endif -%}
     {%- set project = healing_tables._project_options() -%}
     {%- if name in project -%} {{ return(project[name]) }} {%- endif -%}
@@ -38,7 +38,7 @@
 {% macro _check_model_options(mistakes) -%}
     {%- do healing_tables._check_table_name(mistakes) -%}
     {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._meta(), known) -%}
+    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._model_options(), known) -%}
     {%- do healing_tables._check_options(
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
 {%- endmacro %}
@@ -56,7 +56,7 @@
     {{- return(var('healing_tables', {}) or {}) -}}
 {%- endmacro %}
 
-{% macro _meta() -%}
+{% macro _model_options() -%}
     {{- return((healing_tables._model_config().get('meta') or {}).get('healing_tables') or {}) -}}
 {%- endmacro %}
 
@@ -65,21 +65,11 @@
     {{- return(true if flags.EMPTY or invocation_args_dict.get('sample') else false) -}}
 {%- endmacro %}
 
-{#- `unique_key` of the model, as a list. -#}
-{% macro _unique_key() -%}
-    {{- return(healing_tables._list(healing_tables._model_config().get('unique_key'))) -}}
+{#- A heal needs more in the select than a rebuild: only where `mode` is set, or a run names what to heal. -#}
+{% macro _can_heal() -%}
+    {{- return(healing_tables._option('mode', none) is not none or healing_tables._requests_keys()) -}}
 {%- endmacro %}
 
-{#- The configuration of the model that is built, or that an operation asks about (see _asked); a test has one of its own,
-    so that of the model it tests. -#}
-{% macro _model_config() -%}
-    {%- if healing_tables_asked is defined -%} {{ return(healing_tables_asked.node.config) }} {%- endif -%}
-    {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
-        {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
-        {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
-    {%- endif -%}
-    {%- if model is defined and model is mapping and model.get('attached_node') -%}
-        {{- return(((graph.get('nodes') or {}).get(model.attached_node) or {}).get('config') or {}) -}}
-    {%- endif -%}
-    {{- return(config if config is defined else {}) -}}
+{% macro _requests_keys() -%}
+    {{- return(var('heal_keys', none) is not none or var('heal_where', none) is not none or var('heal_since', none) is not none) -}}
 {%- endmacro %}

@@ -2,7 +2,7 @@
     every session time zone and with ANSI mode on or off. -#}
 
 {#- The spelling of `describe`: lower case, one name per type. Types with members keep their case. -#}
-{% macro _type(name) -%}
+{% macro _type_name(name) -%}
     {%- if name is none or name is undefined -%} {{ return(none) }} {%- endif -%}
     {%- set text = name | string | trim -%}
     {%- if '<' in text -%} {{ return(text) }} {%- endif -%}
@@ -14,7 +14,7 @@
     {{- return(same.get(text, text | replace('numeric(', 'decimal('))) -}}
 {%- endmacro %}
 
-{% macro _family(type) -%}
+{% macro _type_family(type) -%}
     {%- if type in ['tinyint', 'smallint', 'int', 'bigint'] -%} {{ return('integer') }}
     {%- elif type in ['float', 'double'] -%} {{ return('floating') }}
     {%- elif type.startswith('decimal(') -%} {{ return('decimal') }}
@@ -30,9 +30,9 @@
 {%- endmacro %}
 
 {#- Whether a column of the type `new` can hold every value of the type `old`. -#}
-{% macro _holds(new, old) -%}
+{% macro _type_holds(new, old) -%}
     {%- if new in [old, 'string'] or (old == 'date' and new in ['timestamp', 'timestamp_ntz']) -%} {{ return(true) }} {%- endif -%}
-    {%- set families = [healing_tables._family(new), healing_tables._family(old)] -%}
+    {%- set families = [healing_tables._type_family(new), healing_tables._type_family(old)] -%}
     {%- if families[0] == 'floating' -%}
         {{- return(old in (['float', 'tinyint', 'smallint', 'int'] if new == 'double' else ['tinyint', 'smallint'])) -}}
     {%- elif families | reject('in', ['integer', 'decimal']) | list | length == 0 -%}
@@ -44,7 +44,7 @@
 {%- endmacro %}
 
 {#- Precision and scale of an integer or decimal type. -#}
-{% macro _precision(type) -%}
+{% macro _precision_and_scale(type) -%}
     {%- set digits = {'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 20} -%}
     {%- if type in digits -%} {{ return([digits[type], 0]) }} {%- endif -%}
     {%- set parts = type[8:-1].split(',') -%}
@@ -59,7 +59,7 @@
     {%- if none in types -%} {{ return(none) }} {%- endif -%}
     {%- set families = [] -%}
     {%- for type in types -%}
-        {%- do families.append(healing_tables._family(type)) -%}
+        {%- do families.append(healing_tables._type_family(type)) -%}
     {%- endfor -%}
     {%- set kinds = families | unique | list -%}
     {%- if types | unique | list | length == 1 and kinds[0] != 'text' -%} {{ return(types[0]) }} {%- endif -%}
@@ -71,7 +71,7 @@
         {%- set whole = [] -%}
         {%- set scales = [] -%}
         {%- for type in types -%}
-            {%- set size = healing_tables._precision(type) -%}
+            {%- set size = healing_tables._precision_and_scale(type) -%}
             {%- do whole.append(size[0] - size[1]) -%}
             {%- do scales.append(size[1]) -%}
         {%- endfor -%}
@@ -89,8 +89,8 @@
     {%- if from_type is none or from_type == to_type -%} {{ return(true) }} {%- endif -%}
     {%- set numbers = ['integer', 'decimal', 'floating'] -%}
     {%- set moments = ['date', 'timestamp', 'timestamp_ntz'] -%}
-    {%- set source = healing_tables._family(from_type) -%}
-    {%- set target = healing_tables._family(to_type) -%}
+    {%- set source = healing_tables._type_family(from_type) -%}
+    {%- set target = healing_tables._type_family(to_type) -%}
     {{- return(
         target == 'text'
         or (source in numbers and target in numbers)
@@ -103,11 +103,11 @@
 {% macro _cast(expression, from_type, to_type) -%}
     {%- if to_type is none or from_type == to_type -%} {{ return(expression) }} {%- endif -%}
     {%- if from_type is none -%} {{ return('cast(' ~ expression ~ ' as ' ~ to_type ~ ')') }} {%- endif -%}
-    {%- set source = healing_tables._family(from_type) -%}
-    {%- set target = healing_tables._family(to_type) -%}
+    {%- set source = healing_tables._type_family(from_type) -%}
+    {%- set target = healing_tables._type_family(to_type) -%}
     {%- if target == 'text' -%} {{ return(healing_tables._as_text(expression, from_type)) }} {%- endif -%}
     {%- if target in ['date', 'timestamp'] and source in ['date', 'timestamp', 'timestamp_ntz'] -%}
-        {{- return(healing_tables._moment(healing_tables._micros(expression, from_type), target)) -}}
+        {{- return(healing_tables._from_micros(healing_tables._to_micros(expression, from_type), target)) -}}
     {%- endif -%}
     {%- if healing_tables._common_type([from_type, to_type]) == to_type -%}
         {{- return('cast(' ~ expression ~ ' as ' ~ to_type ~ ')') -}}
@@ -122,7 +122,7 @@
 
 {#- A column as the package reads it: -0.0 is 0.0, also in arrays and structs; text compares by code point whatever
     its collation. -#}
-{% macro _value(expression, type, depth=1) -%}
+{% macro _normalized_value(expression, type, depth=1) -%}
     {%- if type is none -%} {{ return(expression) }}
     {%- elif type == 'double' -%} {{ return('cast(' ~ expression ~ ' + 0 as double)') }}
     {%- elif type == 'float' -%} {{ return(expression ~ ' + cast(0 as float)') }}
@@ -130,12 +130,12 @@
     {%- elif not modules.re.search('double|float', type) or '...' in type -%} {{ return(expression) }}
     {%- elif type.startswith('array<') -%}
         {%- set item = 'item_' ~ depth -%}
-        {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._value(item, type[6:-1], depth + 1) ~ ')') -}}
+        {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._normalized_value(item, type[6:-1], depth + 1) ~ ')') -}}
     {%- elif type.startswith('struct<') -%}
         {%- set fields = [] -%}
         {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
             {%- do fields.append(
-                healing_tables._text(name) ~ ', ' ~ healing_tables._value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
+                healing_tables._text(name) ~ ', ' ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
         {%- endfor -%}
         {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
     {%- endif -%}

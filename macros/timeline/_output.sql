@@ -8,7 +8,7 @@
     {%- for key in spec.key_columns -%}
         {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
     {%- endfor -%}
-    {%- set moves = healing_tables._moves(spec) -%}
+    {%- set moves = healing_tables._inner_changes(spec) -%}
     {%- for attribute in spec.attributes -%}
         {%- do columns.extend(healing_tables._attribute_columns(spec, attribute, moves)) -%}
     {%- endfor -%}
@@ -24,7 +24,7 @@
     {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
     {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
     {%- set columns = [{'name': attribute.name, 'expression': {
-        0: healing_tables._first(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
+        0: healing_tables._first_value_column(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
         1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'overwritten' ~ field, 6: 'versioned' ~ field
     }[attribute.scd_type]}] -%}
     {%- set extra = {} -%}
@@ -34,7 +34,7 @@
         {%- do extra.update({'previous_' ~ attribute.name: move.name ~ '.previous'}) -%}
     {%- endif -%}
     {%- if attribute.changed_at -%}
-        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._moment(move.name ~ '.at', spec.moment_type)}) -%}
+        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(move.name ~ '.at', spec.moment_type)}) -%}
     {%- endif -%}
     {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
         {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
@@ -46,16 +46,16 @@
     {%- set moments = ['valid_from', 'valid_to'] -%}
     {%- for move in moves -%} {%- do moments.append(move.name ~ '.at') -%} {%- endfor -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
-        {%- do moments.append(healing_tables._first(spec, attribute) ~ '_value.at') -%}
+        {%- do moments.append(healing_tables._first_value_column(spec, attribute) ~ '_value.at') -%}
     {%- endfor -%}
     {{- return({
-        'valid_from': healing_tables._moment('valid_from', spec.moment_type),
+        'valid_from': healing_tables._from_micros('valid_from', spec.moment_type),
         'valid_to': healing_tables._valid_to(spec),
         'is_current': healing_tables._flag(spec.current_values, 'valid_to is null'),
         'version': 'cast(version as int)',
         'compressed_row_count': 'slice_no - start.slice_no + 1',
         'ended_by_delete': healing_tables._flag(spec.deleted_values, 'valid_to is not null and before_gap'),
-        'last_updated': healing_tables._moment('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
+        'last_updated': healing_tables._from_micros('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
         'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
         'change_source': 'start.change_source',
         'key_hash': healing_tables._key_hash_of(spec),
@@ -65,7 +65,7 @@
 
 {% macro _valid_to(spec) -%}
     {{- return(
-        'coalesce(' ~ healing_tables._moment('valid_to', spec.moment_type) ~ ', '
+        'coalesce(' ~ healing_tables._from_micros('valid_to', spec.moment_type) ~ ', '
         ~ healing_tables._open_end(spec.valid_to_current, spec.moment_type) ~ ')') -}}
 {%- endmacro %}
 
@@ -101,29 +101,9 @@
 
 {#- The first 32 hex digits of SHA-256 over key_hash, | and valid_from as text. -#}
 {% macro _surrogate_key_hash(spec) -%}
-    {%- set valid_from = healing_tables._moment('valid_from', spec.moment_type) -%}
+    {%- set valid_from = healing_tables._from_micros('valid_from', spec.moment_type) -%}
     {%- set text = healing_tables._as_text(valid_from, spec.moment_type) if spec.moment_type is not none
         else 'if(typeof(moment_type) = \'date\', cast(date_from_unix_date(cast(valid_from div 86400000000 as int)) as string), '
         ~ healing_tables._as_text('timestamp_micros(valid_from)', 'timestamp') ~ ')' -%}
     {{- return("substr(sha2(concat(" ~ healing_tables._key_hash_of(spec) ~ ", '|', " ~ text ~ '), 256), 1, 32)') -}}
-{%- endmacro %}
-
-{#- Hashes need the type of every column that goes in. -#}
-{% macro _check_hash_types(mistakes, spec) -%}
-    {%- set wanted = {} -%}
-    {%- if spec.names.key_hash is not none or (spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash') -%}
-        {%- for key in spec.key_columns -%} {%- do wanted.update({key.name: key.type}) -%} {%- endfor -%}
-    {%- endif -%}
-    {%- if spec.names.row_hash is not none -%}
-        {%- for attribute in spec.attributes if attribute.scd_type in [2, 6] -%}
-            {%- do wanted.update({attribute.name: attribute.type}) -%}
-        {%- endfor -%}
-    {%- endif -%}
-    {%- for name, type in wanted.items() if type is none -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'column_types.' ~ name, 'the type of ' ~ name ~ ', which goes into a hash',
-            'a source whose types cannot be looked up (a CTE, an ephemeral model, a fixture)',
-            "add column_types={'" ~ name ~ "': '...'}" ~ (", or 'type' to the attribute" if name not in spec.key_columns | map(attribute='name'))
-            ~ ", or leave the hash out with column_names={'key_hash': none, 'row_hash': none}") -%}
-    {%- endfor -%}
 {%- endmacro %}

@@ -1,9 +1,9 @@
 {#- Ownership: which source's value an attribute has in a slice, and which source that is. -#}
 
 {#- The value of an attribute in a slice, by its rule. -#}
-{% macro _owned(spec, attribute) -%}
+{% macro _owned_value(spec, attribute) -%}
     {%- set values = healing_tables._source_values(attribute) -%}
-    {{- return(healing_tables._chosen(spec, attribute, values, values)) -}}
+    {{- return(healing_tables._choose_by_rule(spec, attribute, values, values)) -}}
 {%- endmacro %}
 
 {#- Which source gave that value; NULL where none did. -#}
@@ -12,10 +12,10 @@
     {%- set owners = [] -%}
     {%- for entry in attribute.from -%}
         {#- where a source alone decides, its NULL is a statement #}
-        {%- set speaks = healing_tables._said_by(entry.source) if values | length == 1 or attribute.rule == 'first_present' else values[loop.index0] -%}
+        {%- set speaks = healing_tables._state_column(entry.source) if values | length == 1 or attribute.rule == 'first_present' else values[loop.index0] -%}
         {%- do owners.append('if(' ~ speaks ~ ' is not null, ' ~ healing_tables._text(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
     {%- endfor -%}
-    {{- return(healing_tables._chosen(spec, attribute, values, owners)) -}}
+    {{- return(healing_tables._choose_by_rule(spec, attribute, values, owners)) -}}
 {%- endmacro %}
 
 {#- An entry of `from` as people write it. -#}
@@ -28,19 +28,19 @@
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
         {%- do values.append(healing_tables._cast(
-            healing_tables._said_by(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
+            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
     {%- endfor -%}
     {{- return(values) -}}
 {%- endmacro %}
 
 {#- The rules: which of `results` counts, by what the sources say (`values`). -#}
-{% macro _chosen(spec, attribute, values, results) -%}
+{% macro _choose_by_rule(spec, attribute, values, results) -%}
     {%- if values | length == 1 -%} {{ return(results[0]) }} {%- endif -%}
     {%- if attribute.rule == 'first_non_null' -%} {{ return('coalesce(' ~ results | join(', ') ~ ')') }} {%- endif -%}
     {%- set cases = [] -%}
     {%- if attribute.rule == 'first_present' -%}
         {%- for result in results -%}
-            {%- do cases.append('when ' ~ healing_tables._said_by(attribute.from[loop.index0].source) ~ ' is not null then ' ~ result) -%}
+            {%- do cases.append('when ' ~ healing_tables._state_column(attribute.from[loop.index0].source) ~ ' is not null then ' ~ result) -%}
         {%- endfor -%}
         {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
     {%- endif -%}

@@ -25,17 +25,17 @@
 {%- endmacro %}
 
 {#- Whether a source's row, or one value of it, changes here; a value held across an absence begins anew. -#}
-{% macro _change(source, column) -%}
+{% macro _change_condition(source, column) -%}
     {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
     {{- return(
-        'not (' ~ healing_tables._said_by(source.name) ~ field ~ ' <=> ' ~ healing_tables._about(source, 'before') ~ field ~ ')') -}}
+        'not (' ~ healing_tables._state_column(source.name) ~ field ~ ' <=> ' ~ healing_tables._source_column(source, 'before') ~ field ~ ')') -}}
 {%- endmacro %}
 
 {#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}
 {% macro _slices(spec) -%}
-{%- set keys = healing_tables._key_list(spec) -%}
+{%- set keys = healing_tables._key_names(spec.key_columns) -%}
 {%- set watched = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
-{%- set exists = healing_tables._exists(spec.exists_in) -%}
+{%- set exists = healing_tables._exists_condition(spec.exists_in) -%}
 {%- if watched -%}
 recent as (
     select *
@@ -54,7 +54,7 @@ slices as (
         moment_type,
         {%- endif %}
         {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
-        case when ({{ exists }}) and ({{ healing_tables._exists(attribute.from | map(attribute='source') | unique) }}) then struct({{ healing_tables._owned(spec, attribute) }} as value, at) end as {{ healing_tables._first(spec, attribute) }},
+        case when ({{ exists }}) and ({{ healing_tables._exists_condition(attribute.from | map(attribute='source') | unique) }}) then struct({{ healing_tables._owned_value(spec, attribute) }} as value, at) end as {{ healing_tables._first_value_column(spec, attribute) }},
         {%- endfor %}
         {%- set overwritten = spec.attributes | selectattr('scd_type', 'in', [1, 3]) | list %}
         {%- if overwritten %}
@@ -63,7 +63,7 @@ slices as (
         {%- if spec.names.change_source is not none %}
         concat_ws(','
             {%- for source in spec.sources -%}
-            , if({{ healing_tables._changed(spec, source) }}, {{ healing_tables._text(source.name) }}, null)
+            , if({{ healing_tables._change_flag(spec, source) }}, {{ healing_tables._text(source.name) }}, null)
             {%- endfor -%}
         ) as change_source,
         {%- endif %}
@@ -72,14 +72,14 @@ slices as (
 )
 {%- endmacro %}
 
-{% macro _exists(source_names) -%}
+{% macro _exists_condition(source_names) -%}
     {%- set conditions = [] -%}
-    {%- for name in source_names -%} {%- do conditions.append(healing_tables._said_by(name) ~ ' is not null') -%} {%- endfor -%}
+    {%- for name in source_names -%} {%- do conditions.append(healing_tables._state_column(name) ~ ' is not null') -%} {%- endfor -%}
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 
 {#- The column of `slices` that holds a type 0 attribute. -#}
-{% macro _first(spec, attribute) -%}
+{% macro _first_value_column(spec, attribute) -%}
     {%- set names = spec.attributes | selectattr('scd_type', 'equalto', 0) | map(attribute='name') | list -%}
     {{- return('first_' ~ (names.index(attribute.name) + 1)) -}}
 {%- endmacro %}
@@ -88,7 +88,7 @@ slices as (
 {% macro _owned_struct(spec, attributes, exists) -%}
     {%- set fields = [] -%}
     {%- for attribute in attributes -%}
-        {%- do fields.append(healing_tables._owned(spec, attribute) ~ ' as ' ~ healing_tables._id(attribute.name)) -%}
+        {%- do fields.append(healing_tables._owned_value(spec, attribute) ~ ' as ' ~ healing_tables._id(attribute.name)) -%}
     {%- endfor -%}
     {{- return(
         'case when ' ~ exists ~ ' then struct(\n            '
@@ -96,6 +96,6 @@ slices as (
 {%- endmacro %}
 
 {#- The column of `points` that says whether a source's row changes there; with change_source all are watched. -#}
-{% macro _changed(spec, source) -%}
+{% macro _change_flag(spec, source) -%}
     {{- return((healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name', 'equalto', source.name) | first).name) -}}
 {%- endmacro %}

@@ -4,62 +4,60 @@
     key_1..n  at (microseconds)  state (struct of the used columns, NULL where the row says "deleted")
               until (microseconds or NULL = open; periods, and sources that are cut)  tie (sources with a tie rule only)
 
-    Rows without a place on the timeline are left out here, and counted by set_aside.
+    Rows without a place on the timeline are left out here, and counted by set_aside. `has_input`: a CTE reads the relation.
 -#}
-{% macro _source_rows(spec, source) -%}
+{% macro _source_rows(spec, source, has_input=false) -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
     select
         {%- for key in source.key_columns %}
-        {{ healing_tables._key(spec, source, loop.index0) }} as key_{{ loop.index }},
+        {{ healing_tables._key_expression(spec, source, loop.index0) }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ healing_tables._cut_moment(source) }} as at,
+        {{ healing_tables._windowed_moment(source) }} as at,
         {{ healing_tables._state(source) }} as state
-        {%- set until = none if healing_tables._ends_by_absence(source)
-            else healing_tables._cut_end(source, healing_tables._own_end(source, limit)) %}
+        {%- set until = none if healing_tables._has_absence_deletes(source)
+            else healing_tables._windowed_end(source, healing_tables._row_end(source, limit)) %}
         {%- if until is not none %},
         {{ until }} as until
         {%- endif %}
         {%- if source.has_tie %},
-        {{ healing_tables._tie(source) }} as tie
+        {{ healing_tables._tie_order(source) }} as tie
         {%- endif %}
         {%- if spec.moment_type is none %},
         if(false, {{ healing_tables._id(source.moment) }}, null) as moment_type
         {%- endif %}
-    from {{ source.relation }}
+    from {{ healing_tables._input_of(source) if has_input else source.relation }}
     where {% if source.where %}({{ source.where }})
         and {% endif -%}
-        coalesce({{ healing_tables._placeable(spec, source) }}, false)
-        {%- if healing_tables._can_heal() %}
-        and {{ healing_tables._touched_keys_only(source.name) }}
-        {%- endif %}
-        {%- for condition in healing_tables._within_cut(source) %}
+        coalesce({{ healing_tables._is_usable_row(spec, source) }}, false)
+        {%- for condition in healing_tables._window_conditions(source) %}
         and {{ condition }}
         {%- endfor %}
 {%- endmacro %}
 
+{#- The CTE that reads a source, under the name of the relation where a condition may call it so. -#}
+{% macro _input_of(source) -%}
+    {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '') -%}
+    {{- return(healing_tables._id(source.name ~ ' input') ~ (' as ' ~ healing_tables._id(source.alias) if is_qualified)) -}}
+{%- endmacro %}
+
 {#- The end that a row carries, NULL where it is open; none for a source without periods. -#}
-{% macro _own_end(source, limit) -%}
+{% macro _row_end(source, limit) -%}
     {%- if source.kind != 'periods' -%} {{ return(none) }} {%- endif -%}
     {%- set column = healing_tables._id(source.until) -%}
-    {%- set until = healing_tables._micros(column, healing_tables._column_type(source, source.until)) -%}
+    {%- set until = healing_tables._to_micros(column, healing_tables._source_column_type(source, source.until)) -%}
     {%- set is_closed = until ~ ' < ' ~ limit ~ (' and ' ~ column ~ ' is distinct from (' ~ source.open_end ~ ')' if source.open_end else '') -%}
     {{- return('if(' ~ is_closed ~ ', ' ~ until ~ ', null)') -}}
 {%- endmacro %}
 
 {#- A key column in the common type. -#}
-{% macro _key(spec, source, position) -%}
+{% macro _key_expression(spec, source, position) -%}
     {%- set key = source.key_columns[position] -%}
     {{- return(healing_tables._cast(
-        healing_tables._value(healing_tables._id(key.column), key.type), key.type, spec.key_columns[position].type)) -}}
-{%- endmacro %}
-
-{% macro _source_moment(source) -%}
-    {{- return(healing_tables._micros(
-        healing_tables._id(source.moment), healing_tables._column_type(source, source.moment))) -}}
+        healing_tables._normalized_value(healing_tables._id(key.column), key.type), key.type, spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
 {#- True for a row that has a place: a key, a moment before the end of time, a period that is not empty. -#}
-{% macro _placeable(spec, source) -%}
+{% macro _is_usable_row(spec, source) -%}
     {%- set moment = healing_tables._source_moment(source) -%}
     {%- set conditions = [] -%}
     {%- for key in source.key_columns -%}
@@ -70,7 +68,7 @@
         {%- set until = healing_tables._id(source.until) -%}
         {%- do conditions.append(
             '(' ~ until ~ ' is null or ' ~ moment ~ ' < '
-            ~ healing_tables._micros(until, healing_tables._column_type(source, source.until)) ~ ')') -%}
+            ~ healing_tables._to_micros(until, healing_tables._source_column_type(source, source.until)) ~ ')') -%}
     {%- endif -%}
     {{- return(conditions | join(' and ')) -}}
 {%- endmacro %}
@@ -92,7 +90,7 @@ case
     {%- set fields = [] -%}
     {%- for column in source.used -%}
         {%- set name = healing_tables._id(column) -%}
-        {%- do fields.append(healing_tables._value(name, healing_tables._column_type(source, column)) ~ ' as ' ~ name) -%}
+        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column)) ~ ' as ' ~ name) -%}
     {%- endfor -%}
     {%- set state = 'struct(' ~ (fields | join(', ') or 'true as present') ~ ')' -%}
     {%- if source.deleted_when -%}
@@ -102,13 +100,13 @@ case
 {%- endmacro %}
 
 {#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide last. -#}
-{% macro _tie(source) -%}
+{% macro _tie_order(source) -%}
     {%- set fields = [] -%}
     {#- of the rows that `since` brings to one moment the newest one counts -#}
-    {%- if healing_tables._is_carried_over(source) -%} {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%} {%- endif -%}
+    {%- if healing_tables._is_clamped_to_since(source) -%} {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%} {%- endif -%}
     {%- for column in source.tie_break_by -%}
         {%- set name = healing_tables._id(column) -%}
-        {%- do fields.append(healing_tables._value(name, healing_tables._column_type(source, column)) ~ ' as tie_' ~ loop.index) -%}
+        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column)) ~ ' as tie_' ~ loop.index) -%}
     {%- endfor -%}
     {%- if source.on_tie == 'greatest' -%}
         {%- set state = healing_tables._state(source) -%}
@@ -125,8 +123,8 @@ case
 {% macro _calendar(spec, source) -%}
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
-    select {{ 'at, ' ~ healing_tables._cut_end(source, 'until') ~ ' as until'
-        ~ (', greatest(at, ' ~ healing_tables._constant_micros(source.cut_from) ~ ') as since' if source.cut_from is not none)
+    select {{ 'at, ' ~ healing_tables._windowed_end(source, 'until') ~ ' as until'
+        ~ (', greatest(at, ' ~ healing_tables._micros_constant(source.cut_from) ~ ') as since' if source.cut_from is not none)
         ~ '\n    from (\n    select ' if is_cut }}inline(transform(moments, (moment, i) -> struct(moment as at, get(moments, i + 1) as until)))
     from (
         select sort_array(collect_set(at)) as moments
@@ -135,7 +133,7 @@ case
             from {{ source.relation }}
             {%- if source.calendar %}
             union all
-            select {{ healing_tables._micros(healing_tables._id(source.moment), source.calendar_type) }} as at
+            select {{ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type) }} as at
             from {{ source.calendar }}
             {%- endif %}
         )
@@ -144,7 +142,7 @@ case
     {%- if is_cut %}
     )
     {%- if source.cut_from is not none %}
-    where coalesce(until > {{ healing_tables._constant_micros(source.cut_from) }}, true)
+    where coalesce(until > {{ healing_tables._micros_constant(source.cut_from) }}, true)
     {%- endif %}
     {%- endif %}
 {%- endmacro %}

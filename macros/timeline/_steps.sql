@@ -11,9 +11,9 @@ select
     key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
     {%- endfor %}
     {%- for attribute in spec.attributes %}
-    {{ healing_tables._owned(spec, attribute) }} as {{ healing_tables._id(attribute.name) }},
+    {{ healing_tables._owned_value(spec, attribute) }} as {{ healing_tables._id(attribute.name) }},
     {%- endfor %}
-    {{ healing_tables._moment('at', spec.moment_type) }} as changed_at,
+    {{ healing_tables._from_micros('at', spec.moment_type) }} as changed_at,
     `source` is null as is_deleted
 from (
 {{ healing_tables._timeline(spec) }}
@@ -31,7 +31,7 @@ select * from points
     macro_name, sources, key_columns, attributes, ['valid_from', 'valid_to', 'is_current'],
     healing_tables._valid_to_current(valid_to_current), exists_in) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
-{%- set keys = healing_tables._key_list(spec) -%}
+{%- set keys = healing_tables._key_names(spec.key_columns) -%}
 select
     {%- for key in spec.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
@@ -39,7 +39,7 @@ select
     {%- for attribute in spec.attributes %}
     versioned.{{ healing_tables._id(attribute.name) }},
     {%- endfor %}
-    {{ healing_tables._moment('at', spec.moment_type) }} as valid_from,
+    {{ healing_tables._from_micros('at', spec.moment_type) }} as valid_from,
     {{ healing_tables._valid_to(spec) }} as valid_to,
     valid_to is null as is_current
 from (

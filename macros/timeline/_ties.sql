@@ -2,22 +2,22 @@
     A condition that is `keep`, and raises where two rows of one source and moment differ, or where two periods of
     a source overlap. It stands in one CASE, since Spark may evaluate the parts of an AND in any order.
 -#}
-{% macro _no_tie(spec, sources, winner, keep) -%}
+{% macro _unless_tie(spec, sources, winner, keep) -%}
     {%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list if winner == 'now' or not sources else [] -%}
     {%- if not sources and not periods -%} {{ return(keep) }} {%- endif -%}
     {%- set cases = [] -%}
     {%- for source in sources -%}
-        {%- set event = healing_tables._about(source, 'event') -%}
-        {%- set same_rank = healing_tables._about(source, 'tie') ~ ' <=> ' ~ healing_tables._about(source, 'best') ~ ' and '
+        {%- set event = healing_tables._source_column(source, 'event') -%}
+        {%- set same_rank = healing_tables._source_column(source, 'tie') ~ ' <=> ' ~ healing_tables._source_column(source, 'best') ~ ' and '
             if source.has_tie else '' -%}
         {%- do cases.append(
             'when ' ~ event ~ ' is not null and ' ~ same_rank ~ 'not (' ~ event ~ ' <=> '
-            ~ healing_tables._about(source, winner) ~ ') then ' ~ healing_tables._raise_tie(spec, source)) -%}
+            ~ healing_tables._source_column(source, winner) ~ ') then ' ~ healing_tables._raise_tie(spec, source)) -%}
     {%- endfor -%}
     {%- for source in periods -%}
-        {%- set before = healing_tables._about(source, 'before') -%}
+        {%- set before = healing_tables._source_column(source, 'before') -%}
         {%- do cases.append(
-            'when ' ~ healing_tables._about(source, 'event') ~ ' is not null and ' ~ before ~ ' is not null and coalesce('
+            'when ' ~ healing_tables._source_column(source, 'event') ~ ' is not null and ' ~ before ~ ' is not null and coalesce('
             ~ before ~ '.until > at, true) then ' ~ healing_tables._raise_tie(spec, source)) -%}
     {%- endfor -%}
     {{- return('case\n            ' ~ cases | join('\n            ') ~ '\n            else ' ~ keep ~ '\n        end') -}}

@@ -8,17 +8,17 @@
 
     Every window is partitioned by the key and ordered by the moment, or by something that begins so: the data is
     shuffled once and sorted once. A state of NULL means that the source does not have the key. `first` are CTEs to begin
-    with, which read the sources and not the CTEs of here.
+    with, which read the sources and not the CTEs of here; `has_inputs`: they read them for the timeline too, see _inputs.
 -#}
-{% macro _timeline(spec, first='') -%}
-{%- set keys = healing_tables._key_list(spec) -%}
+{% macro _timeline(spec, first='', has_inputs=false) -%}
+{%- set keys = healing_tables._key_names(spec.key_columns) -%}
 with
 {{- first }}
 {%- for source in spec.sources %}
 {{ healing_tables._id(source.name ~ ' rows') }} as (
-    {{- healing_tables._source_rows(spec, source) }}
+    {{- healing_tables._source_rows(spec, source, has_inputs) }}
 ),
-{%- if healing_tables._ends_by_absence(source) %}
+{%- if healing_tables._has_absence_deletes(source) %}
 {{ healing_tables._id(source.name ~ ' calendar') }} as (
     {{- healing_tables._calendar(spec, source) }}
 ),
@@ -44,48 +44,37 @@ states as (
     {{- healing_tables._states(spec, keys) }}
 ),
 points as (
-    {{- healing_tables._points(spec, keys) }}
+    {{- healing_tables._change_points(spec, keys) }}
 )
 {%- endmacro %}
 
-{% macro _key_list(spec) -%}
-    {%- set keys = [] -%}
-    {%- for key in spec.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-    {{- return(keys | join(', ')) -}}
-{%- endmacro %}
-
 {#- Names of columns about a source: `crm event`, `crm now`, ... A blank keeps them apart from every other name. -#}
-{% macro _about(source, what) -%}
+{% macro _source_column(source, what) -%}
     {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
 {#- The column with what a source says, NULL if it does not have the key: its name, where the timeline has no such column. -#}
-{% macro _said_by(name) -%}
+{% macro _state_column(name) -%}
     {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$', name | lower) is not none -%}
     {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
-{%- endmacro %}
-
-{#- Whether rows of the source end where a snapshot lacks them. -#}
-{% macro _ends_by_absence(source) -%}
-    {{- return(source.kind == 'snapshots' and source.on_absence == 'delete') -}}
 {%- endmacro %}
 
 {#- The events of one source in the common shape; an end is a moment at which nothing else need happen. -#}
 {% macro _events(spec, source, source_no) -%}
 {%- set event = 'struct(state, until)' if source.has_end else 'struct(state)' %}
-{%- set by_absence = healing_tables._ends_by_absence(source) %}
+{%- set by_absence = healing_tables._has_absence_deletes(source) %}
 {%- set start = 'taken.since' if by_absence and source.cut_from is not none else 'source_rows.at' %}
     select {% if by_absence %}/*+ broadcast(taken) */ {% endif -%}
-        {{ healing_tables._key_list(spec) }},
+        {{ healing_tables._key_names(spec.key_columns) }},
         {{ 'if(starts, ' ~ start ~ ', until)' if source.has_end else 'at' }} as at,
         {{ 'if(starts, ' ~ source_no ~ ', 0)' if source.has_end else source_no }} as source_no
         {%- for other in spec.sources %},
         {{ ('if(starts, ' ~ event ~ ', null)' if source.has_end else event) if other.name == source.name else 'null'
-        }} as {{ healing_tables._about(other, 'event') }}
+        }} as {{ healing_tables._source_column(other, 'event') }}
         {%- endfor %}
         {%- for other in spec.sources if other.has_tie %},
         {{ ('if(starts, tie, null)' if source.has_end else 'tie') if other.name == source.name else 'null'
-        }} as {{ healing_tables._about(other, 'tie') }}
+        }} as {{ healing_tables._source_column(other, 'tie') }}
         {%- endfor %}
         {%- if spec.moment_type is none %},
         moment_type
@@ -108,9 +97,9 @@ points as (
     select *,
         row_number() over ranking as nth
         {%- for source in spec.sources if source.on_tie != 'greatest' %},
-        first_value({{ healing_tables._about(source, 'event') }}) over ranking as {{ healing_tables._about(source, 'winner') }}
+        first_value({{ healing_tables._source_column(source, 'event') }}) over ranking as {{ healing_tables._source_column(source, 'winner') }}
         {%- if source.has_tie %},
-        first_value({{ healing_tables._about(source, 'tie') }}) over ranking as {{ healing_tables._about(source, 'best') }}
+        first_value({{ healing_tables._source_column(source, 'tie') }}) over ranking as {{ healing_tables._source_column(source, 'best') }}
         {%- endif %}
         {%- endfor %}
     from (select * from events distribute by {{ keys }})
@@ -118,7 +107,7 @@ points as (
         partition by {{ keys }}, at, source_no
         order by
             {%- for source in spec.sources if source.has_tie %}
-            {{ healing_tables._about(source, 'tie') }} desc{{ ',' if not loop.last }}
+            {{ healing_tables._source_column(source, 'tie') }} desc{{ ',' if not loop.last }}
             {%- endfor %}
         rows between unbounded preceding and current row
     )
@@ -139,17 +128,17 @@ points as (
         {%- endif %}
         {%- for source in spec.sources %}
         {%- if not ranked or source.kind == 'periods' %}
-        {{ healing_tables._about(source, 'event') }},
+        {{ healing_tables._source_column(source, 'event') }},
         {%- endif %}
-        last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over now as {{ healing_tables._about(source, 'now') }},
+        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over now as {{ healing_tables._source_column(source, 'now') }},
         {%- if source.kind == 'periods' %}
-        last_value({{ healing_tables._about(source, 'event') }}) ignore nulls over before as {{ healing_tables._about(source, 'before') }},
+        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over before as {{ healing_tables._source_column(source, 'before') }},
         {%- endif %}
         {%- endfor %}
         lead(at) over (partition by {{ keys }} order by at) as next_at
     from {{ 'ranked' if ranked else 'events' }}
     {%- if ranked %}
-    where {{ healing_tables._no_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list, 'winner', 'nth = 1') }}
+    where {{ healing_tables._unless_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list, 'winner', 'nth = 1') }}
     {%- endif %}
     window
         now as (partition by {{ keys }} order by at range between unbounded preceding and current row)
@@ -168,15 +157,15 @@ points as (
         moment_type
         {%- endif %}
         {%- for source in spec.sources %},
-        {%- set now = healing_tables._about(source, 'now') %}
-        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._said_by(source.name) }}
+        {%- set now = healing_tables._source_column(source, 'now') %}
+        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._state_column(source.name) }}
         {%- endfor %}
     from moments
-    where {{ healing_tables._no_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
+    where {{ healing_tables._unless_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
 {%- endmacro %}
 
 {#- The moments at which at least one source changes. -#}
-{% macro _points(spec, keys) %}
+{% macro _change_points(spec, keys) %}
     select
         {{ keys }},
         at
@@ -184,19 +173,19 @@ points as (
         moment_type
         {%- endif %}
         {%- for source in spec.sources %},
-        {{ healing_tables._said_by(source.name) }}
+        {{ healing_tables._state_column(source.name) }}
         {%- endfor %}
         {%- for change in healing_tables._watched_changes(spec) %},
-        {{ healing_tables._change(change.source, change.column) }} as {{ change.name }}
+        {{ healing_tables._change_condition(change.source, change.column) }} as {{ change.name }}
         {%- endfor %}
     from (
         select *
             {%- for source in spec.sources %},
-            lag({{ healing_tables._said_by(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._about(source, 'before') }}
+            lag({{ healing_tables._state_column(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._source_column(source, 'before') }}
             {%- endfor %}
         from states
     )
     where {% for source in spec.sources -%}
-        {{ '\n        or ' if not loop.first }}{{ healing_tables._change(source, none) }}
+        {{ '\n        or ' if not loop.first }}{{ healing_tables._change_condition(source, none) }}
         {%- endfor %}
 {%- endmacro %}

@@ -11,8 +11,8 @@
     Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
 -#}
 {% macro _versions(spec) -%}
-{%- set keys = healing_tables._key_list(spec) -%}
-{%- set moves = healing_tables._moves(spec) -%}
+{%- set keys = healing_tables._key_names(spec.key_columns) -%}
+{%- set moves = healing_tables._inner_changes(spec) -%}
 neighbours as (
     {{- healing_tables._neighbours(spec, keys, moves) }}
 ),
@@ -20,7 +20,7 @@ turns as (
     select
         {{ keys }},
         at,
-        {%- for column in healing_tables._carried(spec, moves) %}
+        {%- for column in healing_tables._slice_columns(spec, moves) %}
         {{ column }},
         {%- endfor %}
         not (versioned <=> versioned_before) as starts,
@@ -53,7 +53,7 @@ edges as (
 versions as (
     select *,
         {% if spec.valid_from_first is not none -%}
-        if(version = 1, least({{ healing_tables._constant_micros(spec.valid_from_first) }}, start.at), start.at)
+        if(version = 1, least({{ healing_tables._micros_constant(spec.valid_from_first) }}, start.at), start.at)
         {%- else -%}
         start.at
         {%- endif %} as valid_from
@@ -62,20 +62,20 @@ versions as (
 )
 {%- endmacro %}
 
-{% macro _has_type(spec, types) -%}
+{% macro _has_scd_type(spec, types) -%}
     {{- return(spec.attributes | selectattr('scd_type', 'in', types) | list | length > 0) -}}
 {%- endmacro %}
 
 {#- What the result needs of a slice, besides whether it is a turn. -#}
-{% macro _carried(spec, moves) -%}
+{% macro _slice_columns(spec, moves) -%}
     {%- set columns = ['versioned', 'valid_to', 'slice_no'] -%}
     {%- if spec.moment_type is none -%} {%- do columns.append('moment_type') -%} {%- endif -%}
-    {%- if healing_tables._has_type(spec, [1]) -%} {%- do columns.append('newest') -%} {%- endif -%}
-    {%- if healing_tables._has_type(spec, [3]) -%} {%- do columns.extend(['overwritten', 'overwritten_known']) -%} {%- endif -%}
-    {%- if healing_tables._has_type(spec, [6]) -%} {%- do columns.extend(['newest_versioned', 'versioned_known']) -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [1]) -%} {%- do columns.append('newest') -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [3]) -%} {%- do columns.extend(['overwritten', 'overwritten_known']) -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [6]) -%} {%- do columns.extend(['newest_versioned', 'versioned_known']) -%} {%- endif -%}
     {%- if spec.names.change_source is not none -%} {%- do columns.append('change_source') -%} {%- endif -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
-        {%- do columns.append(healing_tables._first(spec, attribute) ~ '_value') -%}
+        {%- do columns.append(healing_tables._first_value_column(spec, attribute) ~ '_value') -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
@@ -83,7 +83,7 @@ versions as (
 {#- Carried from the first slice of a version to its last. -#}
 {% macro _start_fields(spec) -%}
     {%- set fields = ['at', 'slice_no'] -%}
-    {%- if healing_tables._has_type(spec, [6]) -%} {%- do fields.append('versioned_known') -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [6]) -%} {%- do fields.append('versioned_known') -%} {%- endif -%}
     {%- if spec.names.change_reason is not none -%} {%- do fields.append('after_gap') -%} {%- endif -%}
     {%- if spec.names.change_source is not none -%} {%- do fields.append('change_source') -%} {%- endif -%}
     {{- return(fields | join(', ')) -}}
@@ -91,7 +91,7 @@ versions as (
 
 {#- One window over all slices of a key. -#}
 {% macro _neighbours(spec, keys, moves) -%}
-{%- set across = '' if healing_tables._has_type(spec, [2, 6]) else ' ignore nulls' %}
+{%- set across = '' if healing_tables._has_scd_type(spec, [2, 6]) else ' ignore nulls' %}
     select *,
         lag(versioned){{ across }} over in_order as versioned_before,
         lead(versioned){{ across }} over in_order as versioned_after,
@@ -99,18 +99,18 @@ versions as (
         lag(versioned) over in_order as slice_before,
         {%- endif %}
         lead(at) over in_order as valid_to,
-        {%- if healing_tables._has_type(spec, [1]) %}
+        {%- if healing_tables._has_scd_type(spec, [1]) %}
         last_value(overwritten) ignore nulls over whole as newest,
         {%- endif %}
         {%- if moves | selectattr('of', 'in', [1, 3]) | list %}
         last_value(overwritten) ignore nulls over earlier as overwritten_known,
         {%- endif %}
-        {%- if healing_tables._has_type(spec, [6]) %}
+        {%- if healing_tables._has_scd_type(spec, [6]) %}
         last_value(versioned) ignore nulls over whole as newest_versioned,
         last_value(versioned) ignore nulls over earlier as versioned_known,
         {%- endif %}
         {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
-        first_value({{ healing_tables._first(spec, attribute) }}) ignore nulls over whole as {{ healing_tables._first(spec, attribute) }}_value,
+        first_value({{ healing_tables._first_value_column(spec, attribute) }}) ignore nulls over whole as {{ healing_tables._first_value_column(spec, attribute) }}_value,
         {%- endfor %}
         count(versioned) over so_far as slice_no
     from slices
@@ -125,7 +125,7 @@ versions as (
     Changes inside a version that a column tells of: [{name, of (SCD type), condition, fields, window}]. Type 3
     needs each, with the value before it; changed_at and last_updated need the moment.
 -#}
-{% macro _moves(spec) -%}
+{% macro _inner_changes(spec) -%}
     {%- set dated = spec.names.last_updated is not none -%}
     {%- set moves = [] -%}
     {%- for attribute in spec.attributes -%}
@@ -143,7 +143,7 @@ versions as (
                 'fields': 'at', 'window': 'whole'}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if dated and not healing_tables._has_type(spec, [2, 6]) -%}
+    {%- if dated and not healing_tables._has_scd_type(spec, [2, 6]) -%}
         {%- do moves.append({
             'name': 'reopened', 'attribute': none, 'of': none, 'condition': 'slice_before is null', 'fields': 'at',
             'window': 'whole'}) -%}

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dbt_healing_tables.session import MergeResponse
 from healing_tables import DeltaTarget, DimensionSpec, merge
 from healing_tables.errors import BatchError, HealingTablesError, Mistake
-from healing_tables.merging import MergeResult, check_alone
+from healing_tables.merge.merge import MergeResult, check_alone
 
 
 def merge_model(

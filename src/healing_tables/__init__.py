@@ -1,7 +1,8 @@
 """Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit. Join facts to them."""
 
-from healing_tables.as_of import as_of
-from healing_tables.attributes import Attribute
+from healing_tables.as_of.as_of import as_of
+from healing_tables.definition.attributes import Attribute
+from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import (
     ArgumentError,
     BatchError,
@@ -13,9 +14,8 @@ from healing_tables.errors import (
     SpecError,
     TargetError,
 )
-from healing_tables.merging import MergeResult, merge
-from healing_tables.plan import plan
-from healing_tables.spec import DimensionSpec
+from healing_tables.merge.merge import MergeResult, merge
+from healing_tables.plan.plan import plan
 from healing_tables.targets.delta import DeltaTarget
 
 __all__ = [

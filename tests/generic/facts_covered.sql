@@ -7,12 +7,12 @@
     model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',
     valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many', column_name=none
 ) %}
-{%- set instead = healing_tables._not_looked_up('facts_covered', {'model': model, 'dimension': dimension}) -%}
+{%- set instead = healing_tables._placeholder_select('facts_covered', {'model': model, 'dimension': dimension}) -%}
 {%- if instead is not none -%}
 {{ instead }}
 {%- else -%}
-{{ healing_tables._uncovered(
-    healing_tables._as_of_about(
+{{ healing_tables._uncovered_facts(
+    healing_tables._as_of_request(
         model, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key,
         'facts_covered'),
     allow_unknown) }}

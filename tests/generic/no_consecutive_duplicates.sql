@@ -5,7 +5,7 @@
 ) %}
 select row.*
 from (
-{{ healing_tables._violations(healing_tables._test_about('no_consecutive_duplicates', model, {
+{{ healing_tables._violations(healing_tables._check_request('no_consecutive_duplicates', model, {
     'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to, 'tracked_columns': tracked_columns,
     'row_hash': row_hash}, {'no_consecutive_duplicates': {}})) }}
 )

@@ -8,18 +8,18 @@
     at_most_one='(not given)', allowed_gaps=[], tolerance=none, tracked_columns=none, row_hash='(not given)',
     valid_to_current='(not given)', checks={}, column_name=none
 ) %}
-{%- set about = healing_tables._test_about('temporal_integrity', model, {
+{%- set check_request = healing_tables._check_request('temporal_integrity', model, {
     'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to, 'is_current': is_current,
     'current_value': current_value, 'at_most_one': at_most_one, 'allowed_gaps': allowed_gaps, 'tolerance': tolerance,
     'tracked_columns': tracked_columns, 'row_hash': row_hash, 'valid_to_current': valid_to_current, 'checks': checks}) -%}
 select
     failed_check,
-    {%- for key in about.key_columns %}
+    {%- for key in check_request.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key) }},
     {%- endfor %}
-    row.{{ healing_tables._id(about.valid_from) }}, row.{{ healing_tables._id(about.valid_to) }},
+    row.{{ healing_tables._id(check_request.valid_from) }}, row.{{ healing_tables._id(check_request.valid_to) }},
     current_rows, a_from, a_to, b_from, b_to, gap_start, gap_end
 from (
-{{ healing_tables._violations(about) }}
+{{ healing_tables._violations(check_request) }}
 )
 {% endtest %}

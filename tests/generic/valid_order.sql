@@ -3,10 +3,10 @@
     model, valid_from='(not given)', valid_to='(not given)', valid_to_current='(not given)', key_columns=none, is_current='(not given)',
     column_name=none
 ) %}
-{%- set about = healing_tables._test_about('valid_order', model, {
+{%- set check_request = healing_tables._check_request('valid_order', model, {
     'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to, 'valid_to_current': valid_to_current},
     {'valid_order': {}}, needs_keys=false) %}
 select *
 from {{ model }}
-where not coalesce({{ healing_tables._ordered(about.valid_from, about.valid_to, about.valid_to_current) }}, false)
+where not coalesce({{ healing_tables._is_ordered(check_request.valid_from, check_request.valid_to, check_request.valid_to_current) }}, false)
 {% endtest %}

@@ -9,7 +9,7 @@ from lab import Lab, plain_rows
 from pyspark.sql import DataFrame
 
 from healing_tables import BatchError, DimensionSpec, SpecError, merge
-from healing_tables.outbox import AUDIT_COLUMNS
+from healing_tables.merge.outbox import AUDIT_COLUMNS
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 OPTIONS: dict[str, Any] = {

@@ -22,9 +22,9 @@ from healing_tables import (
     SpecError,
     TargetError,
     merge,
-    retries,
 )
-from healing_tables.outbox import Outbox
+from healing_tables.merge.outbox import Outbox
+from healing_tables.targets import retry
 from healing_tables.targets.delta import Commit, DeltaTarget
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -273,8 +273,8 @@ def test_a_conflict_says_what_is_written(
         found = commits_since(target, *args)
         return [*found, Commit(99, "MERGE", None)] if "changes" in target.name else found
 
-    monkeypatch.setattr(retries, "ATTEMPTS", 2)
-    monkeypatch.setattr(retries, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(retry, "ATTEMPTS", 2)
+    monkeypatch.setattr(retry, "LONGEST_WAIT", 0.0)
     monkeypatch.setattr(DeltaTarget, "commits_since", foreign)
     with pytest.raises(ConflictError) as error:
         merge(batch(lab, (1, "B", None)), dim, spec, at=day(2))

@@ -140,7 +140,7 @@ def test_a_mark_goes_back_with_the_rows_that_made_it(built: Lab) -> None:
     log = built.spark.sql(
         f"select max_by(high_water_marks, finished_at)['one'] from {built.schema}.healing_log where dimension = 'loaded'"
     )
-    assert log.collect() == [("loaded until 2024-01-02 02:00:00.000000Z",)]
+    assert log.collect() == [('{"loaded_until": "2024-01-02 02:00:00.000000Z"}',)]
 
 
 @pytest.mark.proof

@@ -293,7 +293,7 @@ def test_contracts(configured: Lab) -> None:
 def test_formats(configured: Lab) -> None:
     status, message = configured.results["dim_csv"]
     assert status == "error"
-    assert "wanted: delta, parquet or orc" in message and "got:    csv" in message, message
+    assert "wanted: one of delta, orc, parquet" in message and "got:    csv" in message, message
 
 
 def test_a_view_of_the_same_name_makes_way(configured: Lab) -> None:

@@ -19,7 +19,7 @@ from clients import Client, Done, Job
 from kill_batches import SPECS, compare, job, merge_here
 from lab import Lab
 
-from healing_tables.outbox import Outbox
+from healing_tables.merge.outbox import Outbox
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]

@@ -24,14 +24,13 @@ from healing_tables import (
     LateChangeError,
     SpecError,
     TargetError,
-    attempts,
     merge,
-    moments,
     plan,
-    retries,
 )
-from healing_tables.outbox import Outbox
-from healing_tables.targets import conflicts, delta, merge_statement
+from healing_tables.merge import attempt
+from healing_tables.merge.outbox import Outbox
+from healing_tables.sql import instants
+from healing_tables.targets import conflicts, delta, merge_statement, retry
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
@@ -414,7 +413,7 @@ def test_only_the_same_version_hides_an_earlier_value(lab: Lab) -> None:
 @pytest.fixture
 def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     """What another writer does between the plan of a merge and its commit: put functions in; each runs once."""
-    commit = attempts.Attempt.commit
+    commit = attempt.Attempt.commit
     works: list[Callable[[], object]] = []
 
     def wait(*args: Any, **options: Any) -> None:
@@ -422,7 +421,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
             works.pop()()
         commit(*args, **options)
 
-    monkeypatch.setattr(attempts.Attempt, "commit", wait)
+    monkeypatch.setattr(attempt.Attempt, "commit", wait)
     return works
 
 
@@ -595,7 +594,7 @@ def test_a_plan_from_before_another_commit(
         return apply(self, *args, **options)
 
     monkeypatch.setattr(delta.DeltaTarget, "apply", late)
-    monkeypatch.setattr(retries, "SHORTEST_WAIT", 0.0)
+    monkeypatch.setattr(retry, "SHORTEST_WAIT", 0.0)
     result = merge(batch(lab, [(1, "Cid", "c")]), dim, SPEC, at="2024-01-03 00:00:00")
     assert result.attempts == 2
     names = [row[0] for row in versions(lab, dim, "name", "valid_from") if row[0] != "Zoe"]
@@ -920,26 +919,26 @@ def test_many_commits_since_a_merge_was_killed(
 @pytest.mark.proof
 def test_clocks_that_differ(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the second writer is behind: a little, and the merge waits; or much, and the error says so."""
-    now = moments.now
+    now = instants.now
 
     def clock_behind(seconds: int) -> None:
-        monkeypatch.setattr(moments, "now", lambda: now() - seconds * 1_000_000)
+        monkeypatch.setattr(instants, "now", lambda: now() - seconds * 1_000_000)
 
     merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
     clock_behind(300)
     with pytest.raises(LateChangeError, match="clock of this machine") as error:
         merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC)
     assert "change_log" not in str(error.value)
-    monkeypatch.setattr(moments, "now", now)
+    monkeypatch.setattr(instants, "now", now)
     merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC)
     slept: list[float] = []
-    monkeypatch.setattr(attempts, "CLOCK_WAIT", 1e6)
+    monkeypatch.setattr(attempt, "CLOCK_WAIT", 1e6)
     clock_behind(3000)
 
     def waited(seconds: float) -> None:
         if seconds > 60:  # not the pause between two attempts
             slept.append(seconds)
-            monkeypatch.setattr(moments, "now", now)
+            monkeypatch.setattr(instants, "now", now)
 
     monkeypatch.setattr(time, "sleep", waited)
     result = merge(batch(lab, [(1, "Cid", "a")]), dim, SPEC)

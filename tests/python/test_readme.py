@@ -22,7 +22,7 @@ from lab import ROOT, Lab
 PAGES = ["README.md", "docs/concepts.md", "docs/tests.md", "docs/merging.md", "docs/facts.md"]
 PAGES += ["docs/current-state.md", "docs/leaving-dbt-snapshots.md"]
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
-OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("*.sql"))
+OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("[!_]*.sql"))
 GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
 LINKED = [
     *PAGES,
@@ -317,7 +317,7 @@ def test_operation_is_documented(name: str) -> None:
 
 
 def test_options_of_sources_are_documented() -> None:
-    text = (ROOT / "macros" / "_private" / "_spec_source.sql").read_text()
+    text = (ROOT / "macros" / "spec" / "_source.sql").read_text()
     match = re.search(r"_check_options\(mistakes, at, given, (\[.*?\])\)", text, re.DOTALL)
     assert match
     assert sorted(first_column("README.md", "option of a source")) == sorted(

@@ -317,14 +317,14 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
 OVERTAKEN = """
 {% macro overtaken() %}
     {%- set table = healing_tables._operation_table('repair', target.schema ~ '.dim_raced') -%}
-    {%- set about = healing_tables._stored_about('repair', table, {'key_columns': ['id'], 'tracked_columns': ['name']}) -%}
-    {%- set candidate = healing_tables._candidate(table.relation) -%}
+    {%- set stored = healing_tables._stored_dimension('repair', table, {'key_columns': ['id'], 'tracked_columns': ['name']}) -%}
+    {%- set candidate = healing_tables._candidate_relation(table.relation) -%}
     {%- set side = api.Relation.create(schema=target.schema, identifier='dim_raced__set_aside') -%}
-    {%- do run_query(healing_tables._create_repair_candidate(candidate, about)) -%}
-    {%- do healing_tables._prepare_set_aside([], side, about) -%}
-    {%- do run_query(healing_tables._merge_set_aside(side, candidate, about)) -%}
+    {%- do run_query(healing_tables._create_repair_candidate(candidate, stored)) -%}
+    {%- do healing_tables._prepare_set_aside([], side, stored) -%}
+    {%- do run_query(healing_tables._merge_set_aside(side, candidate, stored)) -%}
     {%- do run_query("update " ~ table.relation ~ " set name = 'new' where id = 2 and version = 2") -%}
-    {%- do run_query(healing_tables._merge_repair(table.relation, candidate, about)) -%}
+    {%- do run_query(healing_tables._merge_repair(table.relation, candidate, stored)) -%}
 {% endmacro %}
 """
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import fits
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
-from healing_tables.layout import Layout, find, types_of
-from healing_tables.naming import in_quotes, literal, quoted
-from healing_tables.spec import DimensionSpec
-from healing_tables.stored_layout import fits
+from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
+from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import (
     StalePlan,
     conditions,

@@ -1,7 +1,7 @@
 """The key map of a dimension with integer surrogate keys (docs/decisions/0040-key-map.md).
 
 ``<dimension>__keys`` holds every number that was ever given: a version, identified by its key and its start, gets one
-once. The macros in macros/materializations/sequence.sql keep the same table.
+once. The macros in macros/build/_sequence.sql keep the same table.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.hashing import hash_text, normal
-from healing_tables.layout import Layout, find
-from healing_tables.moments import TIMESTAMP
-from healing_tables.naming import quoted
-from healing_tables.retries import retrying
-from healing_tables.spec import DimensionSpec
-from healing_tables.stored import shown_by
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.stored_rows import shown_by
+from healing_tables.sql.hashing import hash_text
+from healing_tables.sql.identifiers import find, quoted
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.values import normal
 from healing_tables.targets.delta import DeltaTarget, as_view
+from healing_tables.targets.retry import retrying
 
 COLUMNS = {"key": "string", "valid_from": TIMESTAMP, "surrogate_key": "bigint"}
 PROPERTIES = {"delta.appendOnly": "true", "delta.autoOptimize.autoCompact": "true"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from healing_tables.layout import Column, Layout, find
-from healing_tables.moments import as_micros
-from healing_tables.naming import literal, quoted
-from healing_tables.spec import DimensionSpec
-from healing_tables.stored import shown_by
+from healing_tables.definition.layout import Column, Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.stored_rows import shown_by
+from healing_tables.sql.identifiers import find, literal, quoted
+from healing_tables.sql.instants import as_micros
 
 # Columns of the source: the row of the plan, and the id of the merge. New columns of the table stand beside them
 ROW, MERGE_ID = "healing_tables_row", "healing_tables_merge_id"

@@ -1,0 +1,174 @@
+{#-
+    How a build begins: its mode, its row of the log, and what earlier builds have left behind.
+
+    `build`: one attempt of a materialization of this package to write its target.
+
+    settings            of the materialization: see _build_settings, _capture_settings
+    target, candidate   the table, and the one that is written beside it
+    existing, stored    what has the target's name: a relation or none, and its details
+    format              the table format that is written
+    log, log_row        the log, and the columns of its row as far as they are known (see _log_columns)
+    side_tables         tables of this build that are dropped when it ends
+
+    And in a healing_table:
+
+    sql                 the SQL of the model
+    location            the folder of this build's files, or none
+    created             the table that the publishing statement makes: the target, or a name beside it
+    last                the newest build of the table in the log, or none (see _last_build)
+    changed_keys        the table of the keys to heal, and changed_key_count; none: all keys are built
+    marks               how far this build sees each source (see _high_water_marks)
+    keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
+-#}
+{% macro _new_build(settings, format, target, existing, mode, log_format=none) -%}
+    {%- set stored = healing_tables._table_details(existing) -%}
+    {%- set log = healing_tables._log_of(target, healing_tables._option('log_schema', none)) -%}
+    {%- do healing_tables._ensure_log(target, log, log_format) -%}
+    {{- return({
+        'settings': settings, 'target': target, 'candidate': healing_tables._candidate_relation(target), 'existing': existing, 'stored': stored,
+        'format': format, 'log': log, 'side_tables': [], 'log_row': {
+            'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'reason': none, 'checks': {}, 'invocation_id': invocation_id,
+            'version_before': healing_tables._table_version(existing, stored), 'started_at': healing_tables._utc_now()}}) -}}
+{%- endmacro %}
+
+{#- `mode` rebuild (all keys), heal (those that changed since the last build) or sample (--empty and --sample). -#}
+{% macro _begin_build(target, existing, sql, settings) -%}
+    {%- set build = healing_tables._new_build(settings, settings.format, target, existing, 'rebuild') -%}
+    {%- set row = build.log_row -%}
+    {%- set last = healing_tables._last_build(target, build.log) -%}
+    {%- do row.update({
+        'spec': healing_tables._definition_hash(sql, settings.call),
+        'table_id': healing_tables._table_id(existing, build.stored) if healing_tables._can_heal() else none}) -%}
+    {%- do build.update({
+        'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last, 'changed_keys': none,
+        'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false}) -%}
+    {%- do healing_tables._report_leftovers(build) -%}
+    {%- if healing_tables._is_partial_run() -%}
+        {%- do row.update({'mode': 'sample'}) -%}
+        {%- do healing_tables._check_sample(existing, last) -%}
+    {%- elif healing_tables._can_heal() -%}
+        {%- do build.update({'marks': healing_tables._high_water_marks(settings.metadata.sources, last.marks if last is not none else {})}) -%}
+        {%- do healing_tables._begin_heal(build) if healing_tables._requests_keys() or settings.mode == 'heal' -%}
+    {%- endif -%}
+    {{- return(build) -}}
+{%- endmacro %}
+
+{#- The keys to heal, as a table. Where a heal might give something else than a rebuild, the build is one, and says why. -#}
+{% macro _begin_heal(build) -%}
+    {%- set last = build.last -%}
+    {%- set obstacle = healing_tables._heal_obstacle(build.existing, build.stored, build.format, build.log_row, last) -%}
+    {%- set changes = {'selects': [], 'obstacle': obstacle} -%}
+    {%- if obstacle is none -%}
+        {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
+    {%- endif -%}
+    {%- if changes.obstacle is not none -%}
+        {%- do healing_tables._rebuild_instead(build, changes.obstacle) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do build.log_row.update({'mode': 'heal'}) -%}
+    {%- if healing_tables._requests_keys() -%}
+        {#- other keys may have changed too: the next heal sees them -#}
+        {%- do build.update({'marks': last.marks}) -%}
+        {%- do build.log_row.update({'reason': 'keys named by the run'}) -%}
+    {%- endif -%}
+    {%- do healing_tables._store_changed_keys(build, changes.selects) -%}
+{%- endmacro %}
+
+{% macro _rebuild_instead(build, reason) -%}
+    {%- do healing_tables._drop_side_tables(build) -%}
+    {%- do build.update({'changed_keys': none}) -%}
+    {%- do build.log_row.update({'mode': 'rebuild', 'reason': reason}) -%}
+    {%- do healing_tables._log_progress(build.target, 'a rebuild, not a heal: ' ~ reason) -%}
+{%- endmacro %}
+
+{% macro _store_changed_keys(build, selects) -%}
+    {%- do build.log_row.update({'keys_affected': 0}) -%}
+    {%- if selects -%}
+        {%- set parts = [] -%}
+        {%- for select in selects -%} {%- do parts.append('select * from (' ~ select ~ ')') -%} {%- endfor -%}
+        {%- set changed_keys = healing_tables._create_side_table(build, '_keys', 'select distinct * from (' ~ (parts | join(' union all ')) ~ ')') -%}
+        {%- do build.update({
+            'changed_keys': changed_keys, 'changed_key_count': run_query('select count(*) as n from ' ~ changed_keys).rows[0]['n'] | int}) -%}
+    {%- endif -%}
+    {%- do healing_tables._log_progress(build.target, 'heals ' ~ build.changed_key_count ~ ' changed keys') -%}
+{%- endmacro %}
+
+{#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}
+{% macro _create_side_table(build, suffix, query) -%}
+    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
+    {%- do build.side_tables.append(table) -%}
+    {%- do run_query('create or replace table ' ~ table ~ ' using ' ~ build.format.name
+        ~ healing_tables._properties_clause(build.format.side_table_properties) ~ ' as ' ~ query) -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{% macro _drop_side_tables(build) -%}
+    {%- for table in build.side_tables -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
+    {%- do build.side_tables.clear() -%}
+{%- endmacro %}
+
+{#- The newest build of this table that did what it should: mode, spec, table_id, version_after, marks; or none. -#}
+{% macro _last_build(target, log) -%}
+    {%- set found = run_query(
+        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where ' ~ healing_tables._log_condition(target)
+        ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
+        ~ ' order by finished_at desc limit 1').rows -%}
+    {%- if not found -%} {{ return(none) }} {%- endif -%}
+    {%- set row = found[0] -%}
+    {%- set marks = {} -%}
+    {%- for name, text in fromjson(row['marks'] or '{}').items() if text and text.startswith('{') -%} {%- do marks.update({name: fromjson(text)}) -%} {%- endfor -%}
+    {{- return({
+        'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'], 'marks': marks}) -}}
+{%- endmacro %}
+
+{#- A table that was built from all rows is not replaced by a few of them by mistake. -#}
+{% macro _check_sample(existing, last) -%}
+    {%- if existing is none or var('allow_sample', false) is sameas true or (last is not none and last.mode == 'sample') -%} {{ return(none) }} {%- endif -%}
+    {#- without a row in the log it is someone else's: a table that is to become a dimension -#}
+    {%- if last is not none or healing_tables._has_rows(existing) -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, '--empty or --sample', 'a target that was not built in full', existing | string ~ ', which was',
+            "build into another schema; or allow it once: --vars '{allow_sample: true}'") -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Candidates of builds that did not end: the log knows those that were refused. -#}
+{% macro _report_leftovers(build) -%}
+    {%- do healing_tables._warn_about_backups(build.target) if build.existing is none -%}
+    {%- set names = healing_tables._tables_of_other_runs(build.target) -%}
+    {%- if not names -%} {{ return(none) }} {%- endif -%}
+    {%- set known = [] -%}
+    {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and " ~ healing_tables._log_condition(build.target)).rows -%}
+        {%- do known.append(row[0] | replace('-', '')) -%}
+    {%- endfor -%}
+    {%- for name in names | sort -%}
+        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
+        {%- set id = name.split('__candidate_')[-1].split('_')[0] -%}
+        {%- if id not in known -%}
+            {%- do known.append(id) -%}
+            {%- do healing_tables._log_progress(
+                build.target, 'another build of it was killed or is running: its table ' ~ name ~ ' is there, and the log has no row of it') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- The name that this run gives a table it writes beside another one. -#}
+{% macro _candidate_relation(target) -%}
+    {{- return(api.Relation.create(
+        database=target.database, schema=target.schema, type='table',
+        identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
+{%- endmacro %}
+
+{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables, rekeys. -#}
+{% macro _tables_of_other_runs(relation, what='candidate') -%}
+    {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
+    {%- set own = prefix ~ invocation_id | replace('-', '') -%}
+    {%- set names = [] -%}
+    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows
+        if row['tableName'].startswith(prefix) and not row['tableName'].startswith(own) -%}
+        {%- do names.append(row['tableName']) -%}
+    {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}

@@ -1,0 +1,112 @@
+{#-
+    A table format as the rest of the package sees it: a `format`, the map that the macro _format_<file_format>() in a file
+    of this room returns. Its entries that take arguments are macros: format.version(relation).
+
+    name              the file_format, and the provider that Spark shows
+    has_commits       a write is a commit: such a table can be merged into, healed, and asked for its history
+    check_session     (mistakes): can this session write it?
+    version           (relation): the number of its newest commit, or none
+    table_id          (relation): another one for another table of that name, or none
+    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}]; none if the history does
+                      not reach back so far, or is another table's
+    has_change_feed   (details); change_feed (details, version): the changes after a version, as SQL for a `from`;
+                      change_feed_gap (relation, details, version): why they are not all that has happened, or none
+    properties        (column names, heals): the table properties of a dimension with these columns
+    before_merge      (is_table): settings for a MERGE whose source is a table, or a query
+    log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
+                      side_table_properties: of a table that a build drops when it ends
+    new_location      (target): the folder of this run's files, or none where the format has a place of its own
+-#}
+{% macro _format(name=none) -%}
+    {%- set make = healing_tables.get('_format_' ~ (name or config.get('file_format') or 'delta')) -%}
+    {{- return(make() if make is not none else none) -}}
+{%- endmacro %}
+
+{#- The format of the table that is stored; none for a view, and for a format that this package does not know. -#}
+{% macro _stored_format(details) -%}
+    {{- return(healing_tables._format(details.provider) if details.get('provider') else none) -}}
+{%- endmacro %}
+
+{#- The names of the formats, as a text for people. -#}
+{% macro _known_formats() -%}
+    {%- set names = [] -%}
+    {%- for name in healing_tables if name.startswith('_format_') -%}
+        {%- do names.append(name[8:]) -%}
+    {%- endfor -%}
+    {{- return(names | sort | join(', ')) -}}
+{%- endmacro %}
+
+{#- The number of a table's newest commit; none where nothing is stored, or in a format without commits. -#}
+{% macro _table_version(relation, details) -%}
+    {%- set format = healing_tables._stored_format(details) -%}
+    {{- return(format.version(relation) if format is not none else none) -}}
+{%- endmacro %}
+
+{% macro _table_id(relation, details) -%}
+    {%- set format = healing_tables._stored_format(details) -%}
+    {{- return(format.table_id(relation) if format is not none else none) -}}
+{%- endmacro %}
+
+{#-
+    `create table` with what dbt's own table materialization honours. `location` none: the format's own place. `replace`
+    false: a table that is there stays.
+-#}
+{% macro _create_table(format, relation, query, location, is_target=false, properties={}, replace=true) -%}
+    create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists ' if not replace }}{{ relation }}
+    using {{ format.name }}
+    {{ options_clause() }}
+    {{ healing_tables._tblproperties(format, query, properties) }}
+    {{ partition_cols(label='partitioned by') if is_target or location is not none }}
+    {{ clustered_cols(label='clustered by') if is_target or location is not none }}
+    {% if location is not none -%} location {{ healing_tables._text(location) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
+    {{ comment_clause() if is_target }}
+    as
+    {{ query }}
+{%- endmacro %}
+
+{#- The configured properties, and those that the format needs for the columns of a query (none: it is not asked). -#}
+{% macro _tblproperties(format, query, more) -%}
+    {%- set columns = healing_tables._describe_columns('describe query ' ~ query) if format.has_commits else [] -%}
+    {%- set properties = dict(healing_tables._configured_properties(format, columns), **more) -%}
+    {%- if properties -%}
+        tblproperties (
+        {%- for name, value in properties.items() -%}
+            {{ healing_tables._text(name) }} = {{ healing_tables._text(value) }}{{ ', ' if not loop.last }}
+        {%- endfor -%}
+        )
+    {%- endif -%}
+{%- endmacro %}
+
+{% macro _configured_properties(format, columns=[]) -%}
+    {{- return(dict(
+        format.properties(columns, healing_tables._option('mode', none) == 'heal'), **(config.get('tblproperties') or {}))) -}}
+{%- endmacro %}
+
+{#-
+    `details` of a stored table: provider, type, location, partitions (columns), properties (as one text); {} for a view, or
+    where nothing is stored.
+-#}
+{% macro _table_details(relation) -%}
+    {%- set details = {} -%}
+    {%- if relation is none or not relation.is_table -%} {{ return(details) }} {%- endif -%}
+    {%- set section = namespace(name='') -%}
+    {%- do details.update({'partitions': [], 'properties': ''}) -%}
+    {%- for row in run_query('describe table extended ' ~ relation).rows -%}
+        {%- if not row[0] or row[0] in ['# Partition Information', '# Detailed Table Information'] -%}
+            {%- set section.name = row[0] or '' -%}
+        {%- elif section.name == '# Partition Information' and row[0] != '# col_name' -%}
+            {%- do details.partitions.append(row[0]) -%}
+        {%- elif row[0] in ['Provider', 'Type', 'Location'] -%}
+            {%- do details.update({row[0] | lower: row[1]}) -%}
+        {%- elif row[0] == 'Table Properties' -%}
+            {%- do details.update({'properties': row[1]}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(details) -}}
+{%- endmacro %}
+
+{#- The value of one property, or none. -#}
+{% macro _property(details, name) -%}
+    {%- set match = modules.re.search('(?i)[\\[,]' ~ modules.re.escape(name) ~ '=([^],]+)', details.get('properties') or '') -%}
+    {{- return(match.group(1) if match else none) -}}
+{%- endmacro %}

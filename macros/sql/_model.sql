@@ -1,0 +1,54 @@
+{#- The model at work: its name, its node in the graph, its configuration. -#}
+
+{#- In an operation or an inline query there is no model to name. -#}
+{% macro _model_name() -%}
+    {%- set is_named = model is defined and model is mapping and model.name and model.get('resource_type') != 'macro' -%}
+    {{- return(model.name if is_named else '(inline)') -}}
+{%- endmacro %}
+
+{#- The configuration of the model that is built, or that an operation asks about (see _render_model); a test has one of its own,
+    so that of the model it tests. -#}
+{% macro _model_config() -%}
+    {%- if healing_tables_rendering is defined -%} {{ return(healing_tables_rendering.node.config) }} {%- endif -%}
+    {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
+        {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
+        {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
+    {%- endif -%}
+    {%- if model is defined and model is mapping and model.get('attached_node') -%}
+        {{- return(((graph.get('nodes') or {}).get(model.attached_node) or {}).get('config') or {}) -}}
+    {%- endif -%}
+    {{- return(config if config is defined else {}) -}}
+{%- endmacro %}
+
+{#- `unique_key` of the model, as a list. -#}
+{% macro _unique_key() -%}
+    {{- return(healing_tables._as_list(healing_tables._model_config().get('unique_key'))) -}}
+{%- endmacro %}
+
+{#- The node of the model that a generic test belongs to, or none. -#}
+{% macro _attached_node() -%}
+    {%- set id = model.get('attached_node') if model is defined and model is mapping -%}
+    {{- return((graph.get('nodes') or {}).get(id) if id else none) -}}
+{%- endmacro %}
+
+{% macro _node_relation(node) -%}
+    {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias, type='table')) -}}
+{%- endmacro %}
+
+{#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there is none. -#}
+{% macro _find_node(text) -%}
+    {%- set nodes = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] and text in healing_tables._node_names(node) -%}
+        {%- do nodes.append(node) -%}
+    {%- endfor -%}
+    {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}
+{%- endmacro %}
+
+{#- What a node can be called. As in ref(), the name without a version is the latest one. -#}
+{% macro _node_names(node) -%}
+    {%- set version = node.get('version') -%}
+    {%- set names = [] if version is not none and version | string != node.latest_version | string else [node.name] -%}
+    {%- if version is not none -%} {%- do names.append(node.name ~ '.v' ~ version) -%} {%- endif -%}
+    {%- for name in names[:] -%} {%- do names.append(node.package_name ~ '.' ~ name) -%} {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}

@@ -1,0 +1,167 @@
+{#-
+    What a call of dimension() leaves in its select for a materialization: two comments around it, and the columns and
+    sources as JSON in the first one, so that nothing has to be said twice.
+
+        with vip as (select ...)                       before
+        /* healing_tables begin {"key_columns": ...} */
+        select ... from ( ... )                        select
+        /* healing_tables end */
+        ...                                            after
+
+    `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
+    `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), valid_to_current,
+    current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), sources [see _source_metadata].
+-#}
+{% macro _call_begin(spec) -%}
+    {#- slashes are escaped: no text in the JSON can end the comment -#}
+    {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec)) | replace('/', '\\/')) ~ ' */') -}}
+{%- endmacro %}
+
+{% macro _call_end() -%} {{ return('/* healing_tables end */') }} {%- endmacro %}
+
+{#- Two comments around the CTEs that read the sources: a heal puts others in their place. -#}
+{% macro _inputs_begin() -%} {{ return('/* healing_tables inputs */') }} {%- endmacro %}
+
+{% macro _inputs_end() -%} {{ return('/* healing_tables inputs end */') }} {%- endmacro %}
+
+{% macro _call_metadata(spec) -%}
+    {%- set sources = [] -%}
+    {%- for source in spec.sources -%} {%- do sources.append(healing_tables._source_metadata(spec, source)) -%} {%- endfor -%}
+    {%- set deleting = [] -%}
+    {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}
+        {%- do deleting.append(source.name) -%}
+    {%- endfor -%}
+    {{- return({
+        'key_columns': spec.key_columns | map(attribute='name') | list,
+        'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6]) | map(attribute='name') | list,
+        'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
+        'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
+        'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
+        'sequence': healing_tables._sequence_name(spec.surrogate_key), 'sources': sources}) -}}
+{%- endmacro %}
+
+{#-
+    How others than the select read a source. Expressions are SQL over its rows, moments in microseconds:
+
+    name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
+    keys (one for each key column), where (the rows that count), at, until (of periods), state (of snapshots), limit
+    (the end of time), calendar (a select of `at`, or none)
+    moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
+    set_aside, ties: selects that count rows; ties is none where a tie is an error
+    is_row_local: where and deleted_when look at nothing but their row; has_subquery: they have a select of their own
+-#}
+{% macro _source_metadata(spec, source) -%}
+    {%- set keys = [] -%}
+    {%- for _ in source.key_columns -%} {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%} {%- endfor -%}
+    {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
+    {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
+    {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
+    {{- return({
+        'name': source.name, 'kind': source.kind, 'relation': source.relation,
+        'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
+        'keys': keys,
+        'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)',
+        'at': healing_tables._source_moment(source),
+        'until': healing_tables._to_micros(healing_tables._id(source.until), healing_tables._source_column_type(source, source.until))
+            if source.kind == 'periods' else none,
+        'state': healing_tables._state(source) if source.kind == 'snapshots' else none,
+        'limit': healing_tables._end_of_time(spec.valid_to_current),
+        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type) ~ ' as at from ' ~ source.calendar
+            if has_calendar else none,
+        'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._source_column_type(source, source.moment),
+        'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
+        'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at else none,
+        'set_aside': healing_tables._count_set_aside(spec, source),
+        'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
+        'is_row_local': not healing_tables._reads_beyond_row(source.where) and not healing_tables._reads_beyond_row(source.deleted_when),
+        'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
+{%- endmacro %}
+
+{#- The call in the SQL of a model as a `call`; none if there is none. -#}
+{% macro _parse_call(sql) -%}
+    {%- set parts = sql.split('/* healing_tables begin ') -%}
+    {%- if parts | length == 1 -%} {{ return(none) }} {%- endif -%}
+    {%- set found = [] -%}
+    {%- for part in parts[1:] -%} {%- do found.append(part.split(' */', 1)[0]) -%} {%- endfor -%}
+    {%- if found | unique | list | length > 1 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'the select', 'one call of dimension()', (found | unique | list | length) ~ ' calls that differ',
+            'build each dimension in a model of its own') -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
+    {%- set select, after = sql.split(found[0] ~ ' */', 1)[1].split(healing_tables._call_end(), 1) -%}
+    {{- return({'metadata': fromjson(found[0]), 'before': parts[0], 'select': select, 'after': after}) -}}
+{%- endmacro %}
+
+{#-
+    Whether the SQL of a model is more than its call, perhaps behind CTEs: of rows that are added, joined or numbered,
+    a heal of some keys would give others than a rebuild.
+-#}
+{% macro _is_more_than_call(call) -%}
+    {{- return(healing_tables._without_comments(call.after) not in ['', ';'] or healing_tables._ctes_before(call) is none) -}}
+{%- endmacro %}
+
+{#- The CTEs before the call, as text to begin a select with; none if something else stands there. -#}
+{% macro _ctes_before(call) -%}
+    {%- set code = healing_tables._without_comments(call.before) -%}
+    {{- return(call.before ~ '\n' if code == '' or modules.re.match('(?is)with\\b.*[)]$', code) else none) -}}
+{%- endmacro %}
+
+{% macro _without_comments(sql) -%}
+    {{- return(modules.re.sub('(?s)--[^\n]*|/[*].*?[*]/', '', sql) | trim) -}}
+{%- endmacro %}
+
+{#- The definition of a dimension as one number: if it is another one, what is stored cannot be healed. -#}
+{% macro _definition_hash(sql, call) -%}
+    {%- if call is none -%} {{ return(local_md5(sql)) }} {%- endif -%}
+    {{- return(local_md5(call.before ~ call.select ~ call.after ~ tojson(call.metadata.sources | map(attribute='loaded_column') | list))) -}}
+{%- endmacro %}
+
+{#- The CTEs that read the sources: all rows, or those of the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
+{% macro _inputs(sources, changed_keys=none) -%}
+{{ healing_tables._inputs_begin() }}
+{%- for source in sources %}
+{{ healing_tables._id(source.name ~ ' input') }} as (
+    select *
+    from {{ source.relation }}
+    {%- if changed_keys is not none %}
+    where {{ healing_tables._is_changed_key(source['keys'], changed_keys) }}
+    {%- endif %}
+),
+{%- endfor %}
+{{ healing_tables._inputs_end() }}
+{%- endmacro %}
+
+{#- The SQL of a model with its sources cut to the keys in a table. -#}
+{% macro _with_changed_keys(sql, call, changed_keys) -%}
+    {%- set before, rest = sql.split(healing_tables._inputs_begin(), 1) -%}
+    {{- return(before ~ healing_tables._inputs(call.metadata.sources, changed_keys) ~ rest.split(healing_tables._inputs_end(), 1)[1]) -}}
+{%- endmacro %}
+
+{% macro _is_changed_key(expressions, changed_keys) -%}
+    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_names(expressions) ~ ' from ' ~ changed_keys ~ ')') -}}
+{%- endmacro %}
+
+{% macro _count_set_aside(spec, source) -%}
+    {{- return(
+        'select count(*) from ' ~ source.relation ~ ' where ' ~ ('(' ~ source.where ~ ') and ' if source.where else '')
+        ~ 'not coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)') -}}
+{%- endmacro %}
+
+{#- Moments of a key at which rows that differ agreed in tie_break_by, so that the greatest was taken. -#}
+{% macro _count_ties(spec, source) -%}
+    {%- set columns = [] -%}
+    {%- for key in source.key_columns -%} {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
+    {%- for column in source.tie_break_by -%} {%- do best.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- set keys = healing_tables._key_names(spec.key_columns) -%}
+    {%- set within = healing_tables._window_conditions(source) -%}
+    {{- return(
+        'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys ~ ', at, state, rank() over (partition by '
+        ~ keys ~ ', at order by tie desc) as place from (select ' ~ (columns | join(', ')) ~ ', '
+        ~ healing_tables._windowed_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
+        ~ (best | join(', ') or 'true') ~ ') as tie from ' ~ source.relation ~ ' where '
+        ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source)
+        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys ~ ', at) where states > 1') -}}
+{%- endmacro %}

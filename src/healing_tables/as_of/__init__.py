@@ -1,0 +1,1 @@
+"""Facts with the version that was in force at their moment."""

@@ -1,0 +1,155 @@
+"""Facts with the version of each key that was in force at their moment. The macro as_of() does the same in SQL."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.as_of.request import LookUp, look_up
+from healing_tables.definition.spec import OPEN_END
+from healing_tables.sql.identifiers import quoted
+from healing_tables.sql.types import has_no_equality, types_of
+
+
+def as_of(
+    facts: DataFrame,
+    dimension: DataFrame,
+    key_columns: Mapping[str, str] | Sequence[str] | str,
+    at: str,
+    columns: Mapping[str, str] | Sequence[str] | str,
+    unknown: object = None,
+    *,
+    valid_from: str = "valid_from",
+    valid_to: str = "valid_to",
+    valid_to_current: str | dt.datetime | dt.date | None = OPEN_END,
+    versions_per_key: str = "many",
+) -> DataFrame:
+    """Every fact once, with the version of its key that was in force at its moment.
+
+    A fact without a key, without a moment, or whose key has no version at that moment stays, with the unknown member.
+    Where versions overlap, the one that began last counts; of those the one that ends last; then the columns decide.
+
+    Args:
+        key_columns: the business key: names, or a map from the dimension's column to that of the facts.
+        at: the column of the facts with the moment: date, timestamp or timestamp_ntz (read as UTC).
+        columns: what to bring from the dimension: names, or a map from the name in the result to the column.
+        unknown: the unknown member: a map from a name in the result to its value, or one value for all.
+        valid_from, valid_to: the columns of the period.
+        valid_to_current: the open end, as in `DimensionSpec`; NULL and anything from 9999-12-31 on are open anyway.
+        versions_per_key: ``"many"`` or ``"few"``: how the look-up is made; the result is the same.
+    Returns: the columns of the facts, then those brought.
+    Raises: ArgumentError with everything that is wrong.
+    """
+    about = look_up(
+        types_of(facts.schema),
+        types_of(dimension.schema),
+        key_columns=key_columns,
+        at=at,
+        columns=columns,
+        unknown=unknown,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        valid_to_current=valid_to_current,
+        versions_per_key=versions_per_key,
+    )
+    found = (joined if versions_per_key == "few" else looked_back)(facts, dimension, about)
+    return found.selectExpr(
+        "fact.*", *[shown(column.name, column.unknown) for column in about.columns]
+    )
+
+
+def shown(name: str, unknown: str) -> str:
+    value = f"version.row.{quoted(name)}"
+    return f"case when at < version.until then {value} else {unknown} end as {quoted(name)}"
+
+
+def looked_back(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
+    """Facts and versions under one another, in one shuffle; then each fact looks back.
+
+    The sort by key and moment compares rows of a key column by column, which is slow where a key has many: so they are
+    first put in order by one number, the key's hash and then the moment, and come to it in runs.
+
+    Returns: ``fact`` (a struct), ``at``, and ``version`` {until, row}: the one that began last by then, or NULL.
+    """
+    keys = ", ".join(key_names(about))
+    fact_rows = facts.selectExpr(
+        *named(about.fact_keys),
+        # facts without a key would all meet in one task
+        f"if({about.has_key}, null, {about.at}) as spread",
+        f"{about.at} as at",
+        "struct(*) as fact",
+        "null as version",
+    )
+    version_rows = dimension.where(about.is_proper).selectExpr(
+        *named(about.version_keys),
+        "null as spread",
+        f"{about.start} as at",
+        "null as fact",
+        f"{version(about)} as version",
+    )
+    return (
+        fact_rows.unionAll(version_rows)
+        .repartition(*key_names(about), "spread")
+        .sortWithinPartitions(
+            f.expr(f"shiftleft(cast(hash({keys}) as bigint), 40) ^ shiftright(at, 24)")
+        )
+        .selectExpr(
+            "fact",
+            "at",
+            f"last_value(version) ignore nulls over (partition by {keys}, spread "
+            f"order by at, {order(about)} "
+            "rows between unbounded preceding and current row) as version",
+        )
+        .where("fact is not null")
+    )
+
+
+def joined(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
+    """As `looked_back`, by a join. A version is cut where the next one begins, so no fact can meet two."""
+    keys = key_names(about)
+    next_start = f"lead(at) over (partition by {', '.join(keys)} order by at, {order(about)})"
+    fact_rows = facts.selectExpr(*named(about.fact_keys), f"{about.at} as at", "struct(*) as fact")
+    version_rows = (
+        dimension.where(about.is_proper)
+        .selectExpr(
+            *named(about.version_keys), f"{about.start} as at", f"{version(about)} as version"
+        )
+        .selectExpr(
+            *keys,
+            "at",
+            f"struct(least(version.until, {next_start}) as until, version.row as row) as version",
+        )
+    )
+    same_key = " and ".join(f"facts.{key} = versions.{key}" for key in keys)
+    in_force = "facts.at >= versions.at and facts.at < versions.version.until"
+    return (
+        fact_rows.alias("facts")
+        .join(version_rows.alias("versions"), f.expr(f"{same_key} and {in_force}"), "left")
+        .selectExpr("facts.fact", "facts.at", "versions.version")
+    )
+
+
+def key_names(about: LookUp) -> list[str]:
+    return [f"key_{number}" for number in range(1, len(about.fact_keys) + 1)]
+
+
+def named(keys: Sequence[str]) -> list[str]:
+    return [f"{key} as key_{number}" for number, key in enumerate(keys, start=1)]
+
+
+def version(about: LookUp) -> str:
+    fields = ", ".join(f"{quoted(one.column)} as {quoted(one.name)}" for one in about.columns)
+    return f"struct({about.until} as until, struct({fields}) as row)"
+
+
+def order(about: LookUp) -> str:
+    """Versions before the facts of their moment; of these the end first, then what is brought: equal periods, too, have
+    an order. The struct says just that, and a bare column is not carried through the shuffle twice. Maps have no order."""
+    fields = [one.name for one in about.columns if not has_no_equality(one.type)]
+    if len(fields) == len(about.columns):
+        return "version nulls last"
+    brought = [f"version.row.{quoted(name)}" for name in fields]
+    return ", ".join(["version is null", "version.until", *brought])

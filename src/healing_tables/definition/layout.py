@@ -1,0 +1,152 @@
+"""The columns of a stored dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from healing_tables.definition.attributes import VERSIONED
+from healing_tables.definition.generated import GENERATED, added_roles
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import BatchError, Mistake, counted
+
+HISTORY = ("valid_from", "valid_to", "history_id", "change_reason")  # what type 4's history adds
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute or key: ``name`` in the table, ``column`` in the batch (they may differ in case), Spark type."""
+
+    name: str
+    column: str
+    type: str
+    scd_type: int = 2
+    changed_at: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All columns of a dimension.
+
+    Attributes:
+        names: generated column to its name; absent if it is left out.
+        moment_type: date, timestamp_ltz or timestamp_ntz.
+        surrogate: name of the surrogate key, if there is one; `sequence` whether it is an integer.
+        new_columns: attributes that the stored table does not have yet, with their types.
+        partitions: columns that the table is partitioned by.
+    """
+
+    keys: tuple[Column, ...]
+    attributes: tuple[Column, ...]
+    names: Mapping[str, str]
+    moment_type: str
+    surrogate: str | None = None
+    is_sequence: bool = False
+    new_columns: tuple[tuple[str, str], ...] = ()
+    partitions: tuple[str, ...] = ()
+
+    def of_type(self, *types: int) -> tuple[Column, ...]:
+        return tuple(column for column in self.attributes if column.scd_type in types)
+
+    @property
+    def is_versioned(self) -> bool:
+        return bool(self.of_type(*VERSIONED))
+
+    @property
+    def has_history(self) -> bool:
+        """Type 4: what is replaced goes to a table of its own."""
+        return bool(self.of_type(4))
+
+    def flag_type(self, values: Sequence[object]) -> str:
+        kinds = {bool: "boolean", int: "int", str: "string"}
+        return kinds.get(type(values[0]), "string")
+
+    def columns(self, spec: DimensionSpec) -> dict[str, str]:
+        """Name to type, in the order of the table."""
+        return dict(self.listed(spec))
+
+    def listed(self, spec: DimensionSpec) -> list[tuple[str, str]]:
+        """Names with their types; one that is taken stands there twice."""
+        found = self.surrogate_column()
+        for key in self.keys:
+            found.append((key.name, key.type))
+        for attribute in self.attributes:
+            found.append((attribute.name, attribute.type))
+            for role in added_roles(attribute.scd_type, attribute.changed_at):
+                kind = self.moment_type if role == "changed_at" else attribute.type
+                found.append((spec.added(role, attribute.name), kind))
+        return [*found, *self.generated(spec)]
+
+    def history_columns(self, spec: DimensionSpec) -> dict[str, str]:
+        """Name to type of the columns that the history of type 4 has."""
+        found = {column.name: column.type for column in (*self.keys, *self.attributes)}
+        for attribute in self.attributes:
+            if attribute.changed_at:
+                found[spec.added("changed_at", attribute.name)] = self.moment_type
+        bounds = dict.fromkeys(("valid_from", "valid_to"), self.moment_type)
+        return found | bounds | {"history_id": "string", "change_reason": "string"}
+
+    def surrogate_column(self) -> list[tuple[str, str]]:
+        """Its name with its type; nothing if there is none."""
+        kind = "bigint" if self.is_sequence else "string"
+        return [] if self.surrogate is None else [(self.surrogate, kind)]
+
+    def generated(self, spec: DimensionSpec) -> list[tuple[str, str]]:
+        """Names of the generated columns with their types."""
+        types = {
+            "valid_from": self.moment_type,
+            "valid_to": self.moment_type,
+            "is_current": self.flag_type(spec.current_values),
+            "version": "int",
+            "compressed_row_count": "bigint",
+            "ended_by_delete": self.flag_type(spec.deleted_values),
+            "last_updated": self.moment_type,
+        }
+        return [
+            (self.names[name], types.get(name, "string"))
+            for name in GENERATED
+            if name in self.names
+        ]
+
+
+def check_names(layout: Layout, spec: DimensionSpec) -> None:
+    """Every column of the table has a name of its own."""
+    names = [name for name, _ in layout.listed(spec)]
+    lowered = [name.lower() for name in names]
+    mistakes = [
+        Mistake(
+            name,
+            "each column of the dimension once",
+            "a name that is taken",
+            "rename it with column_names, or leave it out of attributes",
+        )
+        for position, name in enumerate(names)
+        if name.lower() in lowered[:position]
+    ]
+    if layout.has_history:
+        mistakes += [
+            Mistake(
+                column.name,
+                f"a name other than the history's own: {', '.join(HISTORY)}",
+                "a name that is taken",
+                "rename it in the batch, or leave it out of attributes",
+            )
+            for column in (*layout.keys, *layout.attributes)
+            if column.name.lower() in HISTORY
+        ]
+    if mistakes:
+        raise BatchError(counted("the dimension", mistakes), mistakes)
+
+
+def numbered(layout: Layout, *types: int) -> list[tuple[int, Column]]:
+    """Attributes of some SCD types with their numbers: ``a1..n`` in the order of the layout."""
+    return [
+        (number, attribute)
+        for number, attribute in enumerate(layout.attributes, start=1)
+        if attribute.scd_type in types
+    ]
+
+
+def by_name(layout: Layout) -> list[tuple[int, Column]]:
+    """All attributes with their numbers, in the order of a ``state``: that of their names."""
+    return sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)

@@ -1,0 +1,167 @@
+"""The layout of a dimension, from its definition, the batch, and the table if there is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import types as t
+
+from healing_tables.definition.generated import GENERATED, unknown_names
+from healing_tables.definition.layout import Column, Layout, check_names
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import (
+    missing_moments,
+    no_type,
+    of_fixed_length,
+    stored_layout,
+)
+from healing_tables.errors import BatchError, Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find, quoted
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.types import MOMENTS, has_no_equality, has_no_type, types_of
+
+
+def resolve(
+    spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str
+) -> Layout:
+    """The layout, checked.
+
+    Args:
+        stored: schema of the table; None if there is none yet.
+        moment_type: of a table to be made.
+    Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
+    """
+    given, mistakes = types_of(batch), twice(batch)
+    keys = tuple(
+        Column(name, column, given[column])
+        for name in spec.keys
+        if (column := wanted_column(name, "key_columns", given, mistakes)) is not None
+    )
+    if spec.changed_at is not None:
+        column = wanted_column(spec.changed_at, "changed_at", given, mistakes)
+        if column is not None and given[column] not in MOMENTS:
+            mistakes.append(
+                Mistake(
+                    f"changed_at ({column})",
+                    "a date or a timestamp",
+                    given[column],
+                    "cast it in the batch",
+                )
+            )
+        elif column is not None:
+            moment_type = "date" if given[column] == "date" else TIMESTAMP
+    for name in spec.tie_break_by:
+        wanted_column(name, "tie_break_by", given, mistakes)
+    for option, name in spec.causes.items():
+        wanted_column(name, option, given, mistakes)
+    attributes = tuple(
+        Column(name, column, given[column], attribute.scd_type, attribute.changed_at)
+        for name, column in attribute_columns(spec, given, mistakes).items()
+        if (attribute := spec.attribute(name)) is not None
+    )
+    mistakes += unknown_names(
+        spec.column_names, [(item.name, item.scd_type, item.changed_at) for item in attributes]
+    )
+    for column_ in (*keys, *attributes):
+        if has_no_equality(column_.type):
+            mistakes.append(
+                Mistake(
+                    column_.name,
+                    "a type with equality",
+                    column_.type,
+                    "turn it into text, an array or a struct without maps",
+                )
+            )
+        if stored is None and has_no_type(column_.type):
+            mistakes.append(no_type(column_))
+    if mistakes:
+        raise BatchError(counted("the batch", mistakes), mistakes)
+    key = spec.surrogate_key or {}
+    names = generated_names(spec, attributes)
+    layout = Layout(
+        keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence"
+    )
+    check_names(layout, spec)
+    if stored is not None:
+        padded = of_fixed_length(stored)
+        if padded:
+            raise TargetError(counted("the stored dimension", padded), padded)
+        return stored_layout(spec, layout, types_of(stored))
+    missing = missing_moments(layout)
+    if missing:
+        raise TargetError(counted("the dimension", missing), missing)
+    return layout
+
+
+def twice(batch: t.StructType) -> list[Mistake]:
+    lowered = [name.lower() for name in batch.names]
+    return [
+        Mistake(
+            name, "each column of the batch once", "a name that stands there twice", "rename one"
+        )
+        for position, name in enumerate(batch.names)
+        if name.lower() in lowered[:position]
+    ]
+
+
+def wanted_column(
+    name: str, where: str, given: Mapping[str, str], mistakes: list[Mistake]
+) -> str | None:
+    column = find(name, given)
+    if column is None:
+        mistakes.append(
+            Mistake(
+                f"{where}: {name}",
+                f"a column of the batch, which has {', '.join(given)}",
+                "no such column",
+                "add it to the batch, or correct the name",
+            )
+        )
+    return column
+
+
+def attribute_columns(
+    spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]
+) -> dict[str, str]:
+    """Attribute to column of the batch; ``"*"``: all that are not keys, moments, tie breakers, causes or named by deleted_when."""
+    assert isinstance(spec.attributes, Mapping)
+    found: dict[str, str] = {}
+    others = (*spec.keys, *spec.tie_break_by, *spec.causes.values(), spec.changed_at or "")
+    used = {name.lower() for name in others}
+    named = {name.lower() for name in spec.attributes}
+    for name in spec.attributes:
+        if name != "*":
+            column = wanted_column(name, "attributes", given, mistakes)
+            if column is not None:
+                found[name] = column
+            continue
+        for column in given:
+            is_free = column.lower() not in used and column.lower() not in named
+            if is_free and not is_named(column, spec.deleted_when):
+                found[column] = column
+    return found
+
+
+def is_named(column: str, expression: str | None) -> bool:
+    """Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not."""
+    if expression is None:
+        return False
+    bare = re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", "''", expression).lower()
+    if quoted(column).lower() in bare:
+        return True
+    name = re.escape(column.lower())
+    return re.search(rf"(?<![\w`]){name}(?![\w`])(?!\s*\()(?!\s*'')", bare) is not None
+
+
+def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[str, str]:
+    is_type_4 = any(attribute.scd_type == 4 for attribute in attributes)
+    found: dict[str, str] = {}
+    for name, by_default in GENERATED.items():
+        if is_type_4:
+            by_default = name == "last_updated"
+        by_default = by_default or name in spec.causes
+        wanted = spec.column_names.get(name, name if by_default else None)
+        if wanted is not None:
+            found[name] = wanted
+    return found

@@ -1,0 +1,230 @@
+"""What a dimension is made of: keys, attributes with their SCD types, and the columns that come with them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from healing_tables.definition.attributes import Attribute, as_attributes, check_attributes
+from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key
+from healing_tables.definition.options import as_names, unknown_options
+from healing_tables.errors import Mistake, SpecError, counted
+from healing_tables.sql.instants import micros
+
+OPEN_END = "9999-12-31 00:00:00"
+AUDIT = ("table", "actor", "reason", "source")
+# Options that name columns of the batch: what a row says of its cause
+CAUSE = ("change_reason", "change_source", "correlation_id")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimensionSpec:
+    """The definition of a dimension that batches are merged into.
+
+    Args:
+        key_columns: the business key; a single name or several.
+        attributes: name to SCD type (0, 1, 2, 3, 4, 6) or to ``{"scd_type": 3, "changed_at": True}``; or a list of
+            names, of type 2. ``"*"`` stands for every column not named, and is the default with type 2.
+        changed_at: column of the batch with the moment of each change; without it the batch has one moment.
+        full_batch: the batch holds every key there is, so that absent ones have ended.
+        deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
+        tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
+        on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
+        change_reason, change_source, correlation_id: columns of the batch, as text: the reason for a row, its source, and the
+            event upstream. The dimension stores the first two in columns of these names, the audit all three.
+        change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
+            changes find their place.
+        history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
+        max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
+        current_while_deleted: the last version of a deleted key keeps its current flag.
+        surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
+        column_names: generated column to the name wanted, or to None to leave it out; also of the columns that an
+            attribute brings along, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
+        valid_to_current: the open end: a moment, or None for NULL.
+        current_values: the two values of the current flag.
+        deleted_values: the two values of ``ended_by_delete``.
+        valid_from_first: start of each key's first version, instead of its first change.
+        audit: ``{"table", "actor", "reason", "source"}``: a row per changed version is kept in that table.
+        on_schema_change: ``"fail"``, or ``"append_new_columns"``: what a new column in the batch does.
+    Raises: SpecError with everything that is wrong.
+    """
+
+    key_columns: Sequence[str] | str
+    attributes: Mapping[str, Any] | Sequence[str] | str | None = None
+    changed_at: str | None = None
+    full_batch: bool = False
+    deleted_when: str | None = None
+    tie_break_by: Sequence[str] | str = ()
+    on_tie: str = "error"
+    change_reason: str | None = None
+    change_source: str | None = None
+    correlation_id: str | None = None
+    change_log: str | None = None
+    history: str | None = None
+    max_removed_keys_ratio: float = 0.5
+    current_while_deleted: bool = False
+    surrogate_key: Mapping[str, str] | None = None
+    column_names: Mapping[str, str | None] = field(default_factory=dict)
+    valid_to_current: str | dt.datetime | dt.date | None = OPEN_END
+    current_values: Sequence[Any] = (True, False)
+    deleted_values: Sequence[Any] = (True, False)
+    valid_from_first: str | dt.datetime | dt.date | None = None
+    audit: Mapping[str, str] | None = None
+    on_schema_change: str = "fail"
+
+    def __post_init__(self) -> None:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        mistakes = check(values)
+        if mistakes:
+            raise SpecError(counted("DimensionSpec", mistakes), mistakes)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> DimensionSpec:
+        """The same keys as the arguments; ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
+        mistakes: list[Mistake] = []
+        if not isinstance(given, Mapping):
+            mistakes.append(
+                Mistake(
+                    "DimensionSpec", "a map of options", repr(given), "write {'key_columns': [...]}"
+                )
+            )
+            raise SpecError(counted("DimensionSpec", mistakes), mistakes)
+        values = known_names(given, mistakes)
+        defaults = {item.name: value_of_default(item) for item in fields(cls)}
+        mistakes += check({**defaults, **values})
+        if mistakes:
+            raise SpecError(counted("DimensionSpec", mistakes), mistakes)
+        return cls(**values)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> DimensionSpec:
+        """A YAML file with the keys of `from_dict`."""
+        import yaml
+
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        if not isinstance(given, Mapping):
+            mistake = Mistake(
+                str(path), "a map of options", type(given).__name__, "write `key_columns: [...]`"
+            )
+            raise SpecError(counted("DimensionSpec", [mistake]), [mistake])
+        return cls.from_dict(given)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self.key_columns)
+
+    @property
+    def causes(self) -> dict[str, str]:
+        """What the rows of a batch say of their cause: the name in CAUSE to the column of the batch."""
+        found = {name: getattr(self, name) for name in CAUSE}
+        return {name: column for name, column in found.items() if column is not None}
+
+    def attribute(self, name: str) -> Attribute | None:
+        """The attribute of that name, by itself or through ``"*"``; None if it is left out."""
+        assert isinstance(self.attributes, Mapping)
+        found: Attribute | None = self.attributes.get(name, self.attributes.get("*"))
+        return found
+
+    def added(self, role: str, attribute: str) -> str:
+        """The name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+        name = added_name(role, attribute)
+        return self.column_names.get(name) or name
+
+
+def value_of_default(item: Any) -> Any:
+    if item.default is not MISSING:
+        return item.default
+    return item.default_factory() if item.default_factory is not MISSING else None
+
+
+def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
+    known = [item.name for item in fields(DimensionSpec)]
+    values = {name: value for name, value in given.items() if name in known}
+    if "KEYS" in given and "key_columns" in given:
+        mistakes.append(Mistake("KEYS", "one of KEYS and key_columns", "both", "remove one"))
+    elif "KEYS" in given:
+        values["key_columns"] = given["KEYS"]
+    if "DIFF_COLS" in given:
+        columns = as_names("DIFF_COLS", given["DIFF_COLS"], mistakes)
+        values["attributes"] = beside(columns, given.get("attributes"), mistakes)
+    others = [str(name) for name in given if name not in ("KEYS", "DIFF_COLS")]
+    mistakes += unknown_options("", others, known)
+    return values
+
+
+def beside(columns: Sequence[str], attributes: Any, mistakes: list[Mistake]) -> dict[str, Any]:
+    """DIFF_COLS, of type 2, and the attributes of other types that are named beside them."""
+    others = as_attributes(attributes, mistakes) if attributes is not None else {}
+    twice = [name for name in columns if name in others]
+    if twice:
+        mistakes.append(
+            Mistake(
+                "DIFF_COLS",
+                "columns that attributes does not name",
+                ", ".join(twice),
+                "name each column in one of the two",
+            )
+        )
+    return {**dict.fromkeys(columns, 2), **others}
+
+
+def check(values: dict[str, Any]) -> list[Mistake]:
+    """Brings the options into one shape, in place; returns what is wrong with them."""
+    mistakes: list[Mistake] = []
+    for name in ("key_columns", "tie_break_by"):
+        values[name] = as_names(name, values[name], mistakes)
+    if not values["key_columns"] and not any(m.where == "key_columns" for m in mistakes):
+        mistakes.append(
+            Mistake("key_columns", "at least one column", "none", "name the key columns")
+        )
+    values["attributes"] = as_attributes(values["attributes"], mistakes)
+    check_attributes(values, mistakes)
+    check_columns(values, mistakes)
+    check_surrogate_key(values, mistakes)
+    for name, wanted in (
+        ("on_tie", ("error", "greatest")),
+        ("on_schema_change", ("fail", "append_new_columns")),
+        ("full_batch", (True, False)),
+        ("current_while_deleted", (True, False)),
+    ):
+        if values[name] not in wanted:
+            choice = " or ".join(str(value) for value in wanted)
+            mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
+    for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
+        if values[name] is not None and not (
+            isinstance(values[name], str) and values[name].strip()
+        ):
+            mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
+    ratio = values["max_removed_keys_ratio"]
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
+        mistakes.append(
+            Mistake(
+                "max_removed_keys_ratio", "a number from 0 to 1", repr(ratio), "1 allows everything"
+            )
+        )
+    for name in ("valid_to_current", "valid_from_first"):
+        try:
+            if values[name] is not None:
+                micros(values[name])
+        except (ValueError, AttributeError):
+            mistakes.append(
+                Mistake(
+                    name,
+                    "a moment such as '9999-12-31 00:00:00', or None",
+                    repr(values[name]),
+                    "correct it",
+                )
+            )
+    audit = values["audit"]
+    if audit is not None and not isinstance(audit, Mapping):
+        mistakes.append(
+            Mistake("audit", "a map with a table", repr(audit), "write {'table': '...'}")
+        )
+    elif audit is not None:
+        mistakes += unknown_options("audit.", audit, AUDIT)
+    return mistakes

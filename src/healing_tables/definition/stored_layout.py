@@ -1,0 +1,232 @@
+"""The layout of a dimension that is stored already, which may be of someone else's making."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import types as t
+
+from healing_tables.definition.generated import GENERATED, added_roles
+from healing_tables.definition.layout import Column, Layout, check_names
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find
+from healing_tables.sql.types import MOMENTS, has_no_type, is_text
+
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
+WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]) -> Layout:
+    """What is there decides over default columns: one that the table lacks is left out, one that it has is kept up.
+
+    Args: wanted: the layout of a table to be made; stored: columns with their types.
+    Raises: TargetError with everything that is wrong.
+    """
+    mistakes: list[Mistake] = []
+    keys = tuple(stored_column(key, stored, mistakes) for key in wanted.keys)
+    attributes, appended = stored_attributes(spec, wanted, stored, mistakes)
+    names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
+    moment_type = next(
+        (
+            stored[names[name]]
+            for name in ("valid_from", "last_updated")
+            if stored.get(names.get(name, "")) in MOMENTS
+        ),
+        wanted.moment_type,
+    )
+    if moment_type == "date" and spec.changed_at is not None and wanted.moment_type != "date":
+        mistakes.append(
+            Mistake(
+                f"changed_at ({spec.changed_at})",
+                "a date, as the stored dimension has them",
+                "a timestamp",
+                "cast it in the batch",
+            )
+        )
+    layout = replace(wanted, keys=keys, attributes=attributes, names=names, moment_type=moment_type)
+    check_names(layout, spec)
+    spelled = layout.columns(spec)
+    stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
+    new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
+    mistakes += superfluous(spelled, stored)
+    mistakes += missing_moments(layout)
+    mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
+    if mistakes:
+        raise TargetError(counted("the stored dimension", mistakes), mistakes)
+    return replace(layout, new_columns=new_columns)
+
+
+def stored_attributes(
+    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake]
+) -> tuple[tuple[Column, ...], list[Column]]:
+    """The attributes as the table has them, and those of them that it does not have yet."""
+    found: list[Column] = []
+    appended: list[Column] = []
+    for attribute in wanted.attributes:
+        if find(attribute.name, stored) is None and spec.on_schema_change == "append_new_columns":
+            if has_no_type(attribute.type):
+                mistakes.append(no_type(attribute))
+            appended.append(attribute)
+            found.append(attribute)
+            continue
+        column = stored_column(attribute, stored, mistakes)
+        moment = spec.added("changed_at", attribute.name)
+        # it may be an attribute of its own
+        is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
+        has_moment = (
+            attribute.scd_type in (1, 3) and find(moment, stored) is not None and not is_own
+        )
+        found.append(replace(column, changed_at=attribute.changed_at or has_moment))
+    return tuple(found), appended
+
+
+def stored_names(spec: DimensionSpec, stored: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """Generated column to its name, as the table spells it. Args: taken: keys and attributes."""
+    names: dict[str, str] = {}
+    for name in GENERATED:
+        if name in spec.column_names:
+            if spec.column_names[name] is not None:
+                wanted = str(spec.column_names[name])
+                names[name] = find(wanted, stored) or wanted
+        else:
+            found = find(name, stored)
+            if found is not None and found not in taken:
+                names[name] = found
+    return names
+
+
+def columns_to_add(
+    spec: DimensionSpec,
+    wanted: Mapping[str, str],
+    stored: Mapping[str, str],
+    appended: Sequence[Column],
+    mistakes: list[Mistake],
+) -> tuple[tuple[str, str], ...]:
+    """New attributes and the columns that go with them, with their types; any other column has to be there."""
+    found = {attribute.name: attribute.type for attribute in appended}
+    new = {name.lower() for name in found}
+    for attribute in appended:
+        roles = added_roles(attribute.scd_type, attribute.changed_at)
+        new |= {spec.added(role, attribute.name).lower() for role in roles}
+    for name, kind in wanted.items():
+        if name in stored:
+            continue
+        if name.lower() in new:
+            found.setdefault(name, kind)
+        elif not any(mistake.where == name for mistake in mistakes):
+            mistakes.append(
+                Mistake(
+                    name,
+                    f"a column of the stored table, of type {kind}",
+                    f"columns {', '.join(stored)}",
+                    "correct column_names and attributes, or add the column",
+                )
+            )
+    return tuple(found.items())
+
+
+def of_fixed_length(stored: t.StructType) -> list[Mistake]:
+    """Columns that Spark pads where it reads them: Delta does not merge into such a table."""
+    types = {field.name: field.metadata.get(DECLARED, "") for field in stored}
+    return [
+        Mistake(name, "text of any length", kind, "make it string or varchar")
+        for name, kind in types.items()
+        if kind.startswith("char")
+    ]
+
+
+def superfluous(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[Mistake]:
+    return [
+        Mistake(
+            name,
+            "a column that the spec knows",
+            f"a stored column of type {kind} that the batch and the spec do not have",
+            "add it to the batch and to attributes; if it was renamed in the source, name it as before",
+        )
+        for name, kind in stored.items()
+        if name not in wanted
+    ]
+
+
+def other_types(wanted: Sequence[tuple[str, str]], stored: Mapping[str, str]) -> list[Mistake]:
+    """Generated columns of a type that cannot hold what a merge writes."""
+    return [
+        Mistake(
+            name,
+            f"the type {kind}",
+            stored[name],
+            "change surrogate_key, valid_to_current, current_values or the batch to fit the table, or cast the column",
+        )
+        for name, kind in wanted
+        if name in stored
+        and not fits(kind, stored[name])
+        and not (kind in WHOLE and stored[name] in WHOLE)
+    ]
+
+
+def missing_moments(layout: Layout) -> list[Mistake]:
+    """Generated columns without which versions, or rows of type 4, cannot be told apart."""
+    wanted = {}
+    if layout.is_versioned:
+        why = "a column of the stored table, since attributes of type 2 or 6 make versions"
+        wanted.update(dict.fromkeys(("valid_from", "valid_to"), why))
+    if layout.has_history:
+        wanted["last_updated"] = (
+            "a column of the stored table, since type 4 needs the start of a row"
+        )
+    return [
+        Mistake(name, why, "none", f"name it in column_names.{name}")
+        for name, why in wanted.items()
+        if name not in layout.names
+    ]
+
+
+def no_type(column: Column) -> Mistake:
+    return Mistake(
+        column.name,
+        "a column with a type, since the table keeps it",
+        column.type,
+        "cast it in the batch, for example cast(null as string)",
+    )
+
+
+def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake]) -> Column:
+    name = find(column.name, stored)
+    if name is None:
+        mistakes.append(
+            Mistake(
+                column.name,
+                f"a column of the stored table, which has {', '.join(stored)}",
+                "a column that is new in the batch",
+                "leave it out, or set on_schema_change: append_new_columns",
+            )
+        )
+        return column
+    if not fits(column.type, stored[name]):
+        mistakes.append(
+            Mistake(
+                column.name, f"the stored type {stored[name]}", column.type, "cast it in the batch"
+            )
+        )
+    return replace(column, name=name, type=stored[name])
+
+
+def fits(given: str, stored: str) -> bool:
+    """Whether every value of one type is a value of the other, unchanged."""
+    if given == stored or given == "void" or (is_text(given) and is_text(stored)):
+        return True
+    if given in WHOLE and stored in WHOLE:
+        return WHOLE.index(given) <= WHOLE.index(stored)
+    if given == "float" and stored == "double":
+        return True
+    digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+    if stored.startswith("decimal("):
+        precision, scale = (int(part) for part in stored[8:-1].split(","))
+        if given in digits:
+            return precision - scale >= digits[given]
+        if given.startswith("decimal("):
+            own, own_scale = (int(part) for part in given[8:-1].split(","))
+            return precision - scale >= own - own_scale and scale >= own_scale
+    return False

@@ -1,0 +1,1 @@
+"""The merge itself: attempts, retries, and the tables beside the dimension."""

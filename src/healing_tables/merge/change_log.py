@@ -1,0 +1,312 @@
+"""The change log of a dimension: every row of every batch, kept in an append-only Delta table.
+
+The versions of a touched key follow from all that the log holds of it, and the batch. So the order in which changes
+arrive does not matter. Rows reach the log by way of the outbox, once the dimension has committed
+(docs/decisions/0015-change-log.md).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Layout, by_name, numbered
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.plan.batch import cause, key_names, named_keys, one_per_moment, presence
+from healing_tables.plan.seed_events import seeds
+from healing_tables.plan.validation import check_stored
+from healing_tables.sql.identifiers import find, literal, quoted
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.types import types_of
+from healing_tables.targets.delta import DIMENSION, DeltaTarget, as_view
+from healing_tables.targets.merge_statement import stale
+
+# What stands beside the keys, the attributes and the tie breakers
+GENERATED = {
+    "changed_at": TIMESTAMP,
+    "is_deleted": "boolean",
+    # no change: a batch that held every key was taken at this moment; with a key: this one too, with later rows only
+    "is_full": "boolean",
+    "is_seed": "boolean",  # taken over from a stored version
+    "merge_id": "string",
+    "logged_at": TIMESTAMP,
+}
+
+
+@dataclass(frozen=True)
+class ChangeLog:
+    """The log of one dimension.
+
+    Attributes:
+        ties: the tie breakers with their types.
+    """
+
+    target: DeltaTarget
+    layout: Layout
+    spec: DimensionSpec
+    ties: Mapping[str, str]
+
+    def own_ties(self) -> dict[str, str]:
+        """The tie breakers that are neither keys nor attributes."""
+        others = {column.name: "" for column in (*self.layout.keys, *self.layout.attributes)}
+        return {name: kind for name, kind in self.ties.items() if find(name, others) is None}
+
+    def generated(self) -> dict[str, str]:
+        """Its own columns, with their types."""
+        return GENERATED | dict.fromkeys(self.spec.causes, "string")
+
+    def columns(self) -> dict[str, str]:
+        """Name to type. Raises: TargetError if a name is taken."""
+        given = {
+            column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)
+        }
+        given |= self.own_ties()
+        own = self.generated()
+        mistakes = [
+            Mistake(
+                name,
+                f"a name other than the change log's own: {', '.join(own)}",
+                "a column of the batch",
+                "rename it in the batch",
+            )
+            for name in given
+            if find(name, own) is not None
+        ]
+        if mistakes:
+            raise TargetError(counted("the change log", mistakes), mistakes)
+        return given | own
+
+    def prepare(self, spark: SparkSession, dimension: str) -> None:
+        """Make the table if it is not there, with new columns if it lacks some.
+
+        Args: dimension: whose log it is, in full.
+        Raises: TargetError if it is something else than the change log of this dimension.
+        """
+        wanted = self.columns()
+        table = self.target.ensure(
+            spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension}
+        )
+        detail = self.target.detail(spark)
+        owner = None if detail is None else detail["properties"].get(DIMENSION)
+        if owner is None:  # a log of before
+            self.target.set_property(spark, DIMENSION, dimension)
+        elif owner != dimension:
+            mistake = Mistake(
+                self.target.name,
+                f"the change log of {dimension}, or no table yet",
+                f"the change log of {owner}: two dimensions cannot share one",
+                f"name another table in change_log; if the dimension was renamed: ALTER TABLE {self.target.sql_name} "
+                f"SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
+            )
+            raise TargetError(counted("the change log", [mistake]), [mistake])
+        present = types_of(table.schema)
+        missing = [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
+        if missing:
+            self.target.add_columns(spark, missing)
+
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        """Begin an empty log with what is stored. Raises: TargetError if that is damaged."""
+        if not self.target.rows(spark).isEmpty():
+            return
+        check_stored(stored, self.layout, self.spec)
+        merge_id = f"seed-{uuid.uuid4()}"
+        rows = self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
+        base_version = self.target.version(spark)
+        with as_view(rows) as view:
+            statement = self.append_statement(view, merge_id, is_decided=False)
+            self.target.commit(spark, statement, merge_id=merge_id, base_version=base_version)
+
+    def merges(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
+        """Those of these merges that have rows in the log."""
+        listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
+        rows = self.target.rows(spark).where(f"merge_id in ({listed})")
+        return {str(row[0]) for row in rows.select("merge_id").distinct().collect()}
+
+    def read(self, spark: SparkSession, version: int, keys: str = "") -> DataFrame:
+        """Rows in the names of the plan, as `batch.events` gives them, with ``is_full``, ``is_seed``, ``merge_id``.
+
+        Args: version: of the table; keys: a condition on ``t``, the table.
+        """
+        values = [
+            f"cast({quoted(attribute.name)} as {attribute.type}) as a{number}"
+            for number, attribute in by_name(self.layout)
+        ]
+        ties = [f"{quoted(name)} as t{n}" for n, name in enumerate(self.ties, start=1)]
+        table = self.target.rows(spark, version).alias("t")
+        return table.where(keys or "true").selectExpr(
+            *named_keys(self.layout),
+            "unix_micros(changed_at) as at",
+            "is_deleted as gone",
+            f"if(is_deleted, null, struct({', '.join(values) or 'true as present'})) as state",
+            f"struct({', '.join(ties) or 'true as none'}) as tie",
+            f"{cause({name: name for name in self.spec.causes})} as cause",
+            "true as is_logged",
+            "is_full",
+            "is_seed",
+            "merge_id",
+        )
+
+    def changes(
+        self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None
+    ) -> DataFrame:
+        """What log and batch say about the touched keys, one row per key and moment, as `batch.events` gives it.
+
+        Args:
+            logged: of `read`.
+            touched: ``k1..n``.
+            batch: events.
+            full_at: the moment of a full batch.
+        """
+        keys = key_names(self.layout)
+        columns = [*keys, "at", "gone", "state", "tie", "cause", "is_logged"]
+        mine = logged.where("not is_full").join(touched, keys, "left_semi")
+        if full_at is not None and self.spec.changed_at is not None:
+            batch = batch.select(columns).unionByName(
+                presence(batch, self.layout, full_at).select(columns)
+            )
+        news = batch.join(self.taken_over(mine), [*keys, "at"], "left")
+        fresh = news.where(f"not coalesce({self.agrees()}, false)")
+        said = mine.select(columns).unionByName(fresh.select(columns))
+        return one_per_moment(said, self.layout, self.spec)
+
+    def held(self, batch: DataFrame, full_at: int | None) -> DataFrame:
+        """``k1..n``, ``at``: keys that a full batch holds with later rows only, so that nothing else says so."""
+        if full_at is None or self.spec.changed_at is None:
+            return batch.limit(0).select(*key_names(self.layout), "at")
+        first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
+        return first.where(f"first_at > {full_at}L").selectExpr(
+            *key_names(self.layout), f"{full_at}L as at"
+        )
+
+    def with_absences(
+        self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None
+    ) -> DataFrame:
+        """``said``, and the end of each key that the next full batch does not hold. ``full``: what the log has of such."""
+        keys = key_names(self.layout)
+        taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
+        held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
+        held = held.groupBy(*keys).agg(f.expr("collect_set(at) as held"))
+        if full_at is not None:
+            taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
+        absent = (
+            said.crossJoin(f.broadcast(taken))
+            .join(held, keys, "left")
+            .selectExpr(
+                *keys,
+                "gone",
+                "array_min(filter(array_except(taken, coalesce(held, array())), moment -> moment > at)) as next_taken",
+                f"lead(at) over (partition by {', '.join(keys)} order by at) as next_at",
+            )
+            .where("not gone and next_taken < coalesce(next_at, next_taken + 1)")
+            .selectExpr(*keys, "next_taken as at", "true as gone")
+        )
+        return said.unionByName(absent, allowMissingColumns=True)
+
+    def has_full(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
+        """Whether the log knows of a full batch at this moment, and of its keys with later rows only."""
+        known = full.where(f"at = {full_at}L")
+        new = held.join(known, key_names(self.layout), "left_anti")
+        return not known.isEmpty() and new.isEmpty()
+
+    def taken_over(self, logged: DataFrame) -> DataFrame:
+        """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the stored versions that the log began with."""
+        keys = key_names(self.layout)
+        return logged.where("is_seed and not gone").selectExpr(
+            *keys,
+            "at",
+            "state as seed",
+            f"lead(at) over (partition by {', '.join(keys)} order by at) is null as is_last",
+        )
+
+    def agrees(self) -> str:
+        """Whether a change is one that a stored version was made of: it shows no first value, and old ones of 1 and 3 not."""
+        same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
+        same += [
+            f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)
+        ]
+        return " and ".join(["seed is not null", "not gone", *same])
+
+    def rows(
+        self,
+        changes: DataFrame,
+        merge_id: str,
+        *,
+        is_seed: bool = False,
+        full_at: int | None = None,
+        held: DataFrame | None = None,
+    ) -> DataFrame:
+        """Rows for the log, in its columns.
+
+        Args:
+            changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``, ``cause``.
+            full_at: the moment of a full batch, which gets a row without a key.
+            held: of `held`, which get a row as well.
+        """
+        changes = changes.withColumn("is_full", f.lit(False))
+        if full_at is not None:
+            mark = changes.sparkSession.range(1).selectExpr(
+                f"{full_at}L as at", "false as gone", "true as is_full"
+            )
+            if held is not None:
+                mark = mark.unionByName(
+                    held.selectExpr("*", "false as gone", "true as is_full"),
+                    allowMissingColumns=True,
+                )
+            changes = changes.unionByName(mark, allowMissingColumns=True)
+        columns = dict(
+            zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True)
+        )
+        columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
+        for n, name in enumerate(self.ties, start=1):
+            # a row that ends its key has no attributes, and its place among others all the same
+            found = find(name, columns)
+            if found is None:
+                columns[name] = f"tie.t{n}"
+            elif columns[found].startswith("state."):
+                columns[found] = f"if(gone, tie.t{n}, {columns[found]})"
+        columns |= {
+            "changed_at": "timestamp_micros(at)",
+            "is_deleted": "gone",
+            "is_full": "is_full",
+            "is_seed": literal(is_seed),
+            "merge_id": literal(merge_id),
+            "logged_at": "now()",
+        }
+        columns |= {name: f"cause.{name}" for name in self.spec.causes}
+        return changes.selectExpr(
+            *[f"{value} as {quoted(name)}" for name, value in columns.items()]
+        )
+
+    def append_statement(self, source: str, merge_id: str, *, is_decided: bool) -> str:
+        """The MERGE that adds rows which are not there.
+
+        Args:
+            source: a view, or a query in parentheses.
+            is_decided: the dimension has committed these rows. Otherwise the statement fails where another writer has
+                said something else about a key and moment.
+        """
+        keys = [key.name for key in self.layout.keys]
+        state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
+        same = dict.fromkeys([*keys, *self.ties, "is_full"])
+        place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
+        equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
+        on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
+        differs = ""
+        if is_decided or self.spec.on_tie == "greatest":
+            on += f" and {equal}"
+        else:
+            key = self.layout.keys[0]
+            told = f"cast(s.{quoted(key.name)} as string)"
+            differs = f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
+        names = [quoted(name) for name in self.columns()]
+        return f"""
+merge into {self.target.sql_name} t
+using {source} s
+on {on}
+{differs}
+when not matched then insert ({", ".join(names)}) values ({", ".join(f"s.{name}" for name in names)})"""

@@ -1,0 +1,273 @@
+"""The merge: plan, check, one commit; and again from the start if another writer was faster."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.resolve_layout import resolve
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import (
+    NOTHING_WRITTEN,
+    ArgumentError,
+    HealingTablesError,
+    Mistake,
+    counted,
+)
+from healing_tables.merge.attempt import Attempt, Done, check_change_log
+from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.outbox import Outbox
+from healing_tables.plan.batch import events as events_of
+from healing_tables.plan.plan import changes, full_batch_of, moment_of
+from healing_tables.plan.validation import Seen, check_events, check_plan
+from healing_tables.sql import instants
+from healing_tables.sql.identifiers import find
+from healing_tables.sql.types import types_of
+from healing_tables.targets.conflicts import StalePlan
+from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, Snapshot
+from healing_tables.targets.retry import retrying
+
+log = logging.getLogger("healing_tables")
+
+
+@dataclass(frozen=True)
+class MergeResult:
+    """What a merge did.
+
+    Attributes:
+        inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
+        removed: versions that a late change replaced, by way of a change log.
+        attempts: 1 unless other writers were faster.
+        commit_version: of the Delta table; None if there was nothing to change, and so no commit.
+        seconds: from the call to the commit.
+    """
+
+    rows_in_batch: int
+    inserted: int
+    closed: int
+    updated: int
+    attempts: int
+    commit_version: int | None
+    seconds: float
+    batch_id: str
+    removed: int = 0
+
+    def __str__(self) -> str:
+        commit = "no commit" if self.commit_version is None else f"commit {self.commit_version}"
+        removed = f", {self.removed} replaced" if self.removed else ""
+        attempts = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+        return (
+            f"{self.rows_in_batch} rows in the batch: {self.inserted} inserted, {self.closed} closed, "
+            f"{self.updated} updated{removed}; {attempts}, {commit}, {self.seconds:.1f} s"
+        )
+
+
+def merge(
+    batch: DataFrame,
+    target: DeltaTarget | str,
+    spec: DimensionSpec,
+    *,
+    at: dt.datetime | dt.date | str | None = None,
+    full_batch: bool | None = None,
+    batch_id: str | None = None,
+) -> MergeResult:
+    """Merge a batch into a stored dimension, in one commit.
+
+    Args:
+        batch: current states of some or all keys, or changes with moments (``spec.changed_at``). Its session is used.
+        target: a Delta table, by name or path, which the first merge makes; or a DeltaTarget.
+        at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
+            each attempt.
+        full_batch: overrides ``spec.full_batch``.
+        batch_id: stands in the audit. Default: a new one.
+    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then, unless the text says so.
+    """
+    started = time.monotonic()
+    table = target if isinstance(target, DeltaTarget) else DeltaTarget(target)
+    work = Merge(
+        batch,
+        table,
+        spec,
+        at=at,
+        is_full=full_batch_of(full_batch, spec),
+        batch_id=batch_id or str(uuid.uuid4()),
+    )
+    try:
+        attempts = retrying(table.name, work.attempt, lambda: str(work.done))
+    except HealingTablesError as error:
+        if str(work.done) == NOTHING_WRITTEN:
+            raise
+        raise error.after(str(work.done)) from error
+    done = work.done
+    left_table = done.rows["remove"] if work.layout.has_history else 0
+    result = MergeResult(
+        rows_in_batch=work.seen.rows,
+        inserted=done.rows["insert"],
+        closed=done.rows["close"] + left_table,
+        updated=done.rows["update"],
+        removed=done.rows["remove"] - left_table,
+        attempts=attempts,
+        commit_version=done.version,
+        seconds=time.monotonic() - started,
+        batch_id=work.batch_id,
+    )
+    log.info("%s: %s", table.name, result)
+    return result
+
+
+class Merge:
+    """One merge: what its attempts share. A table whose columns have changed is looked at again."""
+
+    layout: Layout
+    events: DataFrame
+    seen: Seen
+    outbox: Outbox
+
+    def __init__(
+        self,
+        batch: DataFrame,
+        table: DeltaTarget,
+        spec: DimensionSpec,
+        *,
+        at: dt.datetime | dt.date | str | None,
+        is_full: bool,
+        batch_id: str,
+    ) -> None:
+        self.batch, self.table, self.spec = batch, table, spec
+        self.at, self.is_full, self.batch_id = at, is_full, batch_id
+        self.done = Done()
+        self.moment: int | None = None
+        self.prepared_for: tuple[dict[str, str] | None] | None = None
+
+    def attempt(self) -> None:
+        """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        spark = self.batch.sparkSession
+        snapshot = self.table.snapshot(spark)
+        try:
+            self.attempt_from(snapshot)
+        except Exception as error:
+            is_own = isinstance(error, HealingTablesError) and error.__cause__ is None
+            if snapshot is None or is_own or self.table.is_still(spark, snapshot.table_id):
+                raise
+            raise StalePlan("the table was dropped") from error
+
+    def attempt_from(self, snapshot: Snapshot | None) -> None:
+        spark = self.batch.sparkSession
+        columns = (None if snapshot is None else snapshot.columns,)
+        if self.prepared_for != columns:
+            self.prepare(snapshot)
+            self.prepared_for = columns
+        log_ = self.outbox.log
+        if snapshot is not None and not check_change_log(self.outbox, snapshot) and log_:
+            # from now on no merge goes past the log; what has gone by is in the dimension
+            self.table.set_property(spark, CHANGE_LOG, log_.target.full_name(spark))
+            snapshot = self.table.snapshot(spark)
+        if snapshot is not None and log_ is not None:
+            log_.seed(spark, snapshot.rows)
+        if self.moment is None and log_ is not None:
+            self.moment = instants.of(None, self.layout.moment_type)  # what the log holds stays
+        Attempt(
+            self.events,
+            self.outbox,
+            self.seen,
+            self.is_full,
+            self.moment,
+            self.batch_id,
+            snapshot,
+            self.done,
+        ).run()
+
+    def prepare(self, snapshot: Snapshot | None) -> None:
+        """From the columns of the table: the layout, the events of the batch, the tables beside it.
+
+        Raises: ArgumentError, BatchError, TargetError.
+        """
+        spark, spec, batch = self.batch.sparkSession, self.spec, self.batch
+        layout = resolve(
+            spec,
+            batch.schema,
+            None if snapshot is None else snapshot.rows.schema,
+            moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
+        )
+        partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
+        layout = replace(layout, partitions=tuple(partitions))
+        if self.at is not None or spec.changed_at is None or self.is_full:
+            moment = moment_of(self.at, layout, spec)  # now may be after the end of time
+            if self.at is not None:
+                self.moment = moment
+        if self.moment is not None:
+            self.moment = instants.floored(self.moment, layout.moment_type)
+        change_log = None
+        if spec.change_log is not None:
+            given = types_of(batch.schema)
+            ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
+            change_log = ChangeLog(DeltaTarget(spec.change_log), layout, spec, ties)
+        outbox = Outbox(self.table, layout, spec, change_log)
+        check_own_names(outbox, spark)
+        check_partitions(layout, spec)
+        if snapshot is not None:
+            check_change_log(outbox, snapshot)
+        # Computed once, and not again when the table changes, as a cached frame would be
+        at = self.moment if self.moment is not None else 0
+        self.events = events_of(batch, layout, spec, at).localCheckpoint()
+        self.seen = check_events(self.events, layout, self.is_full)
+        if change_log is not None:
+            change_log.prepare(spark, self.table.full_name(spark))
+        if outbox:
+            outbox.prepare(spark)
+        self.layout, self.outbox = layout, outbox
+
+
+def check_own_names(outbox: Outbox, spark: SparkSession) -> None:
+    """Raises: ArgumentError if two tables of a dimension are one."""
+    tables = {"the dimension": outbox.target, "its outbox": outbox.table}
+    if outbox.layout.has_history:
+        tables["its history"] = outbox.history
+    if outbox.spec.audit is not None:
+        tables["audit.table"] = outbox.audit
+    if outbox.log is not None:
+        tables["change_log"] = outbox.log.target
+    seen: dict[str, str] = {}
+    mistakes = []
+    for what, table in tables.items():
+        name = table.full_name(spark)
+        if name in seen:
+            got = f"{table.name}, which is {seen[name]}"
+            mistakes.append(Mistake(what, "a table of its own", got, "choose another name"))
+        seen.setdefault(name, what)
+    if mistakes:
+        raise ArgumentError(counted("the dimension", mistakes), mistakes)
+
+
+def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
+    """Raises: ArgumentError if the table is partitioned by what it does not have, or by timestamps.
+
+    Delta stores a timestamp in a partition column as local time: where the clocks are set back, it is another moment.
+    """
+    columns = layout.columns(spec)
+    mistakes = []
+    for name in layout.partitions:
+        found = find(name, columns)
+        if found is None:
+            wanted, remedy = f"columns of the dimension: {', '.join(columns)}", "correct it"
+            mistakes.append(Mistake("partition_by", wanted, name, remedy))
+        elif columns[found] == instants.TIMESTAMP:
+            wanted = "columns whose values do not depend on the time zone of the session"
+            remedy = "partition by a date or another column"
+            mistakes.append(Mistake("partition_by", wanted, f"{name}, a timestamp", remedy))
+    if mistakes:
+        raise ArgumentError(counted("the dimension", mistakes), mistakes)
+
+
+def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
+    """Raises: what `merge` into a table that is yet to be made would raise; nothing is written."""
+    layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
+    events = events_of(batch, layout, spec, 0)
+    check_events(events, layout, spec.full_batch)
+    check_plan(changes(events, None, layout, spec, 0, False), None, layout, spec)

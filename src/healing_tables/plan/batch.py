@@ -1,0 +1,164 @@
+"""A batch as events: one row per key and moment, with the state of the key from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Column, Layout, by_name
+from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.errors import BatchError, Mistake, counted
+from healing_tables.sql import instants
+from healing_tables.sql.identifiers import find, quoted
+from healing_tables.sql.instants import DAY, as_micros
+from healing_tables.sql.values import normal
+
+# Why a row is refused, as the plan says it
+NULL_KEY = "NULL in a key column or in the moment"
+AT_THE_END = "a moment at or after the end of time"
+TWO_ROWS = "two different rows for one key and moment"
+
+# Whether the row says that its key ends
+END = "healing_tables end"
+
+
+def key_names(layout: Layout) -> list[str]:
+    """Keys are ``k1..n`` while a plan is made, attributes ``a1..n``: no name of a user can clash."""
+    return [f"k{number}" for number in range(1, len(layout.keys) + 1)]
+
+
+def named_keys(layout: Layout) -> list[str]:
+    """The keys of a table of ours, as SQL, in these names."""
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return [f"{quoted(key.name)} as {name}" for name, key in names]
+
+
+def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None) -> DataFrame:
+    """The batch in the names that the plan works with.
+
+    Args:
+        at: the moment of the batch in microseconds, used where the rows have none of their own.
+    Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
+        NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the texts in CAUSE),
+        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows said so).
+    """
+    moment = f"{at}L" if at is not None else "cast(null as bigint)"
+    if spec.changed_at is not None:
+        column = next(name for name in batch.columns if name.lower() == spec.changed_at.lower())
+        moment = as_micros(quoted(column), batch.schema[column].dataType.simpleString())
+    if layout.moment_type == "date":
+        moment = f"{moment} - pmod({moment}, {DAY})"
+    gone = "false"
+    if spec.deleted_when is not None:
+        batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
+    said = {
+        name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()
+    }
+    keys = [
+        f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)
+    ]
+    rows = batch.selectExpr(
+        *keys,
+        f"{moment} as at",
+        f"{gone} as gone",
+        f"if({gone}, null, {state(layout)}) as state",
+        f"{tie(spec)} as tie",
+        f"{cause(said)} as cause",
+        "false as is_logged",
+    )
+    return one_per_moment(rows, layout, spec)
+
+
+def with_end(batch: DataFrame, condition: str) -> DataFrame:
+    """The batch and END: computed once, of its own columns only.
+
+    Raises: BatchError if the condition is none.
+    """
+    got = None
+    try:
+        rows = batch.selectExpr("*", f"({condition}\n) as {quoted(END)}")
+        kind = rows.schema[END].dataType.simpleString()
+        got = None if kind in ("boolean", "void") else f"{condition}, of type {kind}"
+    except AnalysisException as error:
+        got = f"{condition}: {str(error).strip().splitlines()[0]}"
+    if got is not None:
+        wanted = f"a condition over the columns of the batch: {', '.join(batch.columns)}"
+        mistake = Mistake("deleted_when", wanted, got, "correct it")
+        raise BatchError(counted("the batch", [mistake]), [mistake])
+    return rows
+
+
+def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """Of rows with one key and moment the one that counts, as `events` returns it; a logged row before an equal one."""
+    keys = key_names(layout)
+    partition = f"over (partition by {', '.join(keys)}, at"
+    is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
+    end = instants.open_from(spec.valid_to_current, layout.moment_type)
+    differ = (
+        "not (lowest <=> struct(highest.gone, highest.state))"
+        if spec.on_tie == "error"
+        else "false"
+    )
+    return (
+        rows.selectExpr(
+            "*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows"
+        )
+        .where("place = 1")
+        .groupBy(*keys, "at")
+        .agg(
+            f.expr("min(struct(gone, state)) as lowest"),
+            f.expr("max(struct(gone, state, is_logged, cause)) as highest"),
+            f.expr("first(tie) as tie"),
+            f.expr("first(rows) as rows"),
+        )
+        .selectExpr(
+            *keys,
+            "at",
+            "highest.gone",
+            "highest.state",
+            "tie",
+            "highest.cause",
+            "highest.is_logged",
+            f"case when not ({is_whole}) then '{NULL_KEY}' when at >= {end}L then '{AT_THE_END}' "
+            f"when {differ} then '{TWO_ROWS}' end as problem",
+            "rows",
+        )
+    )
+
+
+def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
+    """Events of a full batch that say, at its moment, once more what it holds: what ended a key may be newer than its row."""
+    newest = (
+        events.where(f"at <= {full_at}L")
+        .groupBy(*key_names(layout))
+        .agg(f.expr("max_by(struct(*), at) as newest"))
+    )
+    return (
+        newest.where(f"newest.at < {full_at}L and not newest.gone")
+        .selectExpr("newest.*")
+        .withColumn("at", f.expr(f"{full_at}L"))
+    )
+
+
+def value(column: Column) -> str:
+    return f"cast({normal(quoted(column.column), column.type)} as {column.type})"
+
+
+def state(layout: Layout) -> str:
+    """Fields in the order of the attributes' names, so that the greatest is the same whatever order a spec has."""
+    fields = [f"{value(attribute)} as a{number}" for number, attribute in by_name(layout)]
+    return f"struct({', '.join(fields) or 'true as present'})"
+
+
+def tie(spec: DimensionSpec) -> str:
+    fields = [f"{quoted(name)} as t{n}" for n, name in enumerate(spec.tie_break_by, start=1)]
+    return f"struct({', '.join(fields) or 'true as none'})"
+
+
+def cause(values: Mapping[str, str]) -> str:
+    """What rows say of their cause, as a struct. Args: values: name in CAUSE to SQL; what is not there is NULL."""
+    fields = ", ".join(f"cast({values.get(name, 'null')} as string) as {name}" for name in CAUSE)
+    return f"struct({fields})"

@@ -1,0 +1,253 @@
+"""From versions to the row changes of a plan: every column's new value, and what differs from the stored row."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from healing_tables.definition.attributes import VERSIONED
+from healing_tables.definition.layout import Layout, by_name, numbered
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.batch import key_names
+from healing_tables.sql import instants
+from healing_tables.sql.hashing import sha256
+from healing_tables.sql.identifiers import find, literal, quoted
+from healing_tables.sql.instants import as_moment, as_text
+from healing_tables.sql.types import is_text
+
+EMPTY_PARTITION = "an empty text in a column that the table is partitioned by"
+# The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
+UNTIL = "coalesce(ended_at, next_from)"
+IS_NEW = "kind = 1"
+REASONS = ("new", "returned", "changed")  # why a version began
+IS_FIRST = "stored_rows = 0 and new_number = 1"
+# The latest moment in the batch that changed the row
+TOUCHED = (
+    f"greatest(if({IS_NEW}, at, null), touched_at, if(moved_at > 0, moved_at, null), "
+    f"if({UNTIL} <=> stored_until, null, {UNTIL}))"
+)
+
+
+def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """The plan's rows (see plan.plan) from the rows of plan.versions."""
+    values = expressions(layout, spec)
+    if layout.has_history:
+        return with_archive(versions, layout, spec, values)
+    closes = f"{UNTIL} is not null and stored_until is null"
+    reason = (
+        f"case when {IS_NEW} then {change_reason()} when {closes} then if(ended_at is not null, 'deleted', 'changed') "
+        "when stored_until is not null and here then 'reopened' else 'overwritten' end"
+    )
+    action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
+    ends_key = f"is_last and {UNTIL} is not null and was_open"
+    return as_plan(versions, layout, spec, values, action=action, reason=reason, ends_key=ends_key)
+
+
+def as_plan(
+    rows: DataFrame,
+    layout: Layout,
+    spec: DimensionSpec,
+    values: dict[str, str],
+    *,
+    action: str,
+    reason: str,
+    ends_key: str,
+    moment: str = TOUCHED,
+    cause: str = "cause",
+    new: str = "true",
+) -> DataFrame:
+    """The plan's rows. Args: values: column to expression; ``new``: whether there is a new row."""
+    columns = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
+    changed = ", ".join(
+        f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values
+    )
+    types = layout.columns(spec)
+    empty = " or ".join(
+        f"new.{quoted(name)} = ''"
+        for name in layout.partitions
+        if is_text(types.get(find(name, types) or "", ""))
+    )
+    return (
+        rows.selectExpr("*", f"if({new}, struct({columns}), null) as new")
+        .selectExpr(
+            "* except (refusal)",
+            f"if(refusal is null and ({empty or 'false'}), {literal(EMPTY_PARTITION)}, refusal) as refusal",
+        )
+        .selectExpr(
+            f"if(refusal is null, {action}, 'refuse') as action",
+            f"coalesce(refusal, {reason}) as reason",
+            key_struct(layout),
+            f"{moment} as moment",
+            f"{cause} as cause",
+            f"if(row is null, null, array_compact(array({changed}))) as changed_columns",
+            "new",
+            "row as stored",
+            "last_from",
+            f"{ends_key} as ends_key",
+        )
+        .where("action in ('insert', 'remove', 'refuse') or size(changed_columns) > 0")
+    )
+
+
+def key_struct(layout: Layout) -> str:
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
+
+
+def with_archive(
+    versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]
+) -> DataFrame:
+    """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
+    kept_rows = versions.where("is_last and (here or last_row is not null)").selectExpr(
+        "* except (row)", "last_row as row"
+    )
+    action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
+    reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
+    current = as_plan(
+        kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here"
+    )
+    kind = layout.moment_type
+    values = values | {
+        "valid_from": as_moment("at", kind),
+        "valid_to": as_moment(UNTIL, kind),
+        "history_id": hash_id(layout, "at"),
+        "change_reason": "coalesce(until_cause.change_reason, if(here, 'changed', 'deleted'))",
+    }
+    archived = ", ".join(
+        f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec)
+    )
+    history = versions.where(f"{UNTIL} is not null").selectExpr(
+        "'archive' as action",
+        "if(here, 'changed', 'deleted') as reason",
+        key_struct(layout),
+        f"{UNTIL} as moment",
+        f"struct({archived}) as archived",
+    )
+    absent = versions.where("is_last and not here and last_row is null").selectExpr(
+        "if(refusal is null, 'absent', 'refuse') as action",
+        "coalesce(refusal, 'deleted') as reason",
+        key_struct(layout),
+        "at as moment",
+    )
+    return current.unionByName(absent, allowMissingColumns=True).unionByName(
+        history, allowMissingColumns=True
+    )
+
+
+def change_reason() -> str:
+    """Where the batch does not say why; see REASONS."""
+    return f"case when {IS_FIRST} then 'new' when not was_here then 'returned' else 'changed' end"
+
+
+def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
+    """Column of the dimension to its new value."""
+    kind = layout.moment_type
+    found: dict[str, str] = {}
+    keys = list(zip(key_names(layout), layout.keys, strict=True))
+    start = first_start(spec)
+    key_hash = hash_of_key(layout)
+    if layout.surrogate is not None:
+        # of type 4 the one row of a key has one key, from its first arrival on
+        origin = first_start(spec, "first_at", "true") if layout.has_history else start
+        made = "cast(null as bigint)" if layout.is_sequence else hash_id(layout, origin)
+        is_new = "row is null" if layout.has_history else IS_NEW
+        found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
+    for name, key in keys:
+        found[key.name] = name
+    for number, attribute in numbered(layout, 0, 1, 2, 3, 4, 6):
+        shown = {0: "first_state", 1: "newest"}.get(attribute.scd_type, "state")
+        if layout.has_history and attribute.scd_type == 1:
+            shown = "state"  # the row leaves with the value that held at its end
+        found[attribute.name] = f"{shown}.a{number}"
+        if attribute.scd_type == 6:
+            found[spec.added("current", attribute.name)] = f"newest.a{number}"
+            previous = spec.added("previous", attribute.name)
+            found[previous] = kept(previous, f"before.a{number}")
+        if attribute.scd_type == 3:
+            found[spec.added("previous", attribute.name)] = f"previous_{number}"
+        if attribute.changed_at:
+            found[spec.added("changed_at", attribute.name)] = as_moment(f"changed_{number}", kind)
+    generated = generated_expressions(layout, spec, start, key_hash)
+    for name, column in layout.names.items():
+        found[column] = generated[name]
+    return {name: found[name] for name in layout.columns(spec)}
+
+
+def hash_of_key(layout: Layout) -> str:
+    names = zip(key_names(layout), layout.keys, strict=True)
+    return sha256([(name, key.type) for name, key in names])
+
+
+def hash_id(layout: Layout, at: str) -> str:
+    """The id of a row by its key and its start: the same whoever computes it. Args: at: in microseconds."""
+    text = as_text(as_moment(at, layout.moment_type), layout.moment_type)
+    return f"substr(sha2(concat({hash_of_key(layout)}, '|', {text}), 256), 1, 32)"
+
+
+def kept(column: str, made: str) -> str:
+    """What a stored row has stays; a new row gets what is made."""
+    return f"if({IS_NEW}, {made}, row.{quoted(column)})"
+
+
+def first_start(spec: DimensionSpec, at: str = "at", is_first: str = IS_FIRST) -> str:
+    """A start in microseconds: that of a key's first version may be given by ``valid_from_first``."""
+    if spec.valid_from_first is None:
+        return at
+    return f"if({is_first}, least({instants.micros(spec.valid_from_first)}L, {at}), {at})"
+
+
+def generated_expressions(
+    layout: Layout, spec: DimensionSpec, start: str, key_hash: str
+) -> dict[str, str]:
+    kind = layout.moment_type
+    names = {
+        name: layout.names.get(name, "")
+        for name in (
+            "valid_from",
+            "valid_to",
+            "is_current",
+            "compressed_row_count",
+            "ended_by_delete",
+            "change_reason",
+            "change_source",
+            "key_hash",
+            "row_hash",
+        )
+    }
+    same_end = f"kind = 0 and {UNTIL} <=> stored_until"
+    open_end = (
+        "null"
+        if spec.valid_to_current is None
+        else as_moment(f"{instants.micros(spec.valid_to_current)}L", kind)
+    )
+    yes, no = (literal(value) for value in spec.current_values)
+    deleted, not_deleted = (literal(value) for value in spec.deleted_values)
+    by_delete = f"if({UNTIL} is not null and ended_at is not null, {deleted}, {not_deleted})"
+    is_current = f"{UNTIL} is null" + (
+        " or (is_last and ended_at is not null)" if spec.current_while_deleted else ""
+    )
+    versioned = [item for item in by_name(layout) if item[1].scd_type in VERSIONED]
+    source = (
+        literal((spec.audit or {}).get("source"))
+        if (spec.audit or {}).get("source")
+        else "cast(null as string)"
+    )
+    updated = f"greatest(updated, {TOUCHED})"
+    return {
+        "valid_from": kept(names["valid_from"], as_moment(start, kind)),
+        "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
+        "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
+        "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
+        # a batch leaves no trace of repeats
+        "compressed_row_count": kept(names["compressed_row_count"], "1L"),
+        "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
+        "last_updated": as_moment("at" if layout.has_history else updated, kind),
+        "change_reason": kept(
+            names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"
+        ),
+        "change_source": kept(names["change_source"], f"coalesce(cause.change_source, {source})"),
+        "key_hash": kept(names["key_hash"], key_hash),
+        "row_hash": kept(
+            names["row_hash"],
+            sha256([(f"state.a{number}", attribute.type) for number, attribute in versioned]),
+        ),
+    }

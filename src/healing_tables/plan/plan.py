@@ -1,0 +1,146 @@
+"""The pure half of a merge: what has to change in a stored dimension, given a batch."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from pyspark.sql import DataFrame
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.resolve_layout import resolve
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
+from healing_tables.plan.batch import events as events_of
+from healing_tables.plan.batch import key_names, presence
+from healing_tables.plan.columns import new_values
+from healing_tables.plan.stored_rows import stored_rows
+from healing_tables.plan.timeline import classified, stepped, versions
+from healing_tables.sql import instants
+
+
+def plan(
+    batch: DataFrame,
+    stored: DataFrame | None,
+    spec: DimensionSpec,
+    at: dt.datetime | dt.date | str | None = None,
+    *,
+    full_batch: bool | None = None,
+) -> DataFrame:
+    """The row changes that a batch makes to a dimension. Nothing is read but the two, nothing is written.
+
+    Args:
+        batch: current states, or changes with moments (``spec.changed_at``).
+        stored: the dimension as it is; None if there is none yet.
+        at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now.
+        full_batch: overrides ``spec.full_batch``.
+    Returns: a row per change:
+        ``action`` (string): insert, close, update; remove, archive (type 4: from the table, to its history), absent
+            (type 4: the key came and went within the batch, and has no row); refuse
+        ``reason`` (string): why
+        ``key`` (struct of the key columns)
+        ``moment`` (bigint): microseconds, when it happened
+        ``cause`` (struct of the texts change_reason, change_source, correlation_id): what the batch says of the start of
+            a version
+        ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
+        ``new``, ``stored`` (structs of all columns of the dimension): as the row shall be, and as it was
+        ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
+        ``ends_key`` (boolean): the key has no open version any more
+        ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
+    Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is told by ``refuse``.
+    """
+    schema = stored.schema if stored is not None else None
+    layout = resolve(
+        spec,
+        batch.schema,
+        schema,
+        moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
+    )
+    moment = moment_of(at, layout, spec)
+    is_full = full_batch_of(full_batch, spec)
+    return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+
+
+def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: DimensionSpec) -> int:
+    """The moment of a batch in microseconds: the one given, or now.
+
+    Raises: ArgumentError if it is no moment, or not before the end of time.
+    """
+    kind = layout.moment_type
+    try:
+        moment = instants.of(at, kind)
+        is_wrong = moment >= instants.open_from(spec.valid_to_current, kind)
+    except (ValueError, AttributeError, OverflowError):
+        is_wrong = True
+    if is_wrong:
+        wanted = "a moment before the end of time, such as '2024-01-31 10:00:00', or None for now"
+        mistake = Mistake("at", wanted, repr(at), "correct it")
+        raise ArgumentError(counted("the batch", [mistake]), [mistake])
+    return moment
+
+
+def full_batch_of(given: bool | None, spec: DimensionSpec) -> bool:
+    """Whether absent keys end. Raises: ArgumentError: the text 'false' would be true."""
+    if given is None:
+        return spec.full_batch
+    if not isinstance(given, bool):
+        mistake = Mistake("full_batch", "True, False or None", repr(given), "correct it")
+        raise ArgumentError(counted("the batch", [mistake]), [mistake])
+    return given
+
+
+def changes(
+    events: DataFrame,
+    stored: DataFrame | None,
+    layout: Layout,
+    spec: DimensionSpec,
+    moment: int,
+    full_batch: bool,
+    past: DataFrame | None = None,
+) -> DataFrame:
+    """`plan` on events that are checked and named already (see batch.events).
+
+    Args: past: of type 4, what its history holds: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
+    """
+    check_can_end(layout, spec, full_batch)
+    events = events.drop("tie", "is_logged", "rows")
+    keys = key_names(layout)
+    known = stored_rows(events, stored, layout, spec)
+    if full_batch:
+        alive = known.where("alive")
+        absent = alive.join(events.select(*keys), keys, "left_anti").selectExpr(
+            *keys, f"{moment}L as at", "true as gone"
+        )
+        if spec.changed_at is not None:
+            # a key that is back may have come with a moment from before its end
+            seen = (
+                known.select(keys) if past is None else known.select(keys).union(past.select(keys))
+            )
+            ended = seen.join(alive, keys, "left_anti")
+            events = events.unionByName(
+                presence(events, layout, moment).join(ended, keys, "left_semi")
+            )
+        events = events.unionByName(absent, allowMissingColumns=True)
+    touched = known.join(events.select(*keys), keys, "left_semi")
+    items = touched.selectExpr("*", "0 as kind").unionByName(
+        events.selectExpr("*", "1 as kind"), allowMissingColumns=True
+    )
+    if past is not None:
+        gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", "-1 as kind")
+        items = items.unionByName(gone_by, allowMissingColumns=True)
+    steps = stepped(classified(items, layout), layout)
+    return new_values(versions(steps, layout), layout, spec)
+
+
+def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None:
+    """Raises: TargetError if the end of a key would leave no trace."""
+    if (spec.deleted_when is None and not full_batch) or layout.has_history:
+        return
+    if "valid_to" not in layout.names and "is_current" not in layout.names:
+        option = "full_batch" if full_batch else "deleted_when"
+        mistake = Mistake(
+            option,
+            "a column valid_to or is_current, which says that a key has ended",
+            "a dimension without either",
+            f"add one of them, or leave {option} out",
+        )
+        raise TargetError(counted("the dimension", [mistake]), [mistake])

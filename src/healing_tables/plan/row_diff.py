@@ -1,0 +1,100 @@
+"""A plan from versions that were made anew: what differs from the stored ones."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.batch import key_names
+from healing_tables.plan.columns import REASONS, as_plan
+from healing_tables.plan.stored_rows import shown_by, with_damage
+from healing_tables.plan.timeline import DAMAGED
+from healing_tables.sql import instants
+from healing_tables.sql.identifiers import quoted
+
+UNKNOWN = "a stored version that the change log does not know"
+# Of how many slices a row is made: no log knows it
+KEPT = ("compressed_row_count",)
+
+
+def difference(
+    made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec
+) -> DataFrame:
+    """The plan (see plan.plan) that turns the stored versions of some keys into those made anew.
+
+    Args:
+        made: of `plan.changes` over nothing stored.
+        stored: of `stored.stored_rows`.
+        events: all that was said about these keys: ``k1..n``, ``at``.
+    """
+    keys, shown = key_names(layout), shown_by(layout, spec, "new.")
+    join = [*keys, "start"] if layout.is_versioned else keys
+    partition = f"over (partition by {', '.join(keys)}"
+    names = zip(layout.keys, keys, strict=True)
+    wanted = made.selectExpr(
+        *[f"key.{quoted(key.name)} as {name}" for key, name in names],
+        f"{shown.start} as start",
+        f"{shown.alive} as is_open",
+        f"if({shown.alive}, null, {shown.until}) as new_until",
+        "reason as new_reason",
+        "moment as new_moment",
+        "cause as new_cause",
+        "new as made",
+    ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
+    events = events.selectExpr(*keys, "at", "true as is_said").distinct()
+    rows = (
+        with_damage(stored, layout)
+        .join(events, [*keys, "at"], "left")
+        .selectExpr(
+            *keys,
+            "at as start",
+            "alive",
+            "row",
+            "is_said",
+            f"max(at) {partition}) as last_from",
+            "is_damaged",
+        )
+        .drop(*([] if layout.is_versioned else ["start"]))
+    )
+    first = f"{instants.micros(spec.valid_from_first)}L" if spec.valid_from_first else "null"
+    is_lost = f"made is null and not coalesce(is_said or start = {first}, false)"
+    both = wanted.join(rows, join, "full").selectExpr(
+        "* except (last_from)",
+        f"max(last_from) {partition}) as last_from",
+        f"max(case when is_damaged then '{DAMAGED}' "
+        f"when {is_lost} then '{UNKNOWN}' end) {partition}) as refusal",
+        f"max(is_open) {partition}) as lives",
+    )
+    values = {name: f"made.{quoted(name)}" for name in layout.columns(spec)}
+    kept = [layout.names[name] for name in KEPT if name in layout.names]
+    if layout.is_sequence and layout.surrogate is not None:
+        kept.append(layout.surrogate)
+    for name in kept:
+        values[name] = f"if(row is null, made.{quoted(name)}, row.{quoted(name)})"
+    for name, derived in (("change_source", ()), ("change_reason", REASONS)):
+        # keep the value that a batch has given, even if the log does not have it
+        if name in layout.names:
+            column = quoted(layout.names[name])
+            others = "".join(f" and row.{column} <> '{reason}'" for reason in derived)
+            is_kept = f"row is not null and new_cause.{name} is null{others}"
+            values[layout.names[name]] = f"if({is_kept}, row.{column}, made.{column})"
+    if "valid_to" in layout.names:
+        # an open end that is stored may be another one than that of new rows
+        end = quoted(layout.names["valid_to"])
+        values[layout.names["valid_to"]] = f"if(alive and is_open, row.{end}, made.{end})"
+    closes = "alive and not is_open"
+    return as_plan(
+        both,
+        layout,
+        spec,
+        values,
+        action=f"case when row is null then 'insert' when made is null then 'remove' when {closes} then 'close' else 'update' end",
+        reason="case when row is null then new_reason when made is null then 'replaced' "
+        f"when {closes} then if(new_until <=> next_start, 'changed', 'deleted') "
+        "when is_open and not alive then 'reopened' else 'overwritten' end",
+        moment="coalesce(new_moment, start)",
+        cause="new_cause",
+        ends_key="coalesce(alive and not coalesce(lives, false), false)",
+        new="made is not null",
+    )

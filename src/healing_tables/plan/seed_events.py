@@ -1,0 +1,89 @@
+"""What a stored dimension says about the past, as changes: a change log begins with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+
+from healing_tables.definition.layout import Layout, by_name, numbered
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.batch import cause, key_names
+from healing_tables.plan.columns import REASONS
+from healing_tables.plan.stored_rows import stored_rows
+from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.instants import as_moment
+from healing_tables.sql.types import MOMENTS, is_text
+
+
+def seeds(
+    stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]
+) -> DataFrame:
+    """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+
+    Of type 1 only the newest value is known, of type 3 the last two. The value that a type 1 attribute had before it changed
+    never shows, but has to differ from the newest one, or the moment of the change would be lost. Where a version shows that they changed during
+    it and not when, the change is put a microsecond after its start.
+    """
+    keys = key_names(layout)
+    order = f"over (partition by {', '.join(keys)} order by at)"
+    rows = stored_rows(stored, stored, layout, spec).selectExpr(
+        "*",
+        f"lag(struct(state, previous)) {order} as before",
+        f"lead(at) {order} as next_at",
+    )
+    turns = {}
+    for n, attribute in numbered(layout, 1, 3):
+        turn = f"if(changed.a{n} > at, changed.a{n}, null)" if attribute.changed_at else "null"
+        if attribute.scd_type == 3:
+            inherited = (
+                f"if(state.a{n} <=> before.state.a{n}, before.previous.a{n}, before.state.a{n})"
+            )
+            turn = f"coalesce({turn}, if(previous.a{n} <=> {inherited}, null, at + 1))"
+        turns[n] = f"cast({turn} as bigint)"
+    rows = rows.selectExpr("*", *[f"{turn} as turn{n}" for n, turn in turns.items()])
+    inside = [f"if(turn{n} < coalesce(until, turn{n} + 1), turn{n}, null)" for n in turns]
+    values = []
+    for n, attribute in by_name(layout):
+        shown = f"state.a{n}"
+        if n in turns:
+            old = f"previous.a{n}"
+            if attribute.scd_type == 1:
+                other = not_null(attribute.type)
+                old = f"if(state.a{n} is null, {other}, cast(null as {attribute.type}))"
+            shown = f"if(moment < turn{n}, {old}, state.a{n})"
+        values.append(f"{shown} as a{n}")
+    no_tie = ", ".join(f"cast(null as {kind}) as t{n}" for n, kind in enumerate(ties.values(), 1))
+    tie = f"struct({no_tie or 'true as none'}) as tie"
+    causes = {
+        name: f"row.{quoted(layout.names[name])}" for name in spec.causes if name in layout.names
+    }
+    if "change_reason" in causes:
+        shown_reason = causes["change_reason"]
+        causes["change_reason"] = f"if({shown_reason} in {REASONS}, null, {shown_reason})"
+    said = rows.selectExpr(
+        "*",
+        f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
+    ).selectExpr(
+        *keys,
+        "moment as at",
+        "false as gone",
+        f"struct({', '.join(values) or 'true as present'}) as state",
+        tie,
+        f"if(moment = at, {cause(causes)}, null) as cause",
+    )
+    ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
+        *keys, "until as at", "true as gone", tie
+    )
+    return said.unionByName(ended, allowMissingColumns=True)
+
+
+def not_null(kind: str) -> str:
+    """Some value of a type, as SQL."""
+    if kind in MOMENTS:
+        return as_moment("0L", kind)
+    if "<" in kind:
+        empty = "'[]'" if kind.startswith("array") else "'{}'"
+        return f"from_json({empty}, {literal(kind)})"
+    value = "''" if is_text(kind) or kind == "binary" else "false" if kind == "boolean" else "0"
+    return f"cast({value} as {kind})"

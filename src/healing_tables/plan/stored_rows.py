@@ -1,0 +1,144 @@
+"""The stored rows of a dimension in the names of the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from healing_tables.definition.layout import Column, Layout, by_name, numbered
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.sql import instants
+from healing_tables.sql.identifiers import find, literal, quoted
+from healing_tables.sql.instants import as_micros
+
+FOREVER = 2**63 - 1
+NEVER = instants.micros("0001-01-01")  # the start of a row that does not show one
+
+
+def stored_rows(
+    events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> DataFrame:
+    """The stored rows in the names of the plan.
+
+    Returns: ``k1..n``, ``at`` (start), ``until`` (end, NULL if open), ``alive`` (nothing has ended it), ``state``,
+        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
+        that the row shows), ``row`` (all columns as they are).
+    """
+    if stored is None:
+        stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
+    spelled = layout.columns(spec)
+    stored = stored.toDF(*(find(name, spelled) or name for name in stored.columns))
+    shown, present, kind = shown_by(layout, spec), set(stored.columns), layout.moment_type
+
+    def stored_value(attribute: Column, name: str) -> str:
+        return quoted(name) if name in present else f"cast(null as {attribute.type})"
+
+    whole_row = ", ".join(
+        quoted(name) if name in present else f"cast(null as {kind_}) as {quoted(name)}"
+        for name, kind_ in spelled.items()
+    )
+
+    values = [
+        f"{stored_value(attribute, attribute.name)} as a{number}"
+        for number, attribute in by_name(layout)
+    ]
+    previous = [
+        f"{stored_value(attribute, spec.added('previous', attribute.name))} as a{number}"
+        for number, attribute in numbered(layout, 3)
+    ]
+    changed = [
+        (
+            as_micros(quoted(spec.added("changed_at", attribute.name)), kind)
+            if spec.added("changed_at", attribute.name) in present
+            else "cast(null as bigint)"
+        )
+        + f" as a{number}"
+        for number, attribute in numbered(layout, 1, 3)
+        if attribute.changed_at
+    ]
+    rows = stored.selectExpr(
+        *named_keys(layout),
+        f"{shown.start} as at",
+        f"if({shown.alive}, null, coalesce({shown.until}, {shown.updated}, {shown.start})) as until",
+        f"{shown.alive} as alive",
+        f"struct({', '.join(values) or 'true as present'}) as state",
+        f"struct({', '.join(previous) or 'true as none'}) as previous",
+        f"struct({', '.join(changed) or 'true as none'}) as changed",
+        f"{shown.current} as current",
+        f"{shown.version} as version",
+        f"{shown.updated} as updated",
+        f"struct({whole_row}) as row",
+    )
+    dates = "".join(f", changed.a{n}" for n, a in numbered(layout, 1, 3) if a.changed_at)
+    return rows.selectExpr(
+        "*",
+        f"greatest(at, until, updated{dates}) as boundary",
+        f"greatest(at, at{dates}) as said_at",
+    )
+
+
+def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> DataFrame:
+    """The rows, and ``is_damaged``: the stored versions of their key contradict each other.
+
+    Args:
+        rows: of `stored_rows`, with other rows of the same keys or without them.
+        is_stored: a condition that holds for the stored ones.
+    """
+    partition = f"partition by {', '.join(key_names(layout))}"
+    before = f"over ({partition} order by at rows between unbounded preceding and 1 preceding)"
+    if layout.is_versioned:
+        overlaps = (
+            f"at <= max(if({is_stored}, at, null)) {before} "
+            f"or at < max(if({is_stored}, coalesce(until, {FOREVER}L), null)) {before}"
+        )
+    else:  # a key has one row
+        overlaps = f"count(if({is_stored}, 1, null)) {before} > 0"
+    return rows.selectExpr("*", f"{is_stored} and ({overlaps}) as is_overlapping").selectExpr(
+        "* except (is_overlapping)",
+        f"coalesce(max(is_overlapping) over ({partition}), false) "
+        f"or count(if({is_stored} and current, 1, null)) over ({partition}) > 1 as is_damaged",
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the generated columns of a row say, as SQL: moments in microseconds, NULL where there is no such column."""
+
+    start: str
+    until: str
+    alive: str  # nothing has ended the version
+    current: str
+    version: str
+    updated: str
+
+
+def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
+    """Args: row: a prefix of the columns, such as ``new.``"""
+    names = {name: row + quoted(column) for name, column in layout.names.items()}
+
+    def moment(name: str) -> str:
+        return (
+            as_micros(names[name], layout.moment_type) if name in names else "cast(null as bigint)"
+        )
+
+    start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
+    flag = None
+    if "is_current" in names:
+        flag = f"{names['is_current']} <=> {literal(spec.current_values[0])}"
+    end = instants.open_from(spec.valid_to_current, layout.moment_type)
+    until = moment("valid_to")
+    alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else flag or "true"
+    return Shown(
+        start=f"coalesce({moment(start)}, {NEVER}L)",
+        until=until,
+        alive=alive,
+        current=flag or alive,
+        version=names.get("version", "cast(null as int)"),
+        updated=moment("last_updated"),
+    )
+
+
+def to_ddl(layout: Layout, spec: DimensionSpec) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in layout.columns(spec).items())

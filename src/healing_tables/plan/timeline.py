@@ -1,0 +1,200 @@
+"""Stored rows and events of a key on one timeline, and the versions that come of it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Layout, numbered
+from healing_tables.plan.batch import key_names
+from healing_tables.plan.stored_rows import with_damage
+
+LATE = "a change before what is stored for its key, which disagrees with it"
+DAMAGED = "a stored key with two current versions, or with versions that overlap"
+AHEAD = "a stored key whose history goes on after its row"
+
+
+def classified(items: DataFrame, layout: Layout) -> DataFrame:
+    """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``.
+
+    Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
+    """
+    keys = ", ".join(key_names(layout))
+    seen = with_damage(items, layout, "kind = 0").selectExpr(
+        "* except (gone)",
+        "coalesce(gone, false) as gone",
+        f"max(boundary) over (partition by {keys}) as known_until",
+        f"max(said_at) over (partition by {keys}) as said_until",
+        f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
+        f"{said_again(layout)} as is_said_again",
+        f"max(if(kind = -1, until, null)) over (partition by {keys}) > max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
+        f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
+        "rows between unbounded preceding and current row) as in_force",
+    )
+    in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
+    agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
+    # Of types 1 and 3 a row shows the newest value only: what came later, in the table or in this batch, hides it
+    agrees += [
+        f"(at < greatest(said_until, last_said_at) or state.a{n} <=> in_force.state.a{n})"
+        for n, _ in numbered(layout, 1)
+    ]
+    for n, attribute in numbered(layout, 3):
+        hidden = "coalesce(is_said_again, false)"
+        if attribute.changed_at:
+            hidden += f" or at < in_force.changed.a{n}"
+        else:
+            hidden += f" or (at <= in_force.at and state.a{n} <=> in_force.previous.a{n})"
+        agrees.append(f"(state.a{n} <=> in_force.state.a{n} or {hidden})")
+    is_gone = f"not ({in_force})"
+    if not (layout.is_versioned or layout.has_history):
+        is_gone += " or at < known_until"  # the one row of a key does not show gaps
+    is_known = f"if(gone, {is_gone}, {in_force} and {' and '.join(agrees) or 'true'})"
+    return seen.selectExpr(
+        "*",
+        f"""case
+            when problem is not null then 'refused'
+            when is_damaged then 'damaged'
+            when is_behind then 'ahead'
+            when kind < 1 then 'stored'
+            when known_until is null or at > known_until then 'event'
+            when {is_known} then 'known'
+            else 'late'
+        end as outcome""",
+    )
+
+
+def said_again(layout: Layout) -> str:
+    """Whether the batch itself says something newer about the version that an event belongs to."""
+    keys = ", ".join(key_names(layout))
+    if not (layout.is_versioned or layout.has_history):
+        # the one row of a key does not show gaps
+        return f"at < max(if(kind = 1 and not gone, at, null)) over (partition by {keys})"
+    values = "".join(f", state.a{n}" for n, _ in numbered(layout, 2, 4, 6))
+    following = f"over (partition by {keys} order by at, kind)"
+    is_next = f"lead(kind = 1 and not gone) {following}"
+    return f"{is_next} and lead(struct(1{values})) {following} <=> struct(1{values})"
+
+
+def stepped(items: DataFrame, layout: Layout) -> DataFrame:
+    """Each stored row and event with what was known before it, and whether it starts a version, ends one, or changes something.
+
+    Rows of the history of type 4 take part, so that the first value, the last known value and the moment of its change
+    are those of all time; they are not among the rows that come back.
+    """
+    keys = ", ".join(key_names(layout))
+    order = f"partition by {keys} order by at, kind"
+    why = (
+        f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' "
+        f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
+    )
+    here = "case kind when 0 then alive when 1 then not gone else false end"
+    # what is known already comes to nothing, and must not hide what happened after it
+    before = items.where("outcome <> 'known'").selectExpr(
+        "*",
+        f"max({why}) over (partition by {keys}) as refusal",
+        f"{here} as here",
+        f"lag({here}) over ({order}) as here_before",
+        f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
+    )
+    # to end what is not there is no event
+    before = before.where("kind < 1 or here or here_before or refusal is not null")
+
+    def differs(*types: int) -> str:
+        parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
+        return " or ".join(parts) or "false"
+
+    if layout.is_versioned or layout.has_history:
+        starts = f"kind = 1 and here and (not coalesce(here_before, false) or {differs(2, 4, 6)})"
+    else:
+        starts = "kind = 1 and here and known is null"
+    marked = before.selectExpr("*", f"{starts} as starts").selectExpr(
+        "*",
+        f"kind = 1 and here and known is not null and ({differs(1)}) as overwrites",
+        f"kind = 1 and here and known is not null and ({differs(6)}) as moves_current",
+        f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) as part",
+    )
+    running = f"over ({order} rows between unbounded preceding and current row)"
+    whole = f"over (partition by {keys})"
+    ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
+    # of type 4 the versions that have left the table are in its history
+    last_version = "count(if(kind < 1, 1, null))" if layout.has_history else "max(version)"
+    columns = [
+        f"last(state, true) {ordered_whole} as newest",
+        f"last(row, true) {ordered_whole} as last_row",
+        f"first(state, true) {ordered_whole} as first_state",
+        f"min(at) {whole} as first_at",
+        f"{last_version} {whole} as last_version",
+        f"max(if(kind = 0, at, null)) {whole} as last_from",
+        f"count(if(kind < 1, 1, null)) {whole} as stored_rows",
+        f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
+    ]
+    for n, attribute in numbered(layout, 1, 3):
+        change = f"kind = 1 and here and (known is null or not (state.a{n} <=> known.a{n}))"
+        if attribute.scd_type == 3:
+            columns += [
+                f"last(if(kind = 0, struct(previous.a{n} as v), if({change} and known is not null, struct(known.a{n} as v), null)), true) {running} as previous_{n}",
+                f"last(if(kind = 0, struct({f'changed.a{n}' if attribute.changed_at else 'cast(null as bigint)'} as v), if({change}, struct(at as v), null)), true) {running} as changed_{n}",
+                f"{change} as moves_{n}",
+            ]
+        elif attribute.changed_at:
+            columns.append(
+                f"max(if(kind < 1, changed.a{n}, if({change}, at, null))) "
+                f"{running if layout.has_history else whole} as changed_{n}"
+            )
+    return marked.selectExpr("*", *columns).where("kind >= 0")
+
+
+def versions(steps: DataFrame, layout: Layout) -> DataFrame:
+    """One row per version: stored ones, with what the batch did to them, and new ones."""
+    keys = key_names(layout)
+    returns = "here and not coalesce(here_before, false)"
+    moves = " or ".join(
+        ["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]]
+    )
+    carried = [
+        "refusal",
+        "newest",
+        "first_state",
+        "first_at",
+        "last_row",
+        "last_version",
+        "last_from",
+        "stored_rows",
+        "moved_at",
+    ]
+    changed = [f"changed_{n}" for n, attribute in numbered(layout, 1) if attribute.changed_at]
+    parts = steps.groupBy(*keys, "part").agg(
+        *[f.expr(f"first({name}) as {name}") for name in carried],
+        *[f.expr(f"max({name}) as {name}") for name in changed],
+        f.expr("min(at) as at"),
+        f.expr("min(kind) as kind"),
+        f.expr("min_by(row, struct(at, kind)) as row"),
+        f.expr("min_by(until, struct(at, kind)) as stored_until"),
+        f.expr("min_by(version, struct(at, kind)) as version"),
+        f.expr("min_by(updated, struct(at, kind)) as updated"),
+        f.expr("min_by(cause, struct(at, kind)) as cause"),
+        f.expr("max_by(cause, if(kind = 1 and gone, at, null)) as end_cause"),
+        f.expr("min_by(known, struct(at, kind)) as before"),
+        f.expr("min_by(coalesce(here_before, false), struct(at, kind)) as was_here"),
+        f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
+        f.expr("max_by(here, struct(at, kind)) as here"),
+        f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
+        f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
+        *[
+            f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}")
+            for n, _ in numbered(layout, 3)
+        ],
+        *[
+            f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}")
+            for n, _ in numbered(layout, 3)
+        ],
+    )
+    order = f"partition by {', '.join(keys)} order by part"
+    return parts.selectExpr(
+        "*",
+        f"lead(if(kind = 1, at, null)) over ({order}) as next_from",
+        f"coalesce(end_cause, lead(cause) over ({order})) as until_cause",
+        f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
+        f"lead(part) over ({order}) is null as is_last",
+        f"max(kind = 0 and stored_until is null) over (partition by {', '.join(keys)}) as was_open",
+    )

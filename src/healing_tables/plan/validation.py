@@ -1,0 +1,188 @@
+"""What is wrong with the rows of a batch or of the stored dimension, told with keys; and the guards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import (
+    BatchError,
+    GuardError,
+    HealingTablesError,
+    LateChangeError,
+    Mistake,
+    TargetError,
+    counted,
+)
+from healing_tables.plan.batch import AT_THE_END, NULL_KEY, TWO_ROWS, key_names
+from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
+from healing_tables.plan.row_diff import UNKNOWN
+from healing_tables.plan.stored_rows import stored_rows, with_damage
+from healing_tables.plan.timeline import AHEAD, DAMAGED, LATE
+from healing_tables.sql.identifiers import quoted
+
+GUARDED_FROM = 20  # current keys
+SHOWN = 5  # keys in a message
+RANGED = ("tinyint", "smallint", "int", "bigint", "date")  # and text
+REMEDIES = {
+    NULL_KEY: ("a key and a moment in every row", "filter these rows out, or give them a key"),
+    AT_THE_END: (
+        "moments before the open end (valid_to_current)",
+        "filter these rows out, or set a later valid_to_current",
+    ),
+    TWO_ROWS: (
+        "one row per key and moment",
+        "reduce the batch, set tie_break_by, or on_tie: greatest",
+    ),
+    EMPTY_PARTITION: (
+        "a text that is not empty, or NULL: Delta stores '' in a partition column as NULL",
+        "replace '' in the batch, or partition by a date or another column (partition_by)",
+    ),
+    LATE: (
+        "changes in the order of their moments",
+        "merge batches in order; or keep a change_log, which works late changes in by a rebuild from the whole history",
+    ),
+    UNKNOWN: (
+        "a log of every change of its keys",
+        "name the change log in every merge into this dimension; drop its table to begin it anew from what is stored",
+    ),
+    AHEAD: (
+        "a history that ends where the row of its key starts",
+        "the table was restored without its history: RESTORE <dimension>_history to the same moment, then merge again",
+    ),
+    DAMAGED: (
+        "one current version per key, and versions that do not overlap",
+        "repair the stored dimension (dbt run-operation healing_tables.repair), then merge again",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A batch in figures.
+
+    Attributes:
+        keys: a condition on the first key column of ``t``, the target, that holds for the whole batch: Delta skips
+            files by it, and writers of other keys do not conflict. Empty if there is none.
+    """
+
+    rows: int
+    keys: str
+
+
+def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
+    """Rows of the batch that cannot be placed.
+
+    Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
+    """
+    rows, wrong, low, high = events.selectExpr(
+        "coalesce(sum(rows), 0)",
+        "count(problem)",
+        *[bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
+    ).collect()[0]
+    if wrong:
+        check_problems(events, layout)
+    if is_full and rows == 0:
+        mistake = Mistake(
+            "full_batch",
+            "every key there is",
+            "a batch without a row, which would end every key",
+            "check the extract; merge with full_batch=False if nothing has changed",
+        )
+        raise BatchError(counted("the batch", [mistake]), [mistake])
+    return Seen(int(rows), key_range(layout, low, high))
+
+
+def check_problems(events: DataFrame, layout: Layout) -> None:
+    """Raises: BatchError if an event is refused."""
+    wrong = events.where("problem is not null")
+    if not wrong.isEmpty():
+        raise refusal(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
+
+
+def bound(expression: str, kind: str) -> str:
+    """A key as text that stands for it in SQL; NULL of types that have no range. Text comes as bytes."""
+    if kind == "string":
+        return f"hex(cast({expression} as binary))"
+    return f"cast({expression} as string)" if kind in RANGED else "cast(null as string)"
+
+
+def key_range(layout: Layout, low: str | None, high: str | None) -> str:
+    """Args: low, high: of `bound`."""
+    if low is None or high is None:
+        return ""
+    key = layout.keys[0]
+    prefix = "X" if key.type == "string" else ""
+    return " and ".join(
+        f"t.{quoted(key.name)} {sign} cast({prefix}'{end}' as {key.type})"
+        for sign, end in ((">=", low), ("<=", high))
+    )
+
+
+def check_plan(
+    plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
+) -> dict[str, int]:
+    """Rows by action, once nothing in the plan is refused.
+
+    Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
+    """
+    found = plan.groupBy("action").agg(
+        f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number")
+    )
+    counts: dict[str, int] = {}
+    ended = 0
+    for action, ends, count in found.collect():
+        counts[action] = int(count)
+        ended += int(ends)
+    if "refuse" in counts:
+        raise refusal(plan.where("action = 'refuse'").select("reason", "key"), layout)
+    if ended and stored is not None:
+        check_guard(ended, stored, layout, spec)
+    return counts
+
+
+def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
+    """Raises: TargetError if any key of the dimension is damaged; a plan looks at the keys of its batch only."""
+    rows = stored_rows(stored, stored, layout, spec)
+    found = with_damage(rows, layout).where("is_damaged")
+    if not found.isEmpty():
+        raise refusal(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
+
+
+def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
+    empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
+    current = stored_rows(empty, stored, layout, spec).where("alive").count()
+    if current >= GUARDED_FROM and ended > current * spec.max_removed_keys_ratio:
+        mistake = Mistake(
+            "max_removed_keys_ratio",
+            f"at most {spec.max_removed_keys_ratio:g} of the current keys to end",
+            f"{ended} of {current} ({ended / current:.2f})",
+            "check the extract; if they have really ended, merge once with a larger max_removed_keys_ratio",
+        )
+        raise GuardError(counted("the batch", [mistake]), [mistake])
+
+
+def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
+    """An error from rows ``reason``, ``key``: per reason the number of keys and the first five."""
+    distinct = rows.distinct()
+    mistakes, reasons = [], []
+    for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
+        first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
+        shown = "; ".join(
+            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items())
+            for row in first
+        )
+        wanted, remedy = REMEDIES[reason]
+        more = f" and {count - SHOWN} more" if count > SHOWN else ""
+        mistakes.append(
+            Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy)
+        )
+        reasons.append(reason)
+    if {AHEAD, DAMAGED, UNKNOWN} & set(reasons):
+        return TargetError(counted("the stored dimension", mistakes), mistakes)
+    kind = LateChangeError if set(reasons) == {LATE} else BatchError
+    return kind(counted("the batch", mistakes), mistakes)

@@ -1,0 +1,1 @@
+"""Fragments of Spark SQL: identifiers, literals, types, instants, hashes."""

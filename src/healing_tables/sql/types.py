@@ -1,0 +1,100 @@
+"""The type in which key columns of two tables compare by value; the macros have the same rules in macros/sql/_types.sql."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import types as t
+
+from healing_tables.sql.instants import TIMESTAMP
+
+MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
+
+DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+FLOATING = ("float", "double")
+
+
+def common_type(left: str, right: str) -> str | None:
+    """Whole numbers and decimals widen, a number and a text compare as text; None if there is no such type."""
+    if has_no_equality(left) or has_no_equality(right):
+        return None
+    if left == right and not is_text(left):
+        return left
+    types = (left, right)
+    if all(kind in FLOATING for kind in types):
+        return "double"
+    if all(kind in DIGITS for kind in types):
+        return max(types, key=list(DIGITS).index)
+    if all(is_exact(kind) for kind in types):
+        sizes = [size(kind) for kind in types]
+        scale = max(scale for _, scale in sizes)
+        precision = max(precision - scale for precision, scale in sizes) + scale
+        return f"decimal({precision},{scale})" if precision <= 38 else None
+    if any(is_text(kind) for kind in types) and all(
+        is_text(kind) or is_exact(kind) or kind in FLOATING for kind in types
+    ):
+        return "string"
+    return None
+
+
+def is_exact(kind: str) -> bool:
+    return kind in DIGITS or kind.startswith("decimal(")
+
+
+def size(kind: str) -> tuple[int, int]:
+    """Precision and scale of a whole number or a decimal."""
+    if kind in DIGITS:
+        return DIGITS[kind], 0
+    precision, scale = kind[8:-1].split(",")
+    return int(precision), int(scale)
+
+
+def types_of(schema: t.StructType) -> dict[str, str]:
+    """Name to type, as Spark spells it."""
+    return {field.name: type_text(field.dataType) for field in schema}
+
+
+def type_text(kind: t.DataType) -> str:
+    """A type as SQL. Spark's own text does not quote the names of fields, and means by timestamp what a session says."""
+    if isinstance(kind, t.TimestampType):
+        return TIMESTAMP
+    if isinstance(kind, t.ArrayType):
+        return f"array<{type_text(kind.elementType)}>"
+    if isinstance(kind, t.StructType):
+        fields = []
+        for field in kind:
+            is_plain = re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", field.name) is not None
+            name = field.name if is_plain else "`" + field.name.replace("`", "``") + "`"
+            fields.append(f"{name}:{type_text(field.dataType)}")
+        return f"struct<{','.join(fields)}>"
+    return kind.simpleString()
+
+
+def has_no_equality(kind: str) -> bool:
+    """Maps and variants, also inside of others; not fields that are called so."""
+    return re.search(r"(^|[:<,])(map<|variant($|[>,]))", kind) is not None
+
+
+def has_no_type(kind: str) -> bool:
+    """A NULL that nobody has given a type, also inside of others."""
+    return re.search(r"(^|[:<,])void($|[>,])", kind) is not None
+
+
+def struct_fields(kind: str) -> list[tuple[str, str]]:
+    """Names and types of the fields of a type such as ``struct<a:int,`b c`:array<double>>``."""
+    parts, depth = [""], 0
+    for token in re.findall("`(?:[^`]|``)*`|.", kind[7:-1]):
+        depth += (token in "<(") - (token in ">)")
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    found = [re.fullmatch("(`(?:[^`]|``)*`|[^:]*):(.*)", part) for part in parts if part]
+    return [
+        (name[1:-1].replace("``", "`") if name.startswith("`") else name, member)
+        for name, member in (match.groups() for match in found if match is not None)
+    ]
+
+
+def is_text(kind: str) -> bool:
+    return kind == "string" or kind.startswith(("string collate", "varchar(", "char("))

@@ -1,0 +1,68 @@
+"""Values of columns as SQL expressions that mean the same in every session."""
+
+from __future__ import annotations
+
+import re
+
+from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.instants import TIMESTAMP, as_text
+from healing_tables.sql.types import is_text, struct_fields
+
+ISO = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS"  # inside of a SQL string
+
+
+def value_text(expression: str, kind: str) -> str:
+    """A value as text, whatever the session's time zone and ANSI mode."""
+    if is_text(kind):
+        return expression
+    if kind in ("double", "float"):
+        return f"cast({normal(expression, kind)} as string)"
+    if kind == "binary":
+        return f"lower(hex({expression}))"
+    if kind in (TIMESTAMP, "timestamp_ntz"):
+        return as_text(expression, kind)
+    scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
+    if scale and int(scale[1]) > 6:
+        # the only decimals that Spark may write with an exponent are those below 0.000001
+        text = f"cast({expression} as string)"
+        digits = f"translate(substring_index({text}, 'E', 1), '-.', '')"
+        return (
+            f"case when contains({text}, 'E') then concat(if({expression} < 0, '-0.', '0.'), "
+            f"lpad({digits}, {scale[1]}, '0')) else {text} end"
+        )
+    if "<" in kind:
+        return (
+            f"to_json({normal(expression, kind)}, map('timeZone', 'UTC', "
+            rf"'timestampFormat', '{ISO}XXX', 'timestampNTZFormat', '{ISO}'))"
+        )
+    return f"cast({expression} as string)"
+
+
+def normal(expression: str, kind: str, depth: int = 1) -> str:
+    """-0.0 is 0.0, also in arrays and structs; text compares by code point, whatever its collation."""
+    if kind == "double":
+        return f"cast({expression} + 0 as double)"
+    if kind == "float":
+        return f"{expression} + cast(0 as float)"
+    if kind.startswith("string collate"):
+        return f"collate({expression}, 'UTF8_BINARY')"
+    if not re.search("double|float", kind):
+        return expression
+    if kind.startswith("array<"):
+        item = f"item_{depth}"
+        return f"transform({expression}, {item} -> {normal(item, kind[6:-1], depth + 1)})"
+    if kind.startswith("struct<"):
+        fields = ", ".join(
+            f"{literal(name)}, {normal(f'{expression}.{quoted(name)}', member, depth)}"
+            for name, member in struct_fields(kind)
+        )
+        return f"if({expression} is null, null, named_struct({fields}))"
+    return expression
+
+
+def in_type(expression: str, kind: str, wanted: str) -> str:
+    """A key column as a value of the common type."""
+    expression = normal(expression, kind)
+    if wanted == "string":
+        return value_text(expression, kind)
+    return expression if kind == wanted else f"cast({expression} as {wanted})"

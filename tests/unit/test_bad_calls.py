@@ -1,0 +1,150 @@
+"""Calls that are wrong: one error with everything that is wrong in it, before any SQL runs."""
+
+from __future__ import annotations
+
+import pytest
+from rendering import CompilerError, Project
+
+CATALOGUE = {
+    "db.crm": {"id": "int", "at": "timestamp", "name": "string", "seq": "int"},
+    "db.erp": {"cust_no": "string", "at": "timestamp", "name": "string"},
+    "db.flags": {"id": "boolean", "at": "timestamp", "flag": "boolean"},
+    "db.maps": {"id": "int", "at": "string", "tags": "map<string,string>", "version": "int"},
+    "db.periods": {"id": "int", "start": "date", "until": "date", "name": "string"},
+}
+CRM = "'relation': relation('crm'), 'changed_at': 'at'"
+ERP = "'relation': relation('erp'), 'changed_at': 'at', 'key_columns': {'id': 'cust_no'}"
+# name: (arguments of dimension(), what the error has to say)
+CALLS = {
+    "no_sources": ("sources={}", ["sources", "at least one source"]),
+    "not_a_map": ("sources={'crm': relation('crm')}", ["sources.crm", "a map"]),
+    "no_relation": ("sources={'crm': {'changed_at': 'at'}}", ["sources.crm.relation"]),
+    "no_moment": (
+        "sources={'crm': {'relation': relation('crm')}}",
+        ["sources.crm", "no moment"],
+    ),
+    "two_moments": (
+        f"sources={{'crm': {{{CRM}, 'snapshot_at': 'at'}}}}",
+        ["changes and snapshots"],
+    ),
+    "half_a_period": (
+        "sources={'p': {'relation': relation('periods'), 'valid_from': 'start'}}",
+        ["valid_from and valid_to"],
+    ),
+    "misspelt_moment": (
+        "sources={'crm': {'relation': relation('crm'), 'changed_at': 'updated'}}",
+        ["sources.crm.changed_at", "got:    updated", "id, at, name, seq"],
+    ),
+    "misspelt_key": (
+        f"sources={{'crm': {{{CRM}, 'key_columns': {{'id': 'idd'}}}}}}",
+        ["sources.crm.key_columns", "idd"],
+    ),
+    "unknown_option": (
+        f"sources={{'crm': {{{CRM}, 'tie_breaker': 'seq'}}}}",
+        ["sources.crm.tie_breaker", "tie_break_by"],
+    ),
+    "unknown_rule": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'rule': 'newest'}}}}",
+        ["attributes.name.rule", "most_recent_row"],
+    ),
+    "unknown_type": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 5}}",
+        ["attributes.name.scd_type", "0, 1, 2, 3, 6"],
+    ),
+    "type_as_text": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': '2', 'city': {{'scd_type': '1'}}}}",
+        ["got:    the text '2'", "the numbers 0, 1, 2, 3, 6", "got:    the text '1'"],
+    ),
+    "type_four": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 4}}", ["pair of tables"]),
+    "unknown_source": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr']}}}}",
+        ["attributes.name.from", "cmr"],
+    ),
+    "unknown_attribute": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes=['nam']",
+        ["attributes.nam", "nam"],
+    ),
+    "unknown_exists_in": (f"sources={{'crm': {{{CRM}}}}}, exists_in=['web']", ["exists_in", "web"]),
+    "unknown_tie": (
+        f"sources={{'crm': {{{CRM}, 'on_tie': 'last'}}}}",
+        ["sources.crm.on_tie", "greatest"],
+    ),
+    "ownerless": (
+        f"sources={{'crm': {{{CRM}}}, 'erp': {{{ERP}}}}}",
+        ["attributes.name", "crm and erp", "rule"],
+    ),
+    "taken_name": (
+        "sources={'m': {'relation': relation('maps'), 'changed_at': 'at'}}, attributes=['version']",
+        ["column version", "generated column version", "attribute", "cast it in the source"],
+    ),
+    "map_attribute": (
+        "sources={'m': {'relation': relation('maps'), 'changed_at': 'at'}}, attributes=['tags']",
+        ["attributes.tags", "map<string,string>", "moment column at"],
+    ),
+    "mixed_keys": (
+        f"sources={{'crm': {{{CRM}}}, 'f': {{'relation': relation('flags'), 'changed_at': 'at'}}}}, attributes=['name', 'flag']",
+        ["key_columns.id", "int, boolean"],
+    ),
+    "wrong_kind_of_option": (
+        f"sources={{'crm': {{{CRM}, 'calendar': relation('erp')}}}}",
+        ["sources.crm.calendar", "snapshots"],
+    ),
+    "wrong_kinds_of_maps": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names=['version'], surrogate_key=true, column_types=['id']",
+        ["3 mistakes", "column_names", "surrogate_key", "column_types"],
+    ),
+    "yaml_booleans": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'version': false, 'ended_by_delete': true}}",
+        ["2 mistakes", "column_names.version", "none to leave the column out", "got:    True"],
+    ),
+    "names_that_differ_by_case": (
+        f"sources={{'crm': {{{CRM}}}, 'CRM': {{{CRM}}}}}, attributes={{'name': {{'from': ['crm']}}}}",
+        ["sources.CRM", "differ by more than their case"],
+    ),
+    "bad_end": (
+        f"sources={{'crm': {{{CRM}}}}}, valid_to_current='forever'",
+        ["valid_to_current", "forever"],
+    ),
+    "two_types_of_a_flag": (
+        f"sources={{'crm': {{{CRM}}}}}, current_values=['Y', 0]",
+        ["current_values", "two values of one type that differ", "got:    ['Y', 0]"],
+    ),
+    "empty_value": (
+        f"sources={{'crm': {{{CRM}, 'on_tie': ''}}}}",
+        ["sources.crm.on_tie", "got:    ''"],
+    ),
+    "setting_in_a_name": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_from': '${{from}}'}}",
+        ["column ${from}", "a name without ${"],
+    ),
+    "bad_column_name": (
+        f"sources={{'crm': {{{CRM}}}}}, column_names={{'valid_form': 'x'}}",
+        ["column_names.valid_form"],
+    ),
+    "untyped": (
+        "sources={'c': {'relation': 'crm', 'changed_at': 'at'}}, attributes=['name']",
+        ["column_types.name", "column_types.id", "cannot be looked up"],
+    ),
+    "several": (
+        f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', valid_from_first='soon'",
+        [
+            "5 mistakes",
+            "sources.crm.wher",
+            "attributes.nam",
+            "attributes.name.scd_type",
+            "exists_in",
+            "valid_from_first",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_refused(name: str) -> None:
+    arguments, parts = CALLS[name]
+    config = {"materialized": "healing_table", "unique_key": "id"}
+    project = Project(CATALOGUE, config=config, name=f"bad_{name}")
+    with pytest.raises(CompilerError) as error:
+        project.render(f"{{{{ healing_tables.dimension({arguments}) }}}}")
+    for part in [f"bad_{name}", "nothing was written", "wanted:", "got:", "remedy:", *parts]:
+        assert part in str(error.value)

@@ -1,0 +1,122 @@
+"""Rules that live in SQL and in Python, each against one table of examples."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+import pytest
+from hash_examples import HASHED
+from instant_examples import INSTANTS
+from rendering import Project
+from type_examples import COMMON, WITHOUT_EQUALITY
+
+from healing_tables import DimensionSpec, SpecError
+from healing_tables.definition.generated import GENERATED
+from healing_tables.plan.validation import GUARDED_FROM
+from healing_tables.sql import hashing, instants, types
+
+MACROS = Project({}).macros
+
+
+def in_python(text: str) -> str | None:
+    try:
+        micros = instants.micros(text)
+    except ValueError:
+        return None
+    moment = instants.EPOCH + dt.timedelta(microseconds=micros)
+    fraction = f"{moment:.%f}".rstrip("0").rstrip(".")
+    return f"{moment:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction
+
+
+@pytest.mark.parametrize(("text", "moment"), INSTANTS.items())
+def test_moments(text: str, moment: str | None) -> None:
+    found = MACROS._parse_instant(text)
+    assert (None if found is None else " ".join(found)) == moment
+    assert in_python(text) == moment
+
+
+@pytest.mark.parametrize(("kind", "_", "text"), HASHED.values(), ids=HASHED)
+def test_hash_text(kind: str, _: str, text: str) -> None:
+    """Both write the same SQL; what it gives is tested with Spark."""
+    in_library = (
+        kind.replace("timestamp_ntz", "ntz")
+        .replace("timestamp", "timestamp_ltz")
+        .replace("ntz", "timestamp_ntz")
+    )
+    in_library = kind if kind == "timestamp_ntz" else in_library
+    assert MACROS._hash_text("c", kind) == hashing.hash_text("c", in_library)
+
+
+@pytest.mark.parametrize("kind", WITHOUT_EQUALITY)
+def test_types_without_equality(kind: str) -> None:
+    assert MACROS._has_no_equality(kind) is WITHOUT_EQUALITY[kind]
+    assert types.has_no_equality(kind) is WITHOUT_EQUALITY[kind]
+
+
+@pytest.mark.parametrize(("left", "right"), COMMON)
+def test_common_type(left: str, right: str) -> None:
+    wanted = COMMON[left, right]
+    for one, other in ((left, right), (right, left)):
+        assert MACROS._common_type([one, other]) == (wanted or "mixed")
+        assert types.common_type(one, other) == wanted
+
+
+def test_options_of_a_merge() -> None:
+    """dbt has on_schema_change, and where logs are, as settings of its own; a full refresh is dbt's."""
+    in_library = {field.name for field in dataclasses.fields(DimensionSpec)} - {"on_schema_change"}
+    assert (
+        set(MACROS._known_options("healing_merge")) - {"allow_full_refresh", "log_schema"}
+        == in_library
+    )
+
+
+def test_defaults() -> None:
+    spec = DimensionSpec(key_columns="id")
+    assert MACROS._valid_to_current() == spec.valid_to_current
+    ratios = MACROS._removal_ratios([])
+    assert ratios["max_removed_keys_ratio"] == spec.max_removed_keys_ratio
+    names = MACROS._generated_names([], {})
+    assert list(names) == list(GENERATED)
+    # a rebuild knows of how many slices a row is made; no batch does
+    shown = {name for name, column in names.items() if column is not None}
+    assert shown - {"compressed_row_count"} == {
+        name for name, is_shown in GENERATED.items() if is_shown
+    }
+
+
+def test_guards_begin_at_the_same_number_of_keys() -> None:
+    def refused(current_keys: int) -> bool:
+        project = Project({})
+        build = {
+            "settings": {"ratios": project.macros._removal_ratios([])},
+            "log_row": {"mode": "rebuild"},
+        }
+        figures = {
+            "candidate_versions": 1,
+            "current_keys": current_keys,
+            "ended_keys": current_keys,
+            "closed_versions": 0,
+            "lost_versions": 0,
+        }
+        mistakes: list[object] = []
+        project.context["healing_tables"].replace(
+            "_refuse", lambda build, found: mistakes.extend(found)
+        )
+        project.macros._check_guards(build, figures)
+        return bool(mistakes)
+
+    assert (refused(GUARDED_FROM - 1), refused(GUARDED_FROM)) == (False, True)
+
+
+@pytest.mark.parametrize("scd_type", range(-1, 8))
+def test_scd_types(scd_type: int) -> None:
+    """Type 4 is a pair of tables: a merge keeps it, a select cannot."""
+    mistakes: list[object] = []
+    MACROS._attribute_options(mistakes, "name", scd_type)
+    assert (not mistakes) == (scd_type in (0, 1, 2, 3, 6))
+    if scd_type in (0, 1, 2, 3, 4, 6):
+        assert DimensionSpec(key_columns="id", attributes={"name": scd_type}).key_columns
+    else:
+        with pytest.raises(SpecError, match="scd_type"):
+            DimensionSpec(key_columns="id", attributes={"name": scd_type})

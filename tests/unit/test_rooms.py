@@ -1,0 +1,120 @@
+"""The rooms of the house: what calls what, and no circle between two rooms.
+
+A room is a folder below macros/ or below src/healing_tables/. The public macros, which lie in no folder, are one room;
+a module of the library that lies in no folder is a room of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MACROS = ROOT / "macros"
+LIBRARY = ROOT / "src" / "healing_tables"
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something in room ``user`` uses something in room ``used``; ``text`` says what and where."""
+
+    user: str
+    used: str
+    text: str
+
+
+def room_of(file: Path, top: Path) -> str:
+    inside = file.relative_to(top).parts
+    if len(inside) > 1:
+        return inside[0]
+    return "public macros" if top == MACROS else file.stem
+
+
+def macro_calls() -> Iterator[Use]:
+    """Calls `healing_tables.x(...)` from one macro file to another."""
+    texts = {file: file.read_text() for file in MACROS.rglob("*.sql")}
+    defined = {
+        name: file
+        for file, text in texts.items()
+        for name in re.findall(r"{%-? *macro +(\w+)", text)
+    }
+    for file, text in texts.items():
+        for name in sorted(set(re.findall(r"\bhealing_tables\.(\w+)(?=\()", text)) & set(defined)):
+            where = (
+                f"{file.relative_to(MACROS)} calls {name} of {defined[name].relative_to(MACROS)}"
+            )
+            yield Use(room_of(file, MACROS), room_of(defined[name], MACROS), where)
+
+
+def imports() -> Iterator[Use]:
+    """Imports from one module of the library to another."""
+    for file in LIBRARY.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(
+                "healing_tables."
+            ):
+                continue
+            used = LIBRARY.joinpath(*(node.module or "").split(".")[1:])
+            target = used.with_suffix(".py") if used.with_suffix(".py").exists() else used / "_"
+            where = f"{file.relative_to(LIBRARY)} imports {target.relative_to(LIBRARY)}"
+            yield Use(room_of(file, LIBRARY), room_of(target, LIBRARY), where)
+
+
+def circle(uses: list[Use]) -> list[str]:
+    """The shortest circle between rooms, as the uses that close it; empty if there is none."""
+    edges: dict[tuple[str, str], list[str]] = {}
+    for use in uses:
+        if use.user != use.used:
+            edges.setdefault((use.user, use.used), []).append(use.text)
+    best: list[str] = []
+    for start in sorted({user for user, _ in edges}):
+        ways: list[list[str]] = [[start]]
+        seen: set[str] = set()
+        while ways:
+            way = ways.pop(0)
+            for user, used in sorted(edges):
+                if user != way[-1]:
+                    continue
+                if used == start and (not best or len(way) < len(best)):
+                    best = way
+                elif used not in seen:
+                    seen.add(used)
+                    ways.append([*way, used])
+    steps = list(zip(best, best[1:] + best[:1], strict=True))
+    return [f"{user} -> {used}: {'; '.join(edges[user, used])}" for user, used in steps]
+
+
+@pytest.mark.parametrize("uses", [list(macro_calls()), list(imports())], ids=["macros", "library"])
+def test_no_circle_between_rooms(uses: list[Use]) -> None:
+    assert len(uses) > 50
+    found = circle(uses)
+    assert not found, "\n".join(["rooms in a circle:", *found])
+
+
+def test_a_circle_is_found() -> None:
+    uses = [Use("a", "b", "a calls b"), Use("b", "c", "b calls c"), Use("c", "a", "c calls a")]
+    assert circle(uses[:2]) == []
+    assert circle(uses) == ["a -> b: a calls b", "b -> c: b calls c", "c -> a: c calls a"]
+
+
+def test_only_the_room_of_formats_knows_a_format() -> None:
+    """Outside of it a format is asked for by name, and never compared with one."""
+    compared = re.compile(
+        r"[=!]= *['\"](delta|parquet|orc)['\"]|['\"](delta|parquet|orc)['\"] *[=!]="
+    )
+    elsewhere = [file for file in MACROS.rglob("*.sql") if room_of(file, MACROS) != "formats"]
+    assert [str(file) for file in elsewhere if compared.search(file.read_text())] == []
+
+
+def test_one_place_raises_errors() -> None:
+    raising = [
+        str(file.relative_to(MACROS))
+        for file in MACROS.rglob("*.sql")
+        if "raise_compiler_error" in file.read_text()
+    ]
+    assert raising == ["sql/_errors.sql"]

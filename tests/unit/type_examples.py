@@ -1,0 +1,38 @@
+"""Types of columns: which have no equality, and in which type two compare by value. SQL and Python both follow it."""
+
+WITHOUT_EQUALITY = {
+    "int": False,
+    "string": False,
+    "map<string,int>": True,
+    "variant": True,
+    "array<map<string,int>>": True,
+    "array<variant>": True,
+    "struct<a:int,m:map<int,int>>": True,
+    "struct<v:variant,a:int>": True,
+    "struct<variant_id:int,map_no:string>": False,
+    "struct<variant:int>": False,
+    "array<struct<a:array<double>>>": False,
+}
+COMMON = {
+    ("int", "int"): "int",
+    ("tinyint", "smallint"): "smallint",
+    ("int", "bigint"): "bigint",
+    ("float", "double"): "double",
+    ("int", "decimal(10,2)"): "decimal(12,2)",
+    ("bigint", "decimal(38,0)"): "decimal(38,0)",
+    ("bigint", "decimal(38,30)"): None,
+    ("decimal(10,2)", "decimal(6,4)"): "decimal(12,4)",
+    ("int", "string"): "string",
+    ("decimal(4,2)", "varchar(10)"): "string",
+    ("double", "string"): "string",
+    ("string", "char(3)"): "string",
+    ("string", "string"): "string",
+    ("string collate UTF8_LCASE", "string"): "string",
+    ("date", "date"): "date",
+    ("date", "string"): None,
+    ("boolean", "int"): None,
+    ("double", "int"): None,
+    ("binary", "string"): None,
+    ("array<int>", "array<int>"): "array<int>",
+    ("array<int>", "string"): None,
+}
