@@ -16,9 +16,7 @@
 {%- set period = healing_tables._period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
 {%- do healing_tables._check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}
 {%- do healing_tables._raise_mistakes('changes_between', mistakes) -%}
-{%- set keys = [] -%}
-{%- for key in key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-{%- set keys = keys | join(', ') -%}
+{%- set keys = healing_tables._key_names(key_columns) -%}
 select
     {%- for key in key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key) }},

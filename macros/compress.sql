@@ -12,9 +12,7 @@
 {%- set key_columns = healing_tables._as_list(key_columns) -%}
 {%- set tracked_columns = healing_tables._as_list(tracked_columns) -%}
 {%- do healing_tables._check_compress(relation, key_columns, tracked_columns, count_column) -%}
-{%- set keys = [] -%}
-{%- for key in key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-{%- set in_order = 'partition by ' ~ keys | join(', ') ~ ' order by valid_from, valid_to' -%}
+{%- set in_order = 'partition by ' ~ healing_tables._key_names(key_columns) ~ ' order by valid_from, valid_to' -%}
 select
     {%- for key in key_columns %}
     key_{{ loop.index }} as {{ healing_tables._id(key) }},

@@ -97,7 +97,7 @@
 {% macro _create_side_table(build, suffix, query) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
     {%- do build.side_tables.append(table) -%}
-    {%- do run_query('create or replace table ' ~ table ~ ' using ' ~ build.format.name
+    {%- do run_query('create or replace table ' ~ table ~ ' using ' ~ build.format.name ~ ' '
         ~ healing_tables._properties_clause(build.format.side_table_properties) ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}

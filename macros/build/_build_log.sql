@@ -32,22 +32,19 @@
 {%- endmacro %}
 
 {#-
-    The log, made if it is missing, before the build does anything. Runs and threads that begin at once may all try to make
-    it, and Delta refuses all but one: who is refused waits until it is there.
+    Create the log if it does not exist, before the build does anything. If several threads or runs create it at the same
+    time, Delta refuses all but one; the others wait until the table exists.
 -#}
 {% macro _ensure_log(target, log, format_name=none) -%}
     {%- do healing_tables._ensure_schema(target, log) -%}
-    {%- set is_new = not healing_tables._table_exists(log) -%}
-    {%- if is_new -%}
-        {%- set format = healing_tables._side_table_format() if format_name is none else healing_tables._format(format_name) -%}
-        {%- set columns = [] -%}
-        {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-        {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format.name
-            ~ healing_tables._properties_clause(format.log_properties) -%}
-        {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
-        {%- do run_query(statement_text) if not healing_tables._wait_for_table(log) -%}
-    {%- else -%} {%- do healing_tables._check_log(log) -%}
-    {%- endif -%}
+    {%- if healing_tables._table_exists(log) -%} {{ return(healing_tables._check_log(log)) }} {%- endif -%}
+    {%- set format = healing_tables._side_table_format() if format_name is none else healing_tables._format(format_name) -%}
+    {%- set columns = [] -%}
+    {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
+    {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format.name ~ ' '
+        ~ healing_tables._properties_clause(format.log_properties) -%}
+    {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
+    {%- do run_query(statement_text) if not healing_tables._wait_for_table(log) -%}
 {%- endmacro %}
 
 {#- Jinja cannot catch an error; a SQL script can. -#}
@@ -55,7 +52,7 @@
     {%- do run_query('begin\n    declare exit handler for sqlexception begin end;\n' ~ statement_text ~ ';\nend') -%}
 {%- endmacro %}
 
-{#- Whether a table is there, or comes within five seconds: another thread or run may be making it. -#}
+{#- Whether a table exists, or is created by another thread or run within five seconds. -#}
 {% macro _wait_for_table(relation) -%}
     {%- set pauses, pause = 20 if healing_tables._has_scripts() else 0, 250 -%}
     {%- set found = [] -%}
@@ -70,18 +67,6 @@
 
 {% macro _has_scripts() -%}
     {{- return(healing_tables._session_conf('spark.sql.scripting.enabled') | lower == 'true') -}}
-{%- endmacro %}
-
-{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at once. -#}
-{% macro _side_table_format() -%}
-    {%- set format = healing_tables._format() -%}
-    {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta() else format) -}}
-{%- endmacro %}
-
-{% macro _properties_clause(properties) -%}
-    {%- set parts = [] -%}
-    {%- for name, value in properties.items() -%} {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%} {%- endfor -%}
-    {{- return(' tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
 {%- endmacro %}
 
 {#- A table of that name that is no log. -#}

@@ -33,11 +33,9 @@
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}
     {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}
-    {%- set changes = [] -%}
+    {%- set changes = {} -%}
     {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
-        {%- do changes.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
+        {%- do changes.update({name: value}) -%}
     {%- endfor -%}
-    {%- if changes -%}
-        {%- do run_query('alter table ' ~ target ~ ' set tblproperties (' ~ (changes | join(', ')) ~ ')') -%}
-    {%- endif -%}
+    {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(changes)) if changes -%}
 {%- endmacro %}

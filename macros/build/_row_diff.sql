@@ -180,18 +180,16 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
         {%- do parts.extend([start ~ ' as start', is_current ~ ' as is_current', 'struct(' ~ (compared | join(', ') or 'true as nothing') ~ ') as compared']) -%}
         {%- do select_lists.update({side: parts | join(', ')}) -%}
     {%- endfor -%}
-    {%- set names = [] -%}
     {%- set stored_keys = [] -%}
     {%- set hashable = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do names.append('key_' ~ loop.index) -%}
         {%- do stored_keys.append(healing_tables._id(key)) -%}
         {%- do hashable.append(key) if key in shared
             and healing_tables._type_family(stored_columns[key]) in ['integer', 'decimal', 'date', 'timestamp', 'timestamp_ntz', 'boolean']
             or stored_columns.get(key) == 'string' and key in shared -%}
     {%- endfor -%}
     {{- return(dict(
-        select_lists, key_names=names | join(', '), key_columns=settings.key_columns, valid_from=settings.valid_from, columns=shared,
+        select_lists, key_names=healing_tables._key_names(settings.key_columns), key_columns=settings.key_columns, valid_from=settings.valid_from, columns=shared,
         changed_keys=changed_keys, staged=none, has_buckets=hashable | length == settings.key_columns | length,
         is_versioned=settings.tracked | select | list | length > 0,
         stored_rows=existing | string if changed_keys is none

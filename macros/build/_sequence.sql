@@ -40,7 +40,7 @@
         {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false" if not has_numbers
             else 'select key, valid_from, max(surrogate_key) as surrogate_key from ('
                 ~ healing_tables._numbers_in(existing, settings, columns) ~ ') where surrogate_key is not null group by key, valid_from' -%}
-        {%- do run_query('create table if not exists ' ~ key_map ~ ' using ' ~ format.name
+        {%- do run_query('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._properties_clause(format.key_map_properties) ~ ' as ' ~ rows) -%}
         {{- return(key_map) -}}
     {%- endif -%}

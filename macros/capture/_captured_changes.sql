@@ -8,11 +8,10 @@
                                                                        Eve       | Eve       | false
 -#}
 {% macro _capture_changes(candidate, settings, columns, log_table) -%}
-{%- set keys = [] -%}
+{%- set keys = healing_tables._key_names(settings.key_columns) -%}
 {%- set not_null = [] -%}
 {%- set same_key = [] -%}
 {%- for key in settings.key_columns -%}
-    {%- do keys.append('key_' ~ loop.index) -%}
     {%- do not_null.append(healing_tables._id(key) ~ ' is not null') -%}
     {%- do same_key.append('seen.key_' ~ loop.index ~ ' = known.key_' ~ loop.index) -%}
 {%- endfor -%}
@@ -29,13 +28,13 @@ entries as (
     where {{ not_null | join(' and ') }}
 ),
 newest as (
-    select {{ keys | join(', ') }}, max_by(struct(state, is_deleted), at) as entry
+    select {{ keys }}, max_by(struct(state, is_deleted), at) as entry
     from entries
-    group by {{ keys | join(', ') }}
+    group by {{ keys }}
 ),
 {%- endif %}
 known as (
-    select {{ keys | join(', ') }}, {{ 'entry.state from newest where not entry.is_deleted' if log_table is not none else 'state from seen where false' }}
+    select {{ keys }}, {{ 'entry.state from newest where not entry.is_deleted' if log_table is not none else 'state from seen where false' }}
 ),
 compared as (
     select known.state as old_state, seen.state as new_state, not (seen.state <=> known.state) as is_change

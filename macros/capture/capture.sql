@@ -155,7 +155,7 @@
         {%- set added = [] -%}
         {%- for name in columns.added -%} {%- do added.append(healing_tables._id(name) ~ ' ' ~ columns.types[name]) -%} {%- endfor -%}
         {%- set properties = build.format.properties(columns.added, false) -%}
-        {%- do run_query('alter table ' ~ target ~ ' set' ~ healing_tables._properties_clause(properties)) if properties -%}
+        {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties)) if properties -%}
         {%- do run_query('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
         {%- do healing_tables._log_progress(target, 'new columns: ' ~ (columns.added | join(', ')) ~ '; rows from before have NULL') -%}
     {%- endif -%}

@@ -8,9 +8,7 @@
     {name: arguments}, with at_most_one, allowed_gaps and tolerance.
 -#}
 {% macro _checked_rows(check_request) -%}
-{%- set keys = [] -%}
-{%- for key in check_request.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-{%- set keys = keys | join(', ') -%}
+{%- set keys = healing_tables._key_names(check_request.key_columns) -%}
 with rows as (
     select
         {%- for key in check_request.key_columns %}

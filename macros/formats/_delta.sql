@@ -10,7 +10,7 @@
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
         'key_map_properties': {
             'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable', 'delta.autoOptimize.autoCompact': 'true'},
-        'new_location': healing_tables._no_location}) -}}
+        'new_location': healing_tables._nothing_known}) -}}
 {%- endmacro %}
 
 {#-
@@ -133,5 +133,3 @@
 {% macro _delta_before_merge(is_table) -%}
     {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none' if is_table else 'all') -%}
 {%- endmacro %}
-
-{% macro _no_location(target) -%} {{ return(none) }} {%- endmacro %}

@@ -16,8 +16,6 @@
         'before_merge': nothing, 'side_table_properties': {}, 'log_properties': {}, 'key_map_properties': {}, 'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
 
-{% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}
-
 {% macro _no_properties(columns, heals) -%} {{ return({}) }} {%- endmacro %}
 
 {#- A folder for this run's files, in location_root or else beside the schema's tables. -#}
@@ -73,8 +71,8 @@
     {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
     {%- if own in stored.get('location', '') -%}
         {%- do run_query(
-            'alter table ' ~ target ~ " set tblproperties ('healing_tables.previous_location' = "
-            ~ healing_tables._text(stored.location) ~ ')') -%}
+            'alter table ' ~ target ~ ' set '
+            ~ healing_tables._properties_clause({'healing_tables.previous_location': stored.location})) -%}
     {%- endif -%}
     {%- set before_last = healing_tables._property(stored, 'healing_tables.previous_location') or '' -%}
     {%- if own in before_last and before_last not in [location, stored.get('location')] -%}

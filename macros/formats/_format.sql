@@ -22,6 +22,9 @@
     {{- return(make() if make is not none else none) -}}
 {%- endmacro %}
 
+{#- What a format without commits answers. -#}
+{% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}
+
 {#- The format of the table that is stored; none for a view, and for a format that this package does not know. -#}
 {% macro _stored_format(details) -%}
     {{- return(healing_tables._format(details.provider) if details.get('provider') else none) -}}
@@ -34,6 +37,12 @@
         {%- do names.append(name[8:]) -%}
     {%- endfor -%}
     {{- return(names | sort | join(', ')) -}}
+{%- endmacro %}
+
+{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at once. -#}
+{% macro _side_table_format() -%}
+    {%- set format = healing_tables._format() -%}
+    {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta() else format) -}}
 {%- endmacro %}
 
 {#- The number of a table's newest commit; none where nothing is stored, or in a format without commits. -#}
@@ -64,17 +73,16 @@
     {{ query }}
 {%- endmacro %}
 
+{% macro _properties_clause(properties) -%}
+    {%- set parts = [] -%}
+    {%- for name, value in properties.items() -%} {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%} {%- endfor -%}
+    {{- return('tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
+{%- endmacro %}
+
 {#- The configured properties, and those that the format needs for the columns of a query (none: it is not asked). -#}
 {% macro _tblproperties(format, query, more) -%}
     {%- set columns = healing_tables._describe_columns('describe query ' ~ query) if format.has_commits else [] -%}
-    {%- set properties = dict(healing_tables._configured_properties(format, columns), **more) -%}
-    {%- if properties -%}
-        tblproperties (
-        {%- for name, value in properties.items() -%}
-            {{ healing_tables._text(name) }} = {{ healing_tables._text(value) }}{{ ', ' if not loop.last }}
-        {%- endfor -%}
-        )
-    {%- endif -%}
+    {{- return(healing_tables._properties_clause(dict(healing_tables._configured_properties(format, columns), **more))) -}}
 {%- endmacro %}
 
 {% macro _configured_properties(format, columns=[]) -%}

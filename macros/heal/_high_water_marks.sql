@@ -73,7 +73,7 @@ with taken as (
 )
 {%- endmacro %}
 
-{#- The snapshots without a row, as far as they lie in `range`: how many, and which. -#}
+{#- Number and hash of the snapshots in `range` that have no rows. -#}
 {% macro _empty_snapshots(range) -%}
     {%- set empty = ' filter (where not is_seen and ' ~ range ~ ')' -%}
     {{- return('concat(count(*)' ~ empty ~ ", ', ', coalesce(bit_xor(xxhash64(at))" ~ empty ~ ', 0))') -}}

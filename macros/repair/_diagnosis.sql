@@ -44,7 +44,7 @@
     of buckets of keys: however many keys are damaged, few texts are collected.
 -#}
 {% macro _diagnosis(stored_table) -%}
-{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 {%- set kinds = healing_tables._damage_kinds(stored_table) | rejectattr('count', 'none') | list -%}
 {%- set figures = ['versions', 'rows_changed', 'rows_removed', 'rows_set_aside', 'keys_affected', 'keys', 'current_keys', 'keys_ended'] -%}
 {%- set key_text = [] -%}

@@ -11,7 +11,7 @@
     in every column: the plan does not depend on the order in which rows are read.
 -#}
 {% macro _repair_plan(stored_table) -%}
-{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 {%- set from_type = stored_table.columns[healing_tables._find_column(stored_table.valid_from, stored_table.columns)] -%}
 {{ healing_tables._checked_rows(stored_table) }},
 judged as (
@@ -86,13 +86,6 @@ repaired as (
 )
 {%- endmacro %}
 
-{#- key_1, key_2, ... -#}
-{% macro _plan_keys(stored_table) -%}
-    {%- set keys = [] -%}
-    {%- for key in stored_table.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
-    {{- return(keys | join(', ')) -}}
-{%- endmacro %}
-
 {#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are called c1, c2, ... -#}
 {% macro _row_content(prefix, columns, numbered=false) -%}
     {%- set fields = [] -%}
@@ -151,7 +144,7 @@ repaired as (
 {% macro _plan_columns(stored_table) -%}
     {%- set fields = [] -%}
     {%- for name in stored_table.columns -%} {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%} {%- endfor -%}
-    {{- return(healing_tables._plan_keys(stored_table) ~ ', struct(' ~ (fields | join(', ')) ~ ') as row, after, fate') -}}
+    {{- return(healing_tables._key_names(stored_table.key_columns) ~ ', struct(' ~ (fields | join(', ')) ~ ') as row, after, fate') -}}
 {%- endmacro %}
 
 {#- The columns of the table, from what is kept of the plan: name, before and after (SQL). -#}

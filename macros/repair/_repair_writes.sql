@@ -2,7 +2,7 @@
 
 {#- All rows of the keys that change, as they are and as they will be. -#}
 {% macro _create_repair_candidate(candidate, stored_table) -%}
-{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 create or replace table {{ candidate }}
 using {{ healing_tables._format('delta').name }}
 as
@@ -79,7 +79,7 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
     inserted.
 -#}
 {% macro _merge_repair(target, candidate, stored_table) -%}
-{%- set keys = healing_tables._plan_keys(stored_table) -%}
+{%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 {%- set stored_keys = [] -%}
 {%- set same_key = [] -%}
 {%- for key in stored_table.key_columns -%}

@@ -104,7 +104,7 @@
     ) -}}
 {%- endmacro %}
 
-{#- '1 day' as '86400.000000': only units of a fixed length. -#}
+{#- Seconds of an interval such as '1 day', as text: '86400.000000'. Units of variable length are refused. -#}
 {% macro _interval_seconds(mistakes, argument, text) -%}
     {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
     {%- if match is none -%}

@@ -6,8 +6,7 @@
     {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
-{#- The configuration of the model that is built, or that an operation asks about (see _render_model); a test has one of its own,
-    so that of the model it tests. -#}
+{#- The configuration of the model that is built, rendered (see _render_model) or tested. -#}
 {% macro _model_config() -%}
     {%- if healing_tables_rendering is defined -%} {{ return(healing_tables_rendering.node.config) }} {%- endif -%}
     {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}

@@ -102,7 +102,7 @@
     {{- return(healing_tables._without_comments(call.after) not in ['', ';'] or healing_tables._ctes_before(call) is none) -}}
 {%- endmacro %}
 
-{#- The CTEs before the call, as text to begin a select with; none if something else stands there. -#}
+{#- The CTEs before the call, to be put before another select; none if the text before the call is anything else. -#}
 {% macro _ctes_before(call) -%}
     {%- set code = healing_tables._without_comments(call.before) -%}
     {{- return(call.before ~ '\n' if code == '' or modules.re.match('(?is)with\\b.*[)]$', code) else none) -}}

@@ -12,18 +12,6 @@ TABLES: dict[str, tuple[list[list[str]], list[list[Any]]]] = {
         [["id", "int"], ["at", "timestamp"], ["name", "string"], ["seq", "int"]],
         [[1, "2024-01-01 00:00:00", "Ann", 1]],
     ),
-    "erp": (
-        [["cust_no", "string"], ["at", "timestamp"], ["name", "string"]],
-        [["1", "2024-01-01 00:00:00", "Ann"]],
-    ),
-    "flags": (
-        [["id", "boolean"], ["at", "timestamp"], ["flag", "boolean"]],
-        [[True, "2024-01-01 00:00:00", True]],
-    ),
-    "maps": (
-        [["id", "int"], ["at", "string"], ["tags", "map<string,string>"], ["version", "int"]],
-        [],
-    ),
     "blank": (
         [["id", "int"], ["at", "timestamp"], ["name", "string"]],
         [[1, "2024-01-01 00:00:00", "a"], [2, "2024-01-01 00:00:00", ""]],
@@ -34,20 +22,8 @@ TABLES: dict[str, tuple[list[list[str]], list[list[Any]]]] = {
     ),
 }
 CRM = "'relation': source('raw', 'crm'), 'changed_at': 'at'"
-ERP = "'relation': source('raw', 'erp'), 'changed_at': 'at', 'key_columns': {'id': 'cust_no'}"
 # name: (arguments of dimension(), what the error has to say)
 CALLS = {
-    "several": (
-        f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', valid_from_first='soon'",
-        [
-            "5 mistakes",
-            "sources.crm.wher",
-            "attributes.nam",
-            "attributes.name.scd_type",
-            "exists_in",
-            "valid_from_first",
-        ],
-    ),
     "misspelt_condition": (
         f"sources={{'crm': {{{CRM}, 'deleted_when': 'nam = 1', 'where': 'seq'}}}}, exists_in=['cmr']",
         [

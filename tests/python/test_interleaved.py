@@ -97,7 +97,7 @@ class Case:
             sql(f"restore table {self.dim} to version as of {first}").collect()
 
     def check_numbers(self) -> None:
-        """Each version has a number of its own, that of the key map; an attempt that began again may leave gaps."""
+        """The surrogate keys are unique and equal to those in the key map. A retried attempt may leave gaps."""
         if "surrogate_key" in self.options:
             given = [
                 number

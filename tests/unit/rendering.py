@@ -1,4 +1,4 @@
-"""The macros without dbt and without Spark: plain Jinja, a small fake of dbt's context, a fixed catalogue of tables.
+"""Renders the macros without dbt and Spark: in plain Jinja, with a small fake of dbt's context and a fixed catalogue.
 
     project = Project({"db.log": {"id": "int", "at": "date", "name": "string"}})
     project.render("{{ healing_tables.dimension({'log': {'relation': relation('log'), 'changed_at': 'at'}}, 'id') }}")

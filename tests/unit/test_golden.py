@@ -1,4 +1,4 @@
-"""The generated SQL is part of the product: `make golden` writes it anew, a person reads the difference."""
+"""The generated SQL is part of the product: `make golden` rewrites the files; review the diff like code."""
 
 from __future__ import annotations
 

@@ -148,5 +148,5 @@ def numbered(layout: Layout, *types: int) -> list[tuple[int, Column]]:
 
 
 def by_name(layout: Layout) -> list[tuple[int, Column]]:
-    """All attributes with their numbers, in the order of a ``state``: that of their names."""
+    """All attributes with their numbers, ordered by name as in the struct ``state``."""
     return sorted(enumerate(layout.attributes, start=1), key=lambda item: item[1].name)
