@@ -47,9 +47,7 @@ def main() -> None:
     parser.add_argument("--versions-per-key", type=int, default=10)
     parser.add_argument("--skew", type=float, default=0.0, help="share of the facts with one key")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument(
-        "--leave-out", nargs="*", default=[], help="slow runs: 'range join', correlated, few"
-    )
+    parser.add_argument("--leave-out", nargs="*", default=[], help="slow runs: 'range join', correlated, few")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     options = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))

@@ -55,9 +55,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark = session(home, options.memory)
     lab = Lab(spark, home, schema="bench")
     history(spark, options).write.saveAsTable("bench.s1", format="delta")
-    spec = DimensionSpec(
-        key_columns="customer_id", attributes=columns_of(options, 0), changed_at="updated_at"
-    )
+    spec = DimensionSpec(key_columns="customer_id", attributes=columns_of(options, 0), changed_at="updated_at")
     sql = compiled(lab, options, ["s1"])
     rebuilds = [rebuild(spark, sql) for _ in range(options.repeat + 1)][1:]  # the first warms up
     first = [load(spark, spec, "first", day, day + 1) for day in range(options.measured + 3)][3:]
@@ -77,9 +75,7 @@ def history(spark: SparkSession, options: argparse.Namespace) -> DataFrame:
         f.pmod(f.xxhash64("id"), f.lit(options.keys)).alias("customer_id"),
         f.timestamp_micros(f.lit(1_577_836_800_000_000) + second * 1_000_000).alias("updated_at"),
         *[
-            f.concat(f.lit(f"{name}-"), f.pmod(f.xxhash64("id", f.lit(name)), f.lit(500))).alias(
-                name
-            )
+            f.concat(f.lit(f"{name}-"), f.pmod(f.xxhash64("id", f.lit(name)), f.lit(500))).alias(name)
             for name in columns_of(options, 0)
         ],
     )
@@ -118,9 +114,7 @@ def report(
     print(f"rebuild, median of {len(rebuilds)}:          {once:10.1f} s")
     print(f"one day, median of the first {len(first)}:   {ends[0]:10.1f} s")
     print(f"one day, median of the last {len(last)}:    {ends[1]:10.1f} s")
-    print(
-        f"{options.days:,} days, extrapolated:        {whole:10.0f} s  ({whole / once:.0f} times)"
-    )
+    print(f"{options.days:,} days, extrapolated:        {whole:10.0f} s  ({whole / once:.0f} times)")
 
 
 if __name__ == "__main__":

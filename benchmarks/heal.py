@@ -92,7 +92,8 @@ def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> 
     assert isinstance(lab, Lab)
     loaded = "" if options.feed else ", 'loaded_at': 'loaded_at'"
     listed = ", ".join(
-        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': 'updated_at'{loaded}}}"
+        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': "
+        f"'updated_at'{loaded}}}"
         for name in names
     )
     attributes = {
@@ -106,9 +107,7 @@ def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> 
             f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes!r}) }}}}",
             materialized="healing_table",
             unique_key="customer_id",
-            tblproperties={
-                "delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()
-            },
+            tblproperties={"delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()},
             meta={"healing_tables": {"mode": kind}},
         )
 
@@ -143,7 +142,8 @@ def report(
     news = "change data feed" if options.feed else "loaded_at"
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
     print(
-        f"{options.rows:,} change rows, {options.sources} sources, {versions:,} versions, {options.share:.2%} of the keys, news by {news}"
+        f"{options.rows:,} change rows, {options.sources} sources, {versions:,} versions, {options.share:.2%} of the "
+        f"keys, news by {news}"
     )
     print(f"medians of {options.repeat} runs: seconds (ratio to the rebuild), megabytes written")
     for kind, value in median.items():

@@ -61,9 +61,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     step = max(1, keys // max(1, changed))
     batch_file = str(home / "batch")
     old = states(spark, keys, attributes, 1).where(f"customer_id % {step} = 1")
-    new = states(spark, keys + 10, attributes, 2).where(
-        f"customer_id % {step} = 0 or customer_id >= {keys}"
-    )
+    new = states(spark, keys + 10, attributes, 2).where(f"customer_id % {step} = 0 or customer_id >= {keys}")
     old.unionByName(new).write.parquet(batch_file)
     batch = spark.read.parquet(batch_file)
     runs: dict[str, Callable[[str], object]] = {
@@ -73,16 +71,12 @@ def run(options: argparse.Namespace, home: Path) -> None:
     }
     if options.change_log:
         spark.sql("create table seeded shallow clone base")
-        logged = DimensionSpec(
-            key_columns="customer_id", attributes=attributes, change_log="seeded_changes"
-        )
+        logged = DimensionSpec(key_columns="customer_id", attributes=attributes, change_log="seeded_changes")
         merge(batch.limit(0), "seeded", logged, at=NEW_AT)
         runs["merge with a change log"] = lambda table: merge(
             batch,
             table,
-            DimensionSpec(
-                key_columns="customer_id", attributes=attributes, change_log=f"{table}_changes"
-            ),
+            DimensionSpec(key_columns="customer_id", attributes=attributes, change_log=f"{table}_changes"),
             at=NEW_AT,
         )
     seconds: dict[str, list[float]] = {name: [] for name in runs}
@@ -177,10 +171,7 @@ def bytes_written(spark: SparkSession, table: str) -> int:
     """Of all commits after the clone."""
     found = spark.sql(f"describe history {table}").where("operation in ('MERGE', 'WRITE')")
     metrics = [row["operationMetrics"] for row in found.collect()]
-    return sum(
-        int(metric.get("numTargetBytesAdded", 0)) + int(metric.get("numOutputBytes", 0))
-        for metric in metrics
-    )
+    return sum(int(metric.get("numTargetBytesAdded", 0)) + int(metric.get("numOutputBytes", 0)) for metric in metrics)
 
 
 def check(spark: SparkSession, table: str, versions: int, keys: int, step: int) -> None:

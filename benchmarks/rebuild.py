@@ -38,12 +38,8 @@ def main() -> None:
     parser.add_argument("--attributes", type=int, default=10)
     parser.add_argument("--changes-per-key", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument(
-        "--rules", choices=["one", "all"], default="one", help="ownership rules to use"
-    )
-    parser.add_argument(
-        "--no-range-join", action="store_true", help="leave the slow comparison out"
-    )
+    parser.add_argument("--rules", choices=["one", "all"], default="one", help="ownership rules to use")
+    parser.add_argument("--no-range-join", action="store_true", help="leave the slow comparison out")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     parser.add_argument("--show-plan", action="store_true")
     options = parser.parse_args()
@@ -69,9 +65,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
     runs: dict[str, Callable[[], object]] = {
         "rebuild": lambda: spark.sql(sql).write.mode("overwrite").parquet(str(built)),
         "floor": lambda: (
-            in_order(spark.read.parquet(str(built)), "valid_from")
-            .write.mode("overwrite")
-            .parquet(str(home / "floor"))
+            in_order(spark.read.parquet(str(built)), "valid_from").write.mode("overwrite").parquet(str(home / "floor"))
         ),
         "hashed": lambda: (
             hashed(in_order(spark.read.parquet(str(built)), "valid_from"), options)
@@ -91,9 +85,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
             started = time.perf_counter()
             work()
             seconds[name].append(time.perf_counter() - started)
-    report(
-        options, spark, built, {name: statistics.median(values) for name, values in seconds.items()}
-    )
+    report(options, spark, built, {name: statistics.median(values) for name, values in seconds.items()})
     spark.stop()
 
 
@@ -145,7 +137,8 @@ def compiled(lab: object, options: argparse.Namespace, names: list[str]) -> str:
     assert isinstance(lab, Lab)
     sources = {name: {"changed_at": "updated_at"} for name in names}
     listed = ", ".join(
-        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': 'updated_at'}}"
+        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': "
+        f"'updated_at'}}"
         for name in sources
     )
     attributes: dict[str, dict[str, object]] = {}
@@ -159,7 +152,8 @@ def compiled(lab: object, options: argparse.Namespace, names: list[str]) -> str:
                 }
     lab.model(
         "dim_bench",
-        f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}) }}}}",
+        f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}) "
+        f"}}}}",
     )
     lab.dbt("compile")
     return next((lab.home / "target" / "compiled").rglob("dim_bench.sql")).read_text()
@@ -214,20 +208,21 @@ def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str
     text = ", '|', ".join(f"coalesce({column}, '^^NULL^^')" for column in sorted(values))
     return spark.sql(
         f"select *, sha2(cast(customer_id as string), 256) as key_hash, sha2(concat({text}), 256) as row_hash from ("
-        f"select p.customer_id, {shared}, {', '.join(own)}, p.updated_at as valid_from, coalesce({lead.replace('updated_at', 'p.updated_at').replace('by customer_id', 'by p.customer_id')}, {end}) as valid_to "
+        f"select p.customer_id, {shared}, {', '.join(own)}, p.updated_at as valid_from, "
+        f"coalesce({lead.replace('updated_at', 'p.updated_at').replace('by customer_id', 'by p.customer_id')}, {end}) "
+        "as valid_to "
         f"from ({points}) p {joins})"
     )
 
 
-def report(
-    options: argparse.Namespace, spark: SparkSession, built: Path, median: dict[str, float]
-) -> None:
+def report(options: argparse.Namespace, spark: SparkSession, built: Path, median: dict[str, float]) -> None:
     versions = spark.read.parquet(str(built)).count()
     size = sum(file.stat().st_size for file in built.rglob("*.parquet"))
     floor = median["floor"]
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
     print(
-        f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, rules: {options.rules}"
+        f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, rules: "
+        f"{options.rules}"
     )
     print(
         f"{versions:,} versions, {size / 1e6:,.0f} MB; medians of {options.repeat} runs, seconds (ratio to the floor)"

@@ -8,7 +8,8 @@
     2    | 7  | 2024-03-01 7  | Rome | 2024-03-01 | (open)          3    | 8  | 2024-03-01 | (unknown)
     3    | 8  | 2024-03-01
 -#}
-{% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many') -%}
+{% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to',
+    valid_to_current='(not given)', versions_per_key='many') -%}
 {%- set instead = healing_tables._placeholder_select('as_of', {'facts': facts, 'dimension': dimension}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set as_of_request = healing_tables._as_of_request(
@@ -16,9 +17,11 @@
 select
     fact.*,
     {%- for column in as_of_request.columns %}
-    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}{{ ' else ' ~ column.unknown if column.unknown != 'null' }} end as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}{{ ' else ' ~ column.unknown
+        if column.unknown != 'null' }} end as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
-{{ healing_tables._as_of_join(as_of_request) if versions_per_key == 'few' else healing_tables._as_of_window(as_of_request) }}
+{{ healing_tables._as_of_join(as_of_request) if versions_per_key == 'few'
+    else healing_tables._as_of_window(as_of_request) }}
 )
 {%- endmacro %}

@@ -1,12 +1,13 @@
 {#-
-    What changed in a dimension after `since`, up to and including `until`: what leads from the state at the one moment to
-    the state at the other, each change with the row before and after it.
+    What changed in a dimension after `since`, up to and including `until`: what leads from the state at the one moment
+    to the state at the other, each change with the row before and after it.
 
     id | city | valid_from | valid_to        id | changed_at | change_reason | before.city | after.city
     7  | Oslo | 2024-01-01 | 2024-03-01  ->  7  | 2024-03-01 | changed       | Oslo        | Rome
     7  | Rome | 2024-03-01 | 2024-05-01      7  | 2024-05-01 | ended         | Rome        | NULL
 -#}
-{% macro changes_between(relation, key_columns, since, until, tracked_columns=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)') -%}
+{% macro changes_between(relation, key_columns, since, until, tracked_columns=none, valid_from='valid_from',
+    valid_to='valid_to', valid_to_current='(not given)') -%}
 {%- set instead = healing_tables._placeholder_select('changes_between', {'relation': relation}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set mistakes = [] -%}
@@ -54,13 +55,15 @@ changes as (
             if(ended >= at, earlier, null) as before,
             row as after
         ),
-        struct(if(is_followed, null, until) as at, valid_to as changed_at, 'ended' as change_reason, row as before, if(false, row, null) as after)
+        struct(if(is_followed, null, until) as at, valid_to as changed_at, 'ended' as change_reason, row as before,
+            if(false, row, null) as after)
     )) as change
     from neighbours
 )
 select {{ keys }}, struct(change.changed_at, change.change_reason, change.before, change.after) as change
 from changes
-where change.at > {{ healing_tables._micros_constant(since) }} and change.at <= {{ healing_tables._micros_constant(until) }}
+where change.at > {{ healing_tables._micros_constant(since) }}
+and change.at <= {{ healing_tables._micros_constant(until) }}
     {%- if tracked_columns %}
     and (change.change_reason <> 'changed' or not (change.before <=> change.after))
     {%- endif %}
@@ -75,12 +78,14 @@ where change.at > {{ healing_tables._micros_constant(since) }} and change.at <= 
 
 {% macro _check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}
     {%- if not key_columns -%}
-        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none',
+            'name the key columns') -%}
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'key_columns', key_columns, relation | string, columns) -%}
     {%- do healing_tables._check_columns(mistakes, 'tracked_columns', tracked_columns, relation | string, columns) -%}
     {%- for name in tracked_columns if healing_tables._type_of_column(columns, name) is not none -%}
-        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, healing_tables._type_of_column(columns, name), none) -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name,
+            healing_tables._type_of_column(columns, name), none) -%}
     {%- endfor -%}
     {%- do healing_tables._check_moment(mistakes, 'since', since) -%}
     {%- do healing_tables._check_moment(mistakes, 'until', until) -%}

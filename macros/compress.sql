@@ -30,17 +30,21 @@ with rows as (
         {%- for key in key_columns %}
         {{ healing_tables._id(key) }} as key_{{ loop.index }},
         {%- endfor %}
-        struct({% for column in tracked_columns %}{{ healing_tables._id(column) }}{{ ', ' if not loop.last }}{% else %}true as present{% endfor %}) as versioned,
+        struct({% for column in tracked_columns %}{{ healing_tables._id(column) }}{{ ', ' if not loop.last }}{%
+            else %}true as present{% endfor %}) as versioned,
         valid_from,
         valid_to,
         is_current,
-        cast({{ 'coalesce(' ~ healing_tables._id(count_column) ~ ', 1)' if count_column is not none else 1 }} as bigint) as row_count
+        cast({{ 'coalesce(' ~ healing_tables._id(count_column) ~ ', 1)' if count_column is not none
+            else 1 }} as bigint) as row_count
     from {{ relation }}
 ),
 neighbours as (
     select *,
-        not coalesce(lag(valid_to) over in_order = valid_from and lag(versioned) over in_order <=> versioned, false) as starts,
-        not coalesce(lead(valid_from) over in_order = valid_to and lead(versioned) over in_order <=> versioned, false) as ends,
+        not coalesce(lag(valid_to) over in_order = valid_from and lag(versioned) over in_order <=> versioned,
+            false) as starts,
+        not coalesce(lead(valid_from) over in_order = valid_to and lead(versioned) over in_order <=> versioned,
+            false) as ends,
         sum(row_count) over so_far as rows_so_far
     from rows
     window
@@ -62,16 +66,20 @@ select * from edges where ends
 {% macro _check_compress(relation, key_columns, tracked_columns, count_column) -%}
     {%- set mistakes = [] -%}
     {%- if not key_columns -%}
-        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none',
+            'name the key columns') -%}
     {%- endif -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- for argument, names in {
-        'key_columns': key_columns, 'tracked_columns': tracked_columns, 'count_column': healing_tables._as_list(count_column),
+        'key_columns': key_columns, 'tracked_columns': tracked_columns,
+        'count_column': healing_tables._as_list(count_column),
         'relation': ['valid_from', 'valid_to', 'is_current']}.items() -%}
         {%- do healing_tables._check_columns(mistakes, argument, names, relation | string, columns) -%}
     {%- endfor -%}
-    {%- for name in tracked_columns if columns is not none and healing_tables._find_column(name, columns) is not none -%}
-        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name, columns[healing_tables._find_column(name, columns)], none) -%}
+    {%- for name in tracked_columns if columns is not none
+        and healing_tables._find_column(name, columns) is not none -%}
+        {%- do healing_tables._check_attribute_type(mistakes, 'tracked_columns.' ~ name,
+            columns[healing_tables._find_column(name, columns)], none) -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('compress', mistakes) -%}
 {%- endmacro %}

@@ -13,15 +13,18 @@
 {%- set request = healing_tables._inferred_request(facts, known, key_columns, at, valid_from, valid_from_first) -%}
 {%- set keys = request.key_columns | map(attribute='name') | join(', ') -%}
 with moments as (
-    select {% for key in request.key_columns %}{{ key.fact }} as {{ key.name }}, {% endfor %}{{ request.at }} as first_fact, null as first_known{{ request.no_type }}
+    select {% for key in request.key_columns %}{{ key.fact }} as {{ key.name }}, {% endfor %}
+        {{ request.at }} as first_fact, null as first_known{{ request.no_type }}
     from {{ facts }}
     where {{ request.at }} < {{ request.end }}
     union all
-    select {% for key in request.key_columns %}{{ key.version }} as {{ key.name }}, {% endfor %}null as first_fact, {{ request.known_from }} as first_known{{ request.moment_type }}
+    select {% for key in request.key_columns %}{{ key.version }} as {{ key.name }}, {% endfor %}
+        null as first_fact, {{ request.known_from }} as first_known{{ request.moment_type }}
     from {{ known }}
 ),
 members as (
-    select {{ keys }}, min(first_fact) as first_fact, {{ request.first }} as starts, min(first_known) as first_known{{ request.any_type }}
+    select {{ keys }}, min(first_fact) as first_fact, {{ request.first }} as starts,
+    min(first_known) as first_known{{ request.any_type }}
     from moments
     where {{ request.key_columns | map(attribute='name') | join(' is not null and ') }} is not null
     group by {{ keys }}

@@ -9,7 +9,9 @@
 
 {#- Columns with their types: given, or taken from a relation. -#}
 {% macro _hash_macro(macro_name, columns, column_types) -%}
-    {%- if healing_tables._placeholder_select(macro_name, {'columns': columns}) is not none -%} {{ return('null') }} {%- endif -%}
+    {%- if healing_tables._placeholder_select(macro_name, {'columns': columns}) is not none -%}
+        {{- return('null') -}}
+    {%- endif -%}
     {%- set types = healing_tables._columns_of(columns) if columns.identifier is defined else column_types or {} -%}
     {%- set names = types.keys() | list if columns.identifier is defined else healing_tables._as_list(columns) -%}
     {%- set mistakes = [] -%}

@@ -6,5 +6,6 @@
     1  | Rome | 2024-03-01 | false             1  | Rome | 2024-03-01 | (open)     | true
 -#}
 {% macro time_slices(relation, key_columns, tracked_columns=none, valid_to_current='(not given)') -%}
-{{- return(healing_tables._time_slices('time_slices', {'source': relation}, key_columns, tracked_columns, none, valid_to_current)) -}}
+{{- return(healing_tables._time_slices('time_slices', {'source': relation}, key_columns, tracked_columns, none,
+    valid_to_current)) -}}
 {%- endmacro %}

@@ -6,5 +6,6 @@
     erp  1  | 500  | 2024-02-01 | false           1  | Ann  | 500   | 2024-02-01 | (open)     | true
 -#}
 {% macro unified_timeline(sources, key_columns, attributes, exists_in=none, valid_to_current='(not given)') -%}
-{{- return(healing_tables._time_slices('unified_timeline', sources, key_columns, attributes, exists_in, valid_to_current)) -}}
+{{- return(healing_tables._time_slices('unified_timeline', sources, key_columns, attributes, exists_in,
+    valid_to_current)) -}}
 {%- endmacro %}

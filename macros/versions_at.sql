@@ -23,6 +23,7 @@ where {{ healing_tables._compare_instant(valid_from, period.from_type, '<=', at)
 {% macro _check_moment(mistakes, argument, value) -%}
     {%- if value is none or healing_tables._parse_instant(value) is none -%}
         {%- do healing_tables._mistake(
-            mistakes, argument, "a moment in UTC such as '2024-01-31' or '2024-01-31 10:00:00'", value | string, 'correct the text') -%}
+            mistakes, argument, "a moment in UTC such as '2024-01-31' or '2024-01-31 10:00:00'", value | string,
+            'correct the text') -%}
     {%- endif -%}
 {%- endmacro %}

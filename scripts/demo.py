@@ -91,9 +91,7 @@ def build(command: list[str]) -> bool:
 def report(event: Any) -> None:
     """One line per model that is built, and what the materialization has to say."""
     if event.info.name == "LogModelResult" and event.data.status != "ERROR":
-        print(
-            f"  {event.data.node_info.node_name:<36}{event.data.execution_time:5.1f} s", flush=True
-        )
+        print(f"  {event.data.node_info.node_name:<36}{event.data.execution_time:5.1f} s", flush=True)
     elif event.info.name in ("JinjaLogInfo", "JinjaLogWarning"):
         print(f"    {event.data.msg.removeprefix('healing_table ')}", flush=True)
     elif event.info.name == "Note" and event.data.msg.startswith("healing_merge "):
@@ -101,9 +99,7 @@ def report(event: Any) -> None:
 
 
 def show(seconds: float) -> None:
-    print(
-        "\nCustomer 1002: six slices became three versions; deleted for two years, deleted again."
-    )
+    print("\nCustomer 1002: six slices became three versions; deleted for two years, deleted again.")
     print(table(CUSTOMER))
     print("\nKyrsten Sinema: from the House to the Senate, from one party to none.")
     print(table(LEGISLATOR))

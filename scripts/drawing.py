@@ -29,8 +29,6 @@ def drawn(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     ruled = [header, ["-" * width for width in widths], *rows]
     return "\n".join(
-        (
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        ).rstrip()
+        ("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
         for line in ruled
     )

@@ -45,10 +45,7 @@ class Log:
 
     def in_order_of_arrival(self) -> list[Row]:
         ordered = sorted(self.rows, key=lambda row: row[:2])
-        return [
-            (number, night, row[1], row[0], *row[2:])
-            for number, (night, _, row) in enumerate(ordered, 1)
-        ]
+        return [(number, night, row[1], row[0], *row[2:]) for number, (night, _, row) in enumerate(ordered, 1)]
 
 
 def told_customers(crm: Log, erp: Log, web: dict[int, list[Row]]) -> None:
@@ -158,16 +155,12 @@ def random_customers(dice: random.Random, crm: Log, erp: Log, web: dict[int, lis
     for number in range(1015, 1201):
         first, last = pick(dice, GIVEN.split()), pick(dice, FAMILY.split())
         address = f"{first}.{last}{number}@example.com".lower()
-        random_history(
-            dice, number, (f"{first} {last}", f"{last} {first}".upper(), address), crm, erp
-        )
+        random_history(dice, number, (f"{first} {last}", f"{last} {first}".upper(), address), crm, erp)
         if number % 4 == 0:
             web[number] = random_profiles(dice, address)
 
 
-def random_history(
-    dice: random.Random, number: int, who: tuple[str, str, str], crm: Log, erp: Log
-) -> None:
+def random_history(dice: random.Random, number: int, who: tuple[str, str, str], crm: Log, erp: Log) -> None:
     """A customer's life: changes, touches without a change, deletes, returns, some arriving late."""
     name, erp_name, address = who
     status, limit, terms = "active", random_limit(dice), pick(dice, TERMS)
@@ -243,9 +236,7 @@ def main() -> None:
     random_customers(random.Random(1002), crm, erp, web)
     write("crm_changes.csv", CRM, crm.in_order_of_arrival())
     write("erp_changes.csv", ERP, erp.in_order_of_arrival())
-    profiles = [
-        (day, number, *web[number][n]) for n, day in enumerate(SNAPSHOTS) for number in sorted(web)
-    ]
+    profiles = [(day, number, *web[number][n]) for n, day in enumerate(SNAPSHOTS) for number in sorted(web)]
     write("web_snapshots.csv", WEB, profiles)
 
 

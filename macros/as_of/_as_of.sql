@@ -19,7 +19,8 @@ with moments as (
         {{ key.fact }} as key_{{ loop.index }},
         {%- endfor %}
         {#- facts without a key would all meet in one task #}
-        if({% for key in as_of_request.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or ' if not loop.last }}{% endfor %}, {{ as_of_request.at }}, null) as spread,
+        if({% for key in as_of_request.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or '
+            if not loop.last }}{% endfor %}, {{ as_of_request.at }}, null) as spread,
         {{ as_of_request.at }} as at,
         struct(*) as fact,
         null as version
@@ -74,7 +75,8 @@ left join (
         at,
         struct(
             least(version.until, lead(at) over (
-                partition by {{ as_of_request.key_columns | map(attribute='name') | join(', ') }} order by at, {{ as_of_request.order | join(', ') }}
+                partition by {{ as_of_request.key_columns | map(attribute='name')
+                    | join(', ') }} order by at, {{ as_of_request.order | join(', ') }}
             )) as until,
             version.row as row
         ) as version
@@ -89,7 +91,8 @@ left join (
         where {{ healing_tables._as_of_is_usable(as_of_request) }}
     )
 ) as versions
-    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} = versions.{{ key.name }} and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
+    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} = versions.{{ key.name }}
+    and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
 {%- endmacro %}
 
 {% macro _as_of_version(as_of_request) -%}
@@ -103,6 +106,8 @@ left join (
 {#- Versions with a key and a moment in them; the others match nothing. -#}
 {% macro _as_of_is_usable(as_of_request) -%}
     {%- set conditions = [] -%}
-    {%- for key in as_of_request.key_columns -%} {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%} {%- endfor -%}
+    {%- for key in as_of_request.key_columns -%}
+        {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%}
+    {%- endfor -%}
     {{- return((conditions + [as_of_request.period.is_proper]) | join(' and ')) -}}
 {%- endmacro %}

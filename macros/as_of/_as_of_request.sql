@@ -1,23 +1,27 @@
 {#-
-    What as_of() was asked, checked: facts and dimension (SQL text), key_columns [{name, fact, version (SQL), fact_column,
-    version_column}], at (SQL), period [see _period], columns [{name, column, type, unknown (SQL)}], and order: what orders
-    versions of a key that begin together.
+    What as_of() was asked, checked: facts and dimension (SQL text), key_columns [{name, fact, version (SQL),
+    fact_column, version_column}], at (SQL), period [see _period], columns [{name, column, type, unknown (SQL)}], and
+    order: what orders versions of a key that begin together.
 
     For rekey_facts and facts_covered the facts store the columns already: `stored` is then the name of the macro.
 -#}
-{% macro _as_of_request(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key, stored=none, mistakes=none) -%}
+{% macro _as_of_request(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
+    versions_per_key, stored=none, mistakes=none) -%}
     {%- set mistakes = [] if mistakes is none else mistakes -%}
     {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
     {%- set dimension_columns = healing_tables._columns_of_existing(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
     {%- if versions_per_key not in ['many', 'few'] -%}
-        {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string, 'choose one of them') -%}
+        {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string,
+            'choose one of them') -%}
     {%- endif -%}
     {%- set as_of_request = {
         'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
-        'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns),
+        'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns,
+            dimension_columns),
         'at': healing_tables._to_micros(healing_tables._id(at), healing_tables._type_of_column(fact_columns, at)),
-        'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to, valid_to_current),
+        'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to,
+            valid_to_current),
         'columns': healing_tables._as_of_columns(
             mistakes, columns, unknown, dimension, {} if stored is not none else fact_columns, dimension_columns)} -%}
     {%- do as_of_request.update({'order': healing_tables._as_of_order(as_of_request.columns)}) -%}
@@ -28,24 +32,31 @@
     {{- return(as_of_request) -}}
 {%- endmacro %}
 
-{#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the facts. -#}
+{#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the
+    facts. -#}
 {% macro _as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns) -%}
     {%- set pairs = {} -%}
     {%- if key_columns is mapping -%} {%- do pairs.update(key_columns) -%}
-    {%- else -%} {%- for name in healing_tables._as_list(key_columns) -%} {%- do pairs.update({name: name}) -%} {%- endfor -%}
+    {%- else -%}
+        {%- for name in healing_tables._as_list(key_columns) -%} {%- do pairs.update({name: name}) -%} {%- endfor -%}
     {%- endif -%}
     {%- if not pairs -%}
-        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none', 'name the key columns') -%}
+        {%- do healing_tables._mistake(mistakes, 'key_columns', 'at least one column', 'none',
+            'name the key columns') -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.keys() | list, dimension | string, dimension_columns) -%}
-    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.values() | list, facts | string, fact_columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.keys() | list, dimension | string,
+        dimension_columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', pairs.values() | list, facts | string,
+        fact_columns) -%}
     {%- set keys = [] -%}
     {%- for version_column, fact_column in pairs.items() -%}
-        {%- set types = [healing_tables._type_of_column(fact_columns, fact_column), healing_tables._type_of_column(dimension_columns, version_column)] -%}
+        {%- set types = [healing_tables._type_of_column(fact_columns, fact_column),
+            healing_tables._type_of_column(dimension_columns, version_column)] -%}
         {%- set type = healing_tables._common_type(types) -%}
         {%- if type == 'mixed' or (type is not none and healing_tables._has_no_equality(type)) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'key_columns.' ~ version_column, 'one type in facts and dimension', types | join(', '), 'cast one of the two') -%}
+                mistakes, 'key_columns.' ~ version_column, 'one type in facts and dimension', types | join(', '),
+                'cast one of the two') -%}
         {%- endif -%}
         {%- do keys.append({
             'name': 'key_' ~ loop.index, 'fact_column': fact_column, 'version_column': version_column,
@@ -67,7 +78,8 @@
         {%- for name in healing_tables._as_list(given) -%} {%- do pairs.append([name, name]) -%} {%- endfor -%}
     {%- endif -%}
     {%- if not pairs -%}
-        {%- do healing_tables._mistake(mistakes, 'columns', 'at least one column of the dimension', 'none', 'name what the facts should get') -%}
+        {%- do healing_tables._mistake(mistakes, 'columns', 'at least one column of the dimension', 'none',
+            'name what the facts should get') -%}
     {%- endif -%}
     {%- set columns = [] -%}
     {%- set taken = (fact_columns or {}).keys() | map('lower') | list -%}
@@ -83,7 +95,8 @@
         {%- set value = unknown.get(name) if unknown is mapping else unknown -%}
         {%- do columns.append({
             'name': name, 'column': column, 'type': type,
-            'unknown': healing_tables._typed_literal(mistakes, 'unknown' ~ ('.' ~ name if unknown is mapping else ' for ' ~ name), value, type)}) -%}
+            'unknown': healing_tables._typed_literal(mistakes,
+                'unknown' ~ ('.' ~ name if unknown is mapping else ' for ' ~ name), value, type)}) -%}
     {%- endfor -%}
     {%- if unknown is mapping -%}
         {%- do healing_tables._check_options(mistakes, 'unknown', unknown, columns | map(attribute='name') | list) -%}

@@ -1,6 +1,7 @@
 {#-
     What inferred_members() was asked, checked: key_columns [see _as_of_keys], at and known_from (microseconds), first
-    (where a placeholder begins), type (of its period; none if it cannot be looked up: then moment_type carries it), end.
+    (where a placeholder begins), type (of its period; none if it cannot be looked up: then moment_type carries it),
+    end.
 -#}
 {% macro _inferred_request(facts, known, key_columns, at, valid_from, valid_from_first) -%}
     {%- set mistakes = [] -%}
@@ -10,7 +11,8 @@
     {%- do healing_tables._check_moment_column(mistakes, 'valid_from', valid_from, known, known_columns) -%}
     {%- if valid_from_first is not none and healing_tables._parse_instant(valid_from_first) is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_from_first', "a moment in UTC such as '1900-01-01', or none", valid_from_first | string, 'correct the text') -%}
+            mistakes, 'valid_from_first', "a moment in UTC such as '1900-01-01', or none", valid_from_first | string,
+            'correct the text') -%}
     {%- endif -%}
     {%- set keys = healing_tables._as_of_keys(mistakes, key_columns, facts, known, fact_columns, known_columns) -%}
     {%- do healing_tables._raise_mistakes('inferred_members', mistakes) -%}

@@ -2,7 +2,8 @@
 
 {#-
     The period of a row, as SQL: valid_from, valid_to (the columns) with from_type and to_type, at (its start in
-    microseconds), until (its end; behind every moment where the row is open), is_open and is_proper (it holds a moment).
+    microseconds), until (its end; behind every moment where the row is open), is_open and is_proper (it holds a
+    moment).
 
     Only the end says what is open. The flag does not: a merge with current_while_deleted leaves it on rows that ended.
 -#}
@@ -12,7 +13,8 @@
     {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
     {%- if end is not none and healing_tables._parse_instant(end) is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 00:00:00', or none", end, 'correct the text') -%}
+            mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 00:00:00', or none", end,
+            'correct the text') -%}
         {%- set end = none -%}
     {%- endif -%}
     {%- set period = {
@@ -21,9 +23,11 @@
     {%- set at = healing_tables._to_micros(healing_tables._id(valid_from), period.from_type) -%}
     {%- set to = healing_tables._to_micros(healing_tables._id(valid_to), period.to_type) -%}
     {%- set is_open = '(' ~ healing_tables._id(valid_to) ~ ' is null or '
-        ~ healing_tables._compare_instant(valid_to, period.to_type, '>=', healing_tables._end_of_time_text(end)) ~ ')' -%}
+        ~ healing_tables._compare_instant(valid_to, period.to_type, '>=', healing_tables._end_of_time_text(end))
+        ~ ')' -%}
     {%- do period.update({
         'at': at, 'is_open': is_open, 'until': 'if(' ~ is_open ~ ', 9223372036854775807, ' ~ to ~ ')',
-        'is_proper': healing_tables._id(valid_from) ~ ' is not null and (' ~ is_open ~ ' or ' ~ at ~ ' < ' ~ to ~ ')'}) -%}
+        'is_proper': healing_tables._id(valid_from) ~ ' is not null and (' ~ is_open ~ ' or ' ~ at ~ ' < ' ~ to
+        ~ ')'}) -%}
     {{- return(period) -}}
 {%- endmacro %}

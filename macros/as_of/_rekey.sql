@@ -2,32 +2,38 @@
     The work of rekey_facts. The facts that store another key than they should are looked up once, into a small table of
     this run's own; it says what has to be told, and is the source of the MERGE.
 
-    A row of it is a tuple (keys, moment, stored): facts that are equal in these get the same key, so a fact needs no key
-    of its own. A fact that someone else has changed in the meantime is met by no row.
+    A row of it is a tuple (keys, moment, stored): facts that are equal in these get the same key, so a fact needs no
+    key of its own. A fact that someone else has changed in the meantime is met by no row.
 -#}
 {% macro _rekey(facts, as_of_request, moved, where) -%}
     {%- set staged = healing_tables._staging_relation(facts, 'rekey') -%}
-    {%- do run_query('create table ' ~ staged ~ ' using parquet as\n' ~ healing_tables._facts_to_rekey(as_of_request)) -%}
+    {%- do run_query('create table ' ~ staged ~ ' using parquet as\n'
+        ~ healing_tables._facts_to_rekey(as_of_request)) -%}
     {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}
     {%- set version = '' -%}
     {%- if figures.changed > 0 -%}
         {%- do run_query(healing_tables._rekey_merge(facts, staged, as_of_request, where)) -%}
         {%- set version = ' in one commit, version ' ~ healing_tables._format('delta').version(facts) -%}
     {%- endif -%}
-    {%- for table in [staged, moved.get('staged')] if table is not none -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
-    {%- do healing_tables._report_rekey(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0 else 'unchanged, nothing to commit') -%}
+    {%- for table in [staged, moved.get('staged')] if table is not none -%}
+        {%- do run_query('drop table if exists ' ~ table) -%}
+    {%- endfor -%}
+    {%- do healing_tables._report_rekey(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0
+        else 'unchanged, nothing to commit') -%}
     {%- for name in ['moved to another version', 'resolved from unknown', 'became unknown'] if figures.changed > 0 -%}
         {%- do healing_tables._report_rekey(facts, '    ' ~ '%-24s' | format(name) ~ ' | ' ~ figures[loop.index]) -%}
     {%- endfor -%}
     {%- if moved.version is not none -%}
-        {%- do healing_tables._report_rekey(facts, 'the dimension is at version ' ~ moved.version ~ ', the next since_version') -%}
+        {%- do healing_tables._report_rekey(facts, 'the dimension is at version ' ~ moved.version
+            ~ ', the next since_version') -%}
     {%- endif -%}
 {%- endmacro %}
 
 {#- A name of this run's own next to the facts. What a failed run has left there is told: it may be a run at work. -#}
 {% macro _staging_relation(facts, what) -%}
     {%- for name in healing_tables._tables_of_other_runs(facts, what) -%}
-        {%- do healing_tables._report_rekey(facts, 'another run writes ' ~ name ~ ', or has failed and left it; then drop it') -%}
+        {%- do healing_tables._report_rekey(facts, 'another run writes ' ~ name
+            ~ ', or has failed and left it; then drop it') -%}
     {%- endfor -%}
     {%- set table = api.Relation.create(
         database=facts.database, schema=facts.schema, type='table',
@@ -43,7 +49,9 @@
 {% macro _facts_to_rekey(as_of_request) -%}
 {%- set tuple = ['fact_at', 'has_version', 'was_unknown'] -%}
 {%- for key in as_of_request.key_columns -%} {%- do tuple.append('fact_key_' ~ loop.index) -%} {%- endfor -%}
-{%- for column in as_of_request.columns -%} {%- do tuple.extend(['stored_' ~ loop.index, 'wanted_' ~ loop.index]) -%} {%- endfor -%}
+{%- for column in as_of_request.columns -%}
+    {%- do tuple.extend(['stored_' ~ loop.index, 'wanted_' ~ loop.index]) -%}
+{%- endfor -%}
 select {{ tuple | join(', ') }}, count(*) as facts
 from (
 {{ healing_tables._stored_and_expected(as_of_request) }}
@@ -66,11 +74,13 @@ from {{ staged }}
 {%- set assignments = [] -%}
 {%- for key in as_of_request.key_columns -%}
     {%- do conditions.append(
-        healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column), key.fact_type) ~ ' <=> moved.fact_key_' ~ loop.index) -%}
+        healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column), key.fact_type)
+        ~ ' <=> moved.fact_key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- for column in as_of_request.columns -%}
     {%- set name = 'fact.' ~ healing_tables._id(column.name) -%}
-    {%- do conditions.append(healing_tables._normalized_value(name, column.stored_type) ~ ' <=> moved.stored_' ~ loop.index) -%}
+    {%- do conditions.append(healing_tables._normalized_value(name, column.stored_type) ~ ' <=> moved.stored_'
+        ~ loop.index) -%}
     {%- do assignments.append(name ~ ' = moved.wanted_' ~ loop.index) -%}
 {%- endfor -%}
 {%- if where is not none -%} {%- do conditions.append('(' ~ where ~ ')') -%} {%- endif -%}

@@ -1,14 +1,15 @@
 {#- Which facts a rekey_facts looks at: all, or those of the dimension keys that moved. -#}
 
 {#-
-    The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none, also
-    where its change feed does not tell all that came after it),
+    The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none,
+    also where its change feed does not tell all that came after it),
     relation (the dimension), version (that of the dimension as this run found it; none if it has none).
 -#}
 {% macro _moved_keys(mistakes, facts, dimension, key_columns, keys, since_version) -%}
     {%- set moved = {'listed': none, 'since': since_version, 'version': none, 'relation': dimension} -%}
     {%- if keys is not none and since_version is not none -%}
-        {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both', 'leave one of them out') -%}
+        {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both',
+            'leave one of them out') -%}
     {%- elif keys is not none -%}
         {%- do moved.update({'listed': healing_tables._resolve_relation(mistakes, 'keys', keys)}) -%}
         {%- do healing_tables._check_moved_keys(mistakes, moved.listed, key_columns, dimension) -%}
@@ -19,18 +20,22 @@
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
-                mistakes, 'since_version', 'a version of the dimension, as Delta counts them', healing_tables._display_value(since_version), 'write a number from 0 on') -%}
+                mistakes, 'since_version', 'a version of the dimension, as Delta counts them',
+                healing_tables._display_value(since_version), 'write a number from 0 on') -%}
         {%- elif moved.version is none or not format.has_change_feed(details) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
-                "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave since_version out") -%}
+                "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave "
+                "since_version out") -%}
         {%- elif since_version > moved.version -%}
             {%- do healing_tables._mistake(
-                mistakes, 'since_version', 'a version that the dimension has had', since_version | string, 'its newest is ' ~ moved.version) -%}
+                mistakes, 'since_version', 'a version that the dimension has had', since_version | string,
+                'its newest is ' ~ moved.version) -%}
         {%- else -%}
             {%- set gap = format.change_feed_gap(dimension, details, since_version) -%}
             {%- if gap is not none -%}
-                {%- do healing_tables._report_rekey(facts, 'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
+                {%- do healing_tables._report_rekey(facts,
+                    'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
                 {%- do moved.update({'since': none}) -%}
             {%- endif -%}
         {%- endif -%}
@@ -65,16 +70,19 @@
             {%- do same_fact.append(key.fact ~ ' = moved_' ~ key.name) -%}
             {%- do same_version.append(key.version ~ ' = moved_' ~ key.name) -%}
         {%- endfor -%}
-        {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(as_of_request, moved) if moved.listed is none else moved.listed) ~ ')' -%}
+        {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(as_of_request, moved)
+            if moved.listed is none else moved.listed) ~ ')' -%}
         {%- if moved.since is not none -%}
-            {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as well -#}
+            {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as
+                well -#}
             {%- set staged = healing_tables._staging_relation(facts, 'moved') -%}
             {%- do run_query('create table ' ~ staged ~ ' using parquet as select distinct * from ' ~ rows) -%}
             {%- do moved.update({'staged': staged}) -%}
             {%- set rows = staged | string -%}
         {%- endif -%}
         {%- set condition = ' left semi join ' ~ rows ~ ' on ' ~ same_fact | join(' and ') ~ ' ' ~ condition -%}
-        {%- do as_of_request.update({'dimension': '(\nselect * from ' ~ as_of_request.dimension ~ ' left semi join ' ~ rows ~ ' on ' ~ same_version | join(' and ') ~ '\n)'}) -%}
+        {%- do as_of_request.update({'dimension': '(\nselect * from ' ~ as_of_request.dimension ~ ' left semi join '
+            ~ rows ~ ' on ' ~ same_version | join(' and ') ~ '\n)'}) -%}
     {%- endif -%}
     {%- do as_of_request.update({'facts': healing_tables._fact_columns_select(as_of_request, condition)}) -%}
 {%- endmacro %}
@@ -83,7 +91,8 @@
     came back as it was, cancels out. -#}
 {% macro _moved_since(as_of_request, moved) -%}
 {%- set names = [] -%}
-{%- for name in as_of_request.key_columns | map(attribute='version_column') | list + [as_of_request.period.valid_from, as_of_request.period.valid_to]
+{%- for name in as_of_request.key_columns | map(attribute='version_column') | list + [as_of_request.period.valid_from,
+    as_of_request.period.valid_to]
     + as_of_request.columns | map(attribute='column') | list -%}
     {%- if healing_tables._id(name) not in names -%} {%- do names.append(healing_tables._id(name)) -%} {%- endif -%}
 {%- endfor -%}
@@ -93,7 +102,8 @@
         select {{ names | join(', ') }}, count_if(_change_type in ('insert', 'update_postimage')) as times_come,
             count_if(_change_type in ('delete', 'update_preimage')) as times_gone
         {%- if moved.since < moved.version %}
-        from table_changes({{ healing_tables._text(moved.relation | string) }}, {{ moved.since + 1 }}, {{ moved.version }})
+        from table_changes({{ healing_tables._text(moved.relation
+            | string) }}, {{ moved.since + 1 }}, {{ moved.version }})
         {%- else %}
         from (select *, '' as _change_type from {{ moved.relation }} where false)
         {%- endif %}

@@ -9,11 +9,13 @@
 {% macro _stored_and_expected(as_of_request) -%}
 select
     {%- for key in as_of_request.key_columns %}
-    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column), key.fact_type) }} as fact_key_{{ loop.index }},
+    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column),
+        key.fact_type) }} as fact_key_{{ loop.index }},
     {%- endfor %}
     fact.{{ healing_tables._id(as_of_request.at_column) }} as fact_at,
     {%- for column in as_of_request.columns %}
-    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name), column.stored_type) }} as stored_{{ loop.index }},
+    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name),
+        column.stored_type) }} as stored_{{ loop.index }},
     {{ healing_tables._as_stored_type('found_' ~ loop.index, column) }} as wanted_{{ loop.index }},
     {%- endfor %}
     coalesce(at < version.until, false) as has_version,
@@ -21,22 +23,28 @@ select
     ({% for column in as_of_request.columns -%}
         fact.{{ healing_tables._id(column.name) }} is null{{ ' and ' if not loop.last }}
     {%- endfor %}) or ({% for column in as_of_request.columns -%}
-        {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name), column.stored_type) }} <=> {{ healing_tables._as_stored_type(column.unknown, column) }}{{ ' and ' if not loop.last }}
+        {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name),
+            column.stored_type) }} <=> {{ healing_tables._as_stored_type(column.unknown, column) }}{{ ' and '
+            if not loop.last }}
     {%- endfor %}) as was_unknown
 from (
 select *
     {%- for column in as_of_request.columns %},
-    case when at < version.until then version.row.{{ healing_tables._id(column.name) }} else {{ column.unknown }} end as found_{{ loop.index }}
+    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}
+    else {{ column.unknown }} end as found_{{ loop.index }}
     {%- endfor %}
 from (
-{{ healing_tables._as_of_join(as_of_request) if as_of_request.versions_per_key == 'few' else healing_tables._as_of_window(as_of_request) }}
+{{ healing_tables._as_of_join(as_of_request) if as_of_request.versions_per_key == 'few'
+    else healing_tables._as_of_window(as_of_request) }}
 )
 )
 {%- endmacro %}
 
 {% macro _key_differs(as_of_request) -%}
     {%- set equal = [] -%}
-    {%- for column in as_of_request.columns -%} {%- do equal.append('stored_' ~ loop.index ~ ' <=> wanted_' ~ loop.index) -%} {%- endfor -%}
+    {%- for column in as_of_request.columns -%}
+        {%- do equal.append('stored_' ~ loop.index ~ ' <=> wanted_' ~ loop.index) -%}
+    {%- endfor -%}
     {{- return('not (' ~ equal | join(' and ') ~ ')') -}}
 {%- endmacro %}
 
@@ -62,11 +70,13 @@ from (
         {%- do column.update({'stored_type': type}) -%}
         {%- if column.name | string | lower in looked_up_by -%}
             {%- do healing_tables._mistake(
-                mistakes, 'columns.' ~ column.name, 'a column that stores what was looked up', 'a key column, or the moment', 'name another') -%}
+                mistakes, 'columns.' ~ column.name, 'a column that stores what was looked up',
+                'a key column, or the moment', 'name another') -%}
         {%- elif none not in [type, column.type] and (
             healing_tables._has_no_equality(type) or not healing_tables._can_cast(column.type, type)) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'columns.' ~ column.name, 'a type in which ' ~ column.type ~ ' can be stored and compared', type,
+                mistakes, 'columns.' ~ column.name, 'a type in which ' ~ column.type ~ ' can be stored and compared',
+                type,
                 'make the column anew with that type') -%}
         {%- endif -%}
     {%- endfor -%}
@@ -77,7 +87,8 @@ from (
 {% macro _fact_columns_select(as_of_request, condition) -%}
     {%- set seen = [] -%}
     {%- set names = [] -%}
-    {%- for name in as_of_request.key_columns | map(attribute='fact_column') | list + [as_of_request.at_column] + as_of_request.columns | map(attribute='name') | list -%}
+    {%- for name in as_of_request.key_columns | map(attribute='fact_column')
+        | list + [as_of_request.at_column] + as_of_request.columns | map(attribute='name') | list -%}
         {%- if name | string | lower not in seen -%}
             {%- do seen.append(name | string | lower) -%}
             {%- do names.append(healing_tables._id(name)) -%}
@@ -89,7 +100,9 @@ from (
 {#- The facts that do not store what they should, each with the reason. -#}
 {% macro _uncovered_facts(as_of_request, allow_unknown) -%}
 {%- set no_key = [] -%}
-{%- for key in as_of_request.key_columns -%} {%- do no_key.append('fact_key_' ~ loop.index ~ ' is null') -%} {%- endfor -%}
+{%- for key in as_of_request.key_columns -%}
+    {%- do no_key.append('fact_key_' ~ loop.index ~ ' is null') -%}
+{%- endfor -%}
 select
     case
         when has_version and was_unknown then 'unknown, but a version is in force'

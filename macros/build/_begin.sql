@@ -25,10 +25,13 @@
     {%- set log = healing_tables._log_of(target, healing_tables._option('log_schema', none)) -%}
     {%- do healing_tables._ensure_log(target, log, log_format) -%}
     {{- return({
-        'settings': settings, 'target': target, 'candidate': healing_tables._candidate_relation(target), 'existing': existing, 'stored': stored,
+        'settings': settings, 'target': target, 'candidate': healing_tables._candidate_relation(target),
+        'existing': existing, 'stored': stored,
         'format': format, 'log': log, 'side_tables': [], 'log_row': {
-            'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'reason': none, 'checks': {}, 'invocation_id': invocation_id,
-            'version_before': healing_tables._table_version(existing, stored), 'started_at': healing_tables._utc_now()}}) -}}
+            'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'reason': none, 'checks': {},
+            'invocation_id': invocation_id,
+            'version_before': healing_tables._table_version(existing, stored),
+            'started_at': healing_tables._utc_now()}}) -}}
 {%- endmacro %}
 
 {#- `mode` rebuild (all keys), heal (those that changed since the last build) or sample (--empty and --sample). -#}
@@ -40,23 +43,27 @@
         'spec': healing_tables._definition_hash(sql, settings.call),
         'table_id': healing_tables._table_id(existing, build.stored) if healing_tables._can_heal() else none}) -%}
     {%- do build.update({
-        'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last, 'changed_keys': none,
+        'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last,
+        'changed_keys': none,
         'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false}) -%}
     {%- do healing_tables._report_leftovers(build) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do row.update({'mode': 'sample'}) -%}
         {%- do healing_tables._check_sample(existing, last) -%}
     {%- elif healing_tables._can_heal() -%}
-        {%- do build.update({'marks': healing_tables._high_water_marks(settings.metadata.sources, last.marks if last is not none else {})}) -%}
+        {%- do build.update({'marks': healing_tables._high_water_marks(settings.metadata.sources, last.marks
+            if last is not none else {})}) -%}
         {%- do healing_tables._begin_heal(build) if healing_tables._requests_keys() or settings.mode == 'heal' -%}
     {%- endif -%}
     {{- return(build) -}}
 {%- endmacro %}
 
-{#- The keys to heal, as a table. Where a heal might give something else than a rebuild, the build is one, and says why. -#}
+{#- The keys to heal, as a table. Where a heal might give something else than a rebuild, the build is one, and says
+    why. -#}
 {% macro _begin_heal(build) -%}
     {%- set last = build.last -%}
-    {%- set obstacle = healing_tables._heal_obstacle(build.existing, build.stored, build.format, build.log_row, last) -%}
+    {%- set obstacle = healing_tables._heal_obstacle(build.existing, build.stored, build.format, build.log_row,
+        last) -%}
     {%- set changes = {'selects': [], 'obstacle': obstacle} -%}
     {%- if obstacle is none -%}
         {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
@@ -86,9 +93,11 @@
     {%- if selects -%}
         {%- set parts = [] -%}
         {%- for select in selects -%} {%- do parts.append('select * from (' ~ select ~ ')') -%} {%- endfor -%}
-        {%- set changed_keys = healing_tables._create_side_table(build, '_keys', 'select distinct * from (' ~ (parts | join(' union all ')) ~ ')') -%}
+        {%- set changed_keys = healing_tables._create_side_table(build, '_keys', 'select distinct * from ('
+            ~ (parts | join(' union all ')) ~ ')') -%}
         {%- do build.update({
-            'changed_keys': changed_keys, 'changed_key_count': run_query('select count(*) as n from ' ~ changed_keys).rows[0]['n'] | int}) -%}
+            'changed_keys': changed_keys,
+            'changed_key_count': run_query('select count(*) as n from ' ~ changed_keys).rows[0]['n'] | int}) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(build.target, 'heals ' ~ build.changed_key_count ~ ' changed keys') -%}
 {%- endmacro %}
@@ -110,20 +119,27 @@
 {#- The newest build of this table that did what it should: mode, spec, table_id, version_after, marks; or none. -#}
 {% macro _last_build(target, log) -%}
     {%- set found = run_query(
-        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where ' ~ healing_tables._log_condition(target)
+        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where '
+        ~ healing_tables._log_condition(target)
         ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
         ~ ' order by finished_at desc limit 1').rows -%}
     {%- if not found -%} {{ return(none) }} {%- endif -%}
     {%- set row = found[0] -%}
     {%- set marks = {} -%}
-    {%- for name, text in fromjson(row['marks'] or '{}').items() if text and text.startswith('{') -%} {%- do marks.update({name: fromjson(text)}) -%} {%- endfor -%}
+    {%- for name, text in fromjson(row['marks'] or '{}').items() if text and text.startswith('{') -%}
+        {%- do marks.update({name: fromjson(text)}) -%}
+    {%- endfor -%}
     {{- return({
-        'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'], 'marks': marks}) -}}
+        'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'],
+        'marks': marks}) -}}
 {%- endmacro %}
 
 {#- A table that was built from all rows is not replaced by a few of them by mistake. -#}
 {% macro _check_sample(existing, last) -%}
-    {%- if existing is none or var('allow_sample', false) is sameas true or (last is not none and last.mode == 'sample') -%} {{ return(none) }} {%- endif -%}
+    {%- if existing is none or var('allow_sample', false) is sameas true
+        or (last is not none and last.mode == 'sample') -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {#- without a row in the log it is someone else's: a table that is to become a dimension -#}
     {%- if last is not none or healing_tables._has_rows(existing) -%}
         {%- set mistakes = [] -%}
@@ -140,7 +156,8 @@
     {%- set names = healing_tables._tables_of_other_runs(build.target) -%}
     {%- if not names -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}
-    {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and " ~ healing_tables._log_condition(build.target)).rows -%}
+    {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
+        ~ healing_tables._log_condition(build.target)).rows -%}
         {%- do known.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
     {%- for name in names | sort -%}
@@ -149,7 +166,8 @@
         {%- if id not in known -%}
             {%- do known.append(id) -%}
             {%- do healing_tables._log_progress(
-                build.target, 'another build of it was killed or is running: its table ' ~ name ~ ' is there, and the log has no row of it') -%}
+                build.target, 'another build of it was killed or is running: its table ' ~ name
+                ~ ' is there, and the log has no row of it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}
@@ -161,7 +179,8 @@
         identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
 {%- endmacro %}
 
-{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables, rekeys. -#}
+{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables,
+    rekeys. -#}
 {% macro _tables_of_other_runs(relation, what='candidate') -%}
     {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
     {%- set own = prefix ~ invocation_id | replace('-', '') -%}

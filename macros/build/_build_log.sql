@@ -10,8 +10,10 @@
         'dimension': 'string', 'relation': 'string', 'mode': 'string', 'status': 'string', 'reason': 'string',
         'publish': 'string', 'rows_added': 'bigint', 'rows_changed': 'bigint', 'rows_removed': 'bigint',
         'rows_unchanged': 'bigint', 'keys_affected': 'bigint', 'rows_set_aside': 'bigint', 'ties_resolved': 'bigint',
-        'checks': 'map<string,bigint>', 'high_water_marks': 'map<string,string>', 'spec': 'string', 'table_id': 'string',
-        'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp_ltz', 'finished_at': 'timestamp_ltz',
+        'checks': 'map<string,bigint>', 'high_water_marks': 'map<string,string>', 'spec': 'string',
+        'table_id': 'string',
+        'version_before': 'bigint', 'version_after': 'bigint', 'started_at': 'timestamp_ltz',
+        'finished_at': 'timestamp_ltz',
         'invocation_id': 'string'}) -}}
 {%- endmacro %}
 
@@ -28,20 +30,26 @@
 
 {#- The schema of a table beside the target; that of the target dbt has made. -#}
 {% macro _ensure_schema(target, beside) -%}
-    {%- if beside.schema != target.schema -%} {%- do run_query('create schema if not exists ' ~ beside.without_identifier()) -%} {%- endif -%}
+    {%- if beside.schema != target.schema -%}
+        {%- do run_query('create schema if not exists ' ~ beside.without_identifier()) -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#-
-    Create the log if it does not exist, before the build does anything. If several threads or runs create it at the same
-    time, Delta refuses all but one; the others wait until the table exists.
+    Create the log if it does not exist, before the build does anything. If several threads or runs create it at the
+    same time, Delta refuses all but one; the others wait until the table exists.
 -#}
 {% macro _ensure_log(target, log, format_name=none) -%}
     {%- do healing_tables._ensure_schema(target, log) -%}
     {%- if healing_tables._table_exists(log) -%} {{ return(healing_tables._check_log(log)) }} {%- endif -%}
-    {%- set format = healing_tables._side_table_format() if format_name is none else healing_tables._format(format_name) -%}
+    {%- set format = healing_tables._side_table_format() if format_name is none
+        else healing_tables._format(format_name) -%}
     {%- set columns = [] -%}
-    {%- for name, type in healing_tables._log_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-    {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using ' ~ format.name ~ ' '
+    {%- for name, type in healing_tables._log_columns().items() -%}
+        {%- do columns.append(name ~ ' ' ~ type) -%}
+    {%- endfor -%}
+    {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
+        ~ format.name ~ ' '
         ~ healing_tables._properties_clause(format.log_properties) -%}
     {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
     {%- do run_query(statement_text) if not healing_tables._wait_for_table(log) -%}
@@ -59,7 +67,8 @@
     {%- for number in range(pauses + 1) if not found -%}
         {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
         {%- elif number < pauses -%}
-            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', " ~ pause ~ 'L)') -%}
+            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', " ~ pause
+                ~ 'L)') -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found | length > 0) -}}
@@ -75,7 +84,8 @@
     {%- set mistakes = [] -%}
     {%- if healing_tables._missing_names(healing_tables._log_columns(), columns) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'the table ' ~ log, 'the log of this package, or no table of that name', 'a table with the columns ' ~ (columns | join(', ')),
+            mistakes, 'the table ' ~ log, 'the log of this package, or no table of that name',
+            'a table with the columns ' ~ (columns | join(', ')),
             'rename that table, or set log_schema to another schema') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}

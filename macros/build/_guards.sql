@@ -1,21 +1,23 @@
 {#- Guards: a build or a capture that would remove too much is refused. -#}
 
 {#-
-    A build that would end too many keys or lose too many closed versions, from 20 current keys on; and one without rows,
-    unless there is a table that has none either. `figures`: candidate_versions, current_keys, ended_keys, closed_versions,
-    lost_versions; stored_versions where something is stored; is_first where nothing is.
+    A build that would end too many keys or lose too many closed versions, from 20 current keys on; and one without
+    rows, unless there is a table that has none either. `figures`: candidate_versions, current_keys, ended_keys,
+    closed_versions, lost_versions; stored_versions where something is stored; is_first where nothing is.
 -#}
 {% macro _check_guards(build, figures) -%}
     {%- if healing_tables._is_partial_run() -%} {{ return(none) }} {%- endif -%}
     {#- a heal may well end all of its few keys -#}
-    {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0 and build.log_row.mode != 'heal' -%}
+    {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0
+        and build.log_row.mode != 'heal' -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
     {%- set ratios = build.settings.ratios -%}
     {%- set mistakes = [] -%}
     {%- set allowed = [] -%}
     {%- for option, got, of, wanted in [
         ('max_removed_keys_ratio', figures.ended_keys, figures.current_keys, ' of the current keys to end'),
-        ('max_removed_versions_ratio', figures.lost_versions, figures.closed_versions, ' of the closed versions to be removed')]
+        ('max_removed_versions_ratio', figures.lost_versions, figures.closed_versions,
+            ' of the closed versions to be removed')]
         if got > of * ratios[option] -%}
         {%- do allowed.append(option ~ ': 1') -%}
         {%- do healing_tables._mistake(
@@ -26,7 +28,8 @@
     {%- if is_empty and not mistakes and figures.is_first and ratios.max_removed_keys_ratio < 1 -%}
         {%- do allowed.append('max_removed_keys_ratio: 1') -%}
         {%- do healing_tables._mistake(
-            mistakes, 'max_removed_keys_ratio', 'a candidate with rows', 'none', 'check the sources; if it is right, allow it once: ') -%}
+            mistakes, 'max_removed_keys_ratio', 'a candidate with rows', 'none',
+            'check the sources; if it is right, allow it once: ') -%}
     {%- endif -%}
     {%- for mistake in mistakes -%}
         {%- do mistake.update({'remedy': mistake.remedy ~ "--vars '{" ~ (allowed | join(', ')) ~ "}'"}) -%}
@@ -38,14 +41,16 @@
 {% macro _removal_ratios(mistakes) -%}
     {%- set ratios = {} -%}
     {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
-        {%- do ratios.update({option: healing_tables._check_ratio(mistakes, option, var(option, healing_tables._option(option, none, default)))}) -%}
+        {%- do ratios.update({option: healing_tables._check_ratio(mistakes, option,
+            var(option, healing_tables._option(option, none, default)))}) -%}
     {%- endfor -%}
     {{- return(ratios) -}}
 {%- endmacro %}
 
 {% macro _check_ratio(mistakes, option, ratio) -%}
     {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
-        {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson, '1 allows everything') -%}
+        {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson,
+            '1 allows everything') -%}
     {%- endif -%}
     {{- return(ratio) -}}
 {%- endmacro %}
@@ -57,5 +62,6 @@
     {%- do healing_tables._end_build(build, 'refused', {'reason': reasons | join('; ')}) -%}
     {%- do healing_tables._raise_error(
         config.get('materialized') ~ ' ' ~ build.target ~ ': refused; the target is as it was.', mistakes,
-        'The candidate ' ~ build.candidate ~ ' is kept so that you can look at it; then drop it.' if has_candidate else none) -%}
+        'The candidate ' ~ build.candidate ~ ' is kept so that you can look at it; then drop it.' if has_candidate
+        else none) -%}
 {%- endmacro %}

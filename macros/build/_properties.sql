@@ -26,13 +26,16 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its location's. -#}
+{#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its
+    location's. -#}
 {% macro _set_properties(format, target, spec=none) -%}
     {%- set wanted = healing_tables._configured_properties(format) if format.has_commits else {} -%}
     {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}
-    {%- for row in run_query('show tblproperties ' ~ target).rows -%} {%- do stored.update({row[0]: row[1]}) -%} {%- endfor -%}
+    {%- for row in run_query('show tblproperties ' ~ target).rows -%}
+        {%- do stored.update({row[0]: row[1]}) -%}
+    {%- endfor -%}
     {%- set changes = {} -%}
     {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
         {%- do changes.update({name: value}) -%}

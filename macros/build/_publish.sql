@@ -5,33 +5,39 @@
 
 {#- The one statement that readers see. -#}
 {% macro _publish(build, change) -%}
-    {%- if change.how == 'merge' -%} {{ return(healing_tables._merge_row_diff(build.format, build.target, change)) }} {%- endif -%}
+    {%- if change.how == 'merge' -%}
+        {{- return(healing_tables._merge_row_diff(build.format, build.target, change)) -}}
+    {%- endif -%}
     {%- set can_swap = build.location is not none
         and healing_tables._can_swap_location(build.format, build.candidate, build.existing, build.stored) -%}
     {%- set can_replace = build.location is none and not build.keeps_foreign
         and build.stored.get('provider') == build.format.name -%}
     {%- do healing_tables._create_beside(build) if build.existing is not none and not can_swap and not can_replace -%}
     {%- if build.location is not none -%}
-        {{- return(healing_tables._swap_location(build.format, build.created, build.candidate, build.location, can_swap)) -}}
+        {{- return(healing_tables._swap_location(build.format, build.created, build.candidate, build.location,
+            can_swap)) -}}
     {%- endif -%}
     {{- return(healing_tables._create_table(
-        build.format, build.created, change.rows, none, true, {'healing_tables.spec': healing_tables._check_property(build.settings)})) -}}
+        build.format, build.created, change.rows, none,
+        true, {'healing_tables.spec': healing_tables._check_property(build.settings)})) -}}
 {%- endmacro %}
 
 {#-
-    What is left to do when the target is as it should be: its row in the log. The candidate has done its work. `version`:
-    that of the build's commit; none where it could not be looked at.
+    What is left to do when the target is as it should be: its row in the log. The candidate has done its work.
+    `version`: that of the build's commit; none where it could not be looked at.
 -#}
 {% macro _after_publish(build, change, version) -%}
     {%- set target = build.target -%}
     {%- do healing_tables._rename_into_place(build) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
-    {%- do healing_tables._after_swap(build.format, target, build.location, build.stored, is_unchanged) if build.location is not none -%}
+    {%- do healing_tables._after_swap(build.format, target, build.location, build.stored, is_unchanged)
+        if build.location is not none -%}
     {%- set version = build.format.version(target) if version is none and not is_unchanged else version -%}
     {%- if is_unchanged -%} {%- set what = 'unchanged, nothing to publish' -%}
     {%- elif build.location is not none -%} {%- set what = 'published from ' ~ build.location -%}
     {%- elif version is not none -%}
-        {%- set what = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge' else ', as a whole') -%}
+        {%- set what = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge'
+            else ', as a whole') -%}
     {%- endif -%}
     {%- set table_id = build.log_row.table_id -%}
     {%- if healing_tables._can_heal() and (table_id is none or change.how == 'overwrite') -%}
@@ -46,8 +52,11 @@
 {#- The build's row in the log; of what it has made only the candidate may stay. -#}
 {% macro _end_build(build, status, more) -%}
     {%- set marks = {} -%}
-    {%- for name, mark in (build.get('marks') or {}).items() -%} {%- do marks.update({name: tojson(mark)}) -%} {%- endfor -%}
+    {%- for name, mark in (build.get('marks') or {}).items() -%}
+        {%- do marks.update({name: tojson(mark)}) -%}
+    {%- endfor -%}
     {%- do healing_tables._write_log(
-        build.log, dict(build.log_row, high_water_marks=marks, status=status, finished_at=healing_tables._utc_now(), **more)) -%}
+        build.log, dict(build.log_row, high_water_marks=marks, status=status, finished_at=healing_tables._utc_now(),
+            **more)) -%}
     {%- do healing_tables._drop_side_tables(build) -%}
 {%- endmacro %}

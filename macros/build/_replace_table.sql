@@ -11,10 +11,12 @@
 {#- Whether the log knows the stored table as one that this model has built. -#}
 {% macro _is_built_by_model(build) -%}
     {%- set table_id = build.log_row.table_id -%}
-    {{- return(build.last is not none and (build.last.table_id is none or table_id is none or build.last.table_id == table_id)) -}}
+    {{- return(build.last is not none
+        and (build.last.table_id is none or table_id is none or build.last.table_id == table_id)) -}}
 {%- endmacro %}
 
-{#- Rows that this model has not built and cannot compare with its own are not replaced, unless the run allows it; then they are kept. -#}
+{#- Rows that this model has not built and cannot compare with its own are not replaced, unless the run allows it; then
+    they are kept. -#}
 {% macro _check_foreign_table(build) -%}
     {%- if not build.stored or healing_tables._is_built_by_model(build) -%} {{ return(none) }} {%- endif -%}
     {%- set settings = build.settings -%}
@@ -25,14 +27,17 @@
     {%- set mistakes = [] -%}
     {%- if not healing_tables._allows_replace() -%}
         {%- do healing_tables._foreign_table_mistake(
-            mistakes, build.target, wanted, columns, "name its columns in meta.healing_tables.column_names, e.g. {valid_from: effective_from}") -%}
+            mistakes, build.target, wanted, columns,
+            "name its columns in meta.healing_tables.column_names, e.g. {valid_from: effective_from}") -%}
     {%- elif healing_tables._is_same_location(build.stored, build.target) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'location_root', 'a folder of its own, since the table that is there is kept', build.stored.location,
+            mistakes, 'location_root', 'a folder of its own, since the table that is there is kept',
+            build.stored.location,
             'choose another location_root, or move the table away') -%}
     {%- else -%}
         {%- do build.update({'keeps_foreign': true}) -%}
-        {%- do build.log_row.update({'reason': 'the table that had this name is kept as ' ~ healing_tables._backup_relation(build.target)}) -%}
+        {%- do build.log_row.update({'reason': 'the table that had this name is kept as '
+            ~ healing_tables._backup_relation(build.target)}) -%}
     {%- endif -%}
     {%- do healing_tables._refuse(build, mistakes, false) if mistakes -%}
 {%- endmacro %}
@@ -40,9 +45,11 @@
 {#- The mistake of a table that someone else has made; `naming` says how the model can be told its columns. -#}
 {% macro _foreign_table_mistake(mistakes, target, wanted, columns, naming) -%}
     {%- do healing_tables._mistake(
-        mistakes, 'the table ' ~ target, 'a table that this model has built, or one with the columns ' ~ (wanted | join(', ')),
+        mistakes, 'the table ' ~ target, 'a table that this model has built, or one with the columns '
+        ~ (wanted | join(', ')),
         'a table with rows that healing_log does not know, with the columns ' ~ (columns | join(', ')),
-        naming ~ "; or give the model another name (alias); or replace the table once: --vars '{allow_replace: true}', which keeps it as "
+        naming ~ "; or give the model another name (alias); or replace the table once: --vars '{allow_replace: true}', "
+        "which keeps it as "
         ~ healing_tables._backup_relation(target)) -%}
 {%- endmacro %}
 
@@ -69,10 +76,12 @@
 
 {#- The statement that follows creates the table under a name of this run. -#}
 {% macro _create_beside(build) -%}
-    {%- do build.update({'created': build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_new'})}) -%}
+    {%- do build.update({'created': build.candidate.incorporate(path={'identifier': build.candidate.identifier
+        ~ '_new'})}) -%}
     {%- do healing_tables._log_progress(
         build.target, 'the ' ~ build.existing.type
-        ~ ' that has this name cannot become this table in one step: the new table is created beside it and then takes its name') -%}
+        ~ ' that has this name cannot become this table in one step: the new table is created beside it and then takes '
+        'its name') -%}
 {%- endmacro %}
 
 {#- The new table takes the name of what is there. A view has no rows to lose. -#}
@@ -83,7 +92,8 @@
     {%- else -%} {%- do adapter.drop_relation(build.existing) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(build.created, build.target) -%}
-    {%- if build.keeps_foreign -%} {%- do healing_tables._log_progress(build.target, 'the table that had this name is kept as ' ~ backup) -%}
+    {%- if build.keeps_foreign -%} {%- do healing_tables._log_progress(build.target,
+        'the table that had this name is kept as ' ~ backup) -%}
     {%- elif build.existing.is_table -%} {%- do adapter.drop_relation(backup) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -93,7 +103,8 @@
     {%- set kept = healing_tables._tables_of_other_runs(target, 'before') -%}
     {%- if kept -%}
         {%- do healing_tables._log_progress(
-            target, 'no table has this name, but what was there before is kept as ' ~ (kept | sort | join(', ')) ~ '; a build may have died while it replaced it') -%}
+            target, 'no table has this name, but what was there before is kept as ' ~ (kept | sort | join(', '))
+            ~ '; a build may have died while it replaced it') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -108,7 +119,8 @@
         {%- do healing_tables._mistake(
             mistakes, '--full-refresh', 'a run that keeps the history: a batch alone cannot bring it back',
             'a full refresh of ' ~ target ~ ', which exists',
-            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this batch') -%}
+            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this '
+            'batch') -%}
     {%- endif -%}
     {%- if healing_tables._table_details(existing).get('type') == 'EXTERNAL' -%}
         {#- its files would stay, and with them the rows -#}
@@ -119,26 +131,31 @@
     {%- set is_other = false -%}
     {%- if existing.is_table and not mistakes -%}
         {%- set columns = healing_tables._columns_of(existing) -%}
-        {%- set is_other = healing_tables._missing_names(wanted, columns) | length > 0 and healing_tables._has_rows(existing) -%}
+        {%- set is_other = healing_tables._missing_names(wanted, columns) | length > 0
+            and healing_tables._has_rows(existing) -%}
         {%- if is_other and not healing_tables._allows_replace() -%}
-            {%- do healing_tables._foreign_table_mistake(mistakes, target, wanted, columns, 'correct the names of its columns') -%}
+            {%- do healing_tables._foreign_table_mistake(mistakes, target, wanted, columns,
+                'correct the names of its columns') -%}
         {%- endif -%}
     {%- endif -%}
     {{- return({
-        'target': target | string, 'before': healing_tables._backup_relation(target) | string, 'is_view': existing.is_view,
+        'target': target | string, 'before': healing_tables._backup_relation(target) | string,
+        'is_view': existing.is_view,
         'is_kept': is_other}) -}}
 {%- endmacro %}
 
 {#- The stored table makes room for its successor. -#}
 {% macro _rename_to_backup(replaced) -%}
     {%- if replaced is none -%} {{ return(none) }} {%- endif -%}
-    {%- do run_query('drop view if exists ' ~ replaced.target if replaced.is_view else 'alter table ' ~ replaced.target ~ ' rename to ' ~ replaced.before) -%}
+    {%- do run_query('drop view if exists ' ~ replaced.target if replaced.is_view else 'alter table ' ~ replaced.target
+        ~ ' rename to ' ~ replaced.before) -%}
 {%- endmacro %}
 
 {#- Its successor is there. -#}
 {% macro _drop_backup(target, replaced) -%}
     {%- if replaced is none or replaced.is_view -%} {{ return(none) }} {%- endif -%}
-    {%- if replaced.is_kept -%} {%- do healing_tables._log_progress(target, 'the table that had this name is kept as ' ~ replaced.before) -%}
+    {%- if replaced.is_kept -%} {%- do healing_tables._log_progress(target, 'the table that had this name is kept as '
+        ~ replaced.before) -%}
     {%- else -%} {%- do run_query('drop table if exists ' ~ replaced.before) -%}
     {%- endif -%}
 {%- endmacro %}

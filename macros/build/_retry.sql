@@ -7,9 +7,9 @@
 {% macro _max_attempts() -%} {{ return(30) }} {%- endmacro %}
 
 {#-
-    A look at the commits of the target since the build began: {conflicts (texts: what others have done), version (the newest
-    number seen, or none)}. `own_commits`: commits of the build itself that are there by now, each of which may have changed
-    rows. The log gets the version that was seen: a commit after this look is another writer's.
+    A look at the commits of the target since the build began: {conflicts (texts: what others have done), version (the
+    newest number seen, or none)}. `own_commits`: commits of the build itself that are there by now, each of which may
+    have changed rows. The log gets the version that was seen: a commit after this look is another writer's.
 -#}
 {% macro _look_at_commits(build, own_commits) -%}
     {%- set nothing = {'conflicts': [], 'version': none} -%}
@@ -46,19 +46,21 @@
     {%- set mistakes = [] -%}
     {%- set remedy = 'run it again when fewer writers change the table' -%}
     {%- do healing_tables._mistake(
-        mistakes, 'concurrent writers', 'an attempt without a commit of another writer', attempt ~ ' attempts that met one, at last: ' ~ found, remedy) -%}
+        mistakes, 'concurrent writers', 'an attempt without a commit of another writer',
+        attempt ~ ' attempts that met one, at last: ' ~ found, remedy) -%}
     {%- if is_published -%}
         {#- without a row in the log, the next build rebuilds all keys -#}
         {%- do healing_tables._raise_error(
-            config.get('materialized') ~ ' ' ~ build.target ~ ': published, but another writer was at work: rows of both may be there.', mistakes) -%}
+            config.get('materialized') ~ ' ' ~ build.target
+            ~ ': published, but another writer was at work: rows of both may be there.', mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._refuse(build, mistakes) -%}
 {%- endmacro %}
 
 {#-
-    Run a statement. Returns who has overtaken it, as a list, or an empty list. Jinja cannot catch an error. A SQL script
-    can: it returns a row if Delta refuses the commit because of another writer's (SQLSTATE 2D521). Every other error stays
-    what it is. A Spark without scripts ends the build with the error.
+    Run a statement. Returns who has overtaken it, as a list, or an empty list. Jinja cannot catch an error. A SQL
+    script can: it returns a row if Delta refuses the commit because of another writer's (SQLSTATE 2D521). Every other
+    error stays what it is. A Spark without scripts ends the build with the error.
 -#}
 {% macro _run_or_conflict(format, name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
@@ -77,5 +79,6 @@ end
 {%- endif -%}
     {%- endcall -%}
     {%- set answer = load_result(name)['table'] if is_script else none -%}
-    {{- return([answer.rows[0]['overtaken_by']] if answer is not none and 'overtaken_by' in answer.column_names else []) -}}
+    {{- return([answer.rows[0]['overtaken_by']] if answer is not none and 'overtaken_by' in answer.column_names
+        else []) -}}
 {%- endmacro %}

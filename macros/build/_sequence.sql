@@ -15,7 +15,8 @@
     {%- if settings.valid_from is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version beside its key', 'none',
+            mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version beside its key',
+            'none',
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
@@ -23,36 +24,42 @@
         build.target, settings, build.existing if build.stored else none, healing_tables._side_table_format()) -%}
     {{- return({
         'name': settings.sequence, 'key_map': key_map,
-        'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0]['largest']}) -}}
+        'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0][
+            'largest']}) -}}
 {%- endmacro %}
 
 {#-
-    The key map of a dimension. The first build makes it, with the numbers that the stored table has. A larger number that
-    someone else has put into the table since is reserved: a row without a version.
+    The key map of a dimension. The first build makes it, with the numbers that the stored table has. A larger number
+    that someone else has put into the table since is reserved: a row without a version.
 -#}
 {% macro _ensure_key_map(target, settings, existing, format) -%}
     {%- set key_map = api.Relation.create(
         database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table') -%}
     {%- set columns = healing_tables._columns_of(existing) if existing is not none else {} -%}
-    {%- set has_numbers = not healing_tables._missing_names(settings.key_columns + [settings.valid_from, settings.sequence], columns)
+    {%- set has_numbers = not healing_tables._missing_names(settings.key_columns + [settings.valid_from,
+        settings.sequence], columns)
         and healing_tables._type_family(healing_tables._type_of_column(columns, settings.sequence)) == 'integer' -%}
     {%- if not healing_tables._table_exists(key_map) -%}
-        {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false" if not has_numbers
+        {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false"
+            if not has_numbers
             else 'select key, valid_from, max(surrogate_key) as surrogate_key from ('
-                ~ healing_tables._numbers_in(existing, settings, columns) ~ ') where surrogate_key is not null group by key, valid_from' -%}
+                ~ healing_tables._numbers_in(existing, settings, columns)
+                ~ ') where surrogate_key is not null group by key, valid_from' -%}
         {%- do run_query('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._properties_clause(format.key_map_properties) ~ ' as ' ~ rows) -%}
         {{- return(key_map) -}}
     {%- endif -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_columns(
-        mistakes, 'the key map', ['key', 'valid_from', 'surrogate_key'], key_map | string, healing_tables._columns_of(key_map)) -%}
+        mistakes, 'the key map', ['key', 'valid_from', 'surrogate_key'], key_map | string,
+        healing_tables._columns_of(key_map)) -%}
     {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
     {%- if has_numbers -%}
         {%- set largest = run_query('select (select max(' ~ healing_tables._id(settings.sequence) ~ ') from ' ~ existing
             ~ ') as stored, (select max(surrogate_key) from ' ~ key_map ~ ') as given').rows[0] -%}
         {%- if (largest['stored'] or 0) > (largest['given'] or 0) -%}
-            {%- do run_query('insert into ' ~ key_map ~ ' (key, valid_from, surrogate_key) select null, null, ' ~ largest['stored'] ~ 'L') -%}
+            {%- do run_query('insert into ' ~ key_map ~ ' (key, valid_from, surrogate_key) select null, null, '
+                ~ largest['stored'] ~ 'L') -%}
         {%- endif -%}
     {%- endif -%}
     {{- return(key_map) -}}
@@ -65,16 +72,19 @@
         ~ healing_tables._id(settings.sequence) ~ ' as bigint) as surrogate_key from ' ~ relation) -}}
 {%- endmacro %}
 
-{#- What identifies a version in the key map, as SQL: {key, valid_from}. Neither depends on the types of the columns. -#}
+{#- What identifies a version in the key map, as SQL: {key, valid_from}. Neither depends on the types of the
+    columns. -#}
 {% macro _version_id(prefix, settings, columns) -%}
     {%- set texts = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._id(key), healing_tables._type_of_column(columns, key))) -%}
+        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._id(key),
+            healing_tables._type_of_column(columns, key))) -%}
     {%- endfor -%}
     {%- set valid_from = prefix ~ healing_tables._id(settings.valid_from) -%}
     {{- return({
         'key': texts[0] if texts | length == 1 else "concat_ws('|', " ~ (texts | join(', ')) ~ ')',
-        'valid_from': 'timestamp_micros(' ~ healing_tables._to_micros(valid_from, healing_tables._type_of_column(columns, settings.valid_from)) ~ ')'}) -}}
+        'valid_from': 'timestamp_micros(' ~ healing_tables._to_micros(valid_from,
+            healing_tables._type_of_column(columns, settings.valid_from)) ~ ')'}) -}}
 {%- endmacro %}
 
 {#- The text of a key as in key_hash, but 1, 1.0 and 1.00 of whole numbers and decimals are one. -#}
@@ -92,7 +102,9 @@
 {%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
 {%- set version = healing_tables._version_id('fresh.', build.settings, columns) -%}
 {%- set order = [] -%}
-{%- for column in build.settings.key_columns + [build.settings.valid_from] -%} {%- do order.append('fresh.' ~ healing_tables._id(column)) -%} {%- endfor -%}
+{%- for column in build.settings.key_columns + [build.settings.valid_from] -%}
+    {%- do order.append('fresh.' ~ healing_tables._id(column)) -%}
+{%- endfor -%}
 select
     coalesce(
         known.surrogate_key,
@@ -114,8 +126,8 @@ cross join (
 
 {#-
     The statement that puts the new numbers of a candidate into the key map, before the candidate is published. Numbers
-    that another build has given since the candidate was written are left out, see _number_conflicts. (An error would not do:
-    Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full disk.)
+    that another build has given since the candidate was written are left out, see _number_conflicts. (An error would
+    not do: Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full disk.)
 -#}
 {% macro _key_map_merge(build, sequence) -%}
     {%- if sequence is none -%} {{ return(none) }} {%- endif -%}
@@ -130,21 +142,25 @@ cross join (
     ) as largest
     where given.surrogate_key > largest.surrogate_key
     {%- endset -%}
-    {{- return('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
+    {{- return('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new
+        ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
         ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)'
-        if healing_tables._side_table_format().has_commits else 'insert into ' ~ sequence.key_map ~ ' (key, valid_from, surrogate_key)\n' ~ new) -}}
+        if healing_tables._side_table_format().has_commits else 'insert into ' ~ sequence.key_map
+        ~ ' (key, valid_from, surrogate_key)\n' ~ new) -}}
 {%- endmacro %}
 
 {#- Whether another build has given numbers that the candidate has too, as conflicts of _look_at_commits. -#}
 {% macro _number_conflicts(build, sequence) -%}
     {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
-    {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(build, sequence) ~ ') as given left anti join '
+    {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(build, sequence)
+        ~ ') as given left anti join '
         ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '
         ~ 'and known.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
     {{- return(['one that gave integer keys'] if lost else []) -}}
 {%- endmacro %}
 
 {% macro _new_numbers(build, sequence) -%}
-    {{- return('select distinct * from (' ~ healing_tables._numbers_in(build.candidate, build.settings, healing_tables._columns_of(build.candidate))
+    {{- return('select distinct * from (' ~ healing_tables._numbers_in(build.candidate, build.settings,
+        healing_tables._columns_of(build.candidate))
         ~ ') where surrogate_key > ' ~ sequence.largest ~ 'L') -}}
 {%- endmacro %}

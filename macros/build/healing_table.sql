@@ -29,8 +29,8 @@
 {% endmaterialization %}
 
 {#-
-    One attempt: candidate, checks, comparison, publication. The change that was published [see _compare_with_stored], or
-    none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
+    One attempt: candidate, checks, comparison, publication. The change that was published [see _compare_with_stored],
+    or none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
 -#}
 {% macro _attempt_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._begin_build(target, existing, sql, settings) -%}
@@ -46,7 +46,8 @@
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
         {{- return(change) -}}
     {%- endif -%}
-    {%- set conflicts = healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(build, sequence))
+    {%- set conflicts = healing_tables._run_or_conflict(build.format, 'keys',
+        healing_tables._key_map_merge(build, sequence))
         or healing_tables._number_conflicts(build, sequence)
         or healing_tables._run_or_conflict(build.format, 'main', healing_tables._publish(build, change)) -%}
     {%- if conflicts -%}
@@ -68,7 +69,8 @@
     {%- set format = healing_tables._format() -%}
     {%- if format is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'), 'choose one of them') -%}
+            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
+            'choose one of them') -%}
     {%- else -%} {%- do format.check_session(mistakes) -%}
     {%- endif -%}
     {{- return(mistakes) -}}
@@ -78,7 +80,8 @@
     `settings`: what a build knows before it looks at any table, from the call in the model's SQL, else from its
     configuration. It does not change while the build runs.
 
-    call, metadata     see _call.sql; call is none, and metadata.sources empty, where the model does not call dimension()
+    call, metadata     see _call.sql; call is none, and metadata.sources empty, where the model does not call
+                       dimension()
     format             see _format.sql
     publish, mode      the options
     ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
@@ -97,24 +100,28 @@
     {%- set changes = ['ignore', 'append_new_columns', 'sync_all_columns', 'fail'] -%}
     {%- if (config.get('on_schema_change') or 'ignore') not in changes -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change', changes | join(' or '), config.get('on_schema_change'), 'choose one of them') -%}
+            mistakes, 'on_schema_change', changes | join(' or '), config.get('on_schema_change'),
+            'choose one of them') -%}
     {%- endif -%}
     {%- do healing_tables._overlap_seconds(mistakes) -%}
     {%- set chosen = {} -%}
     {%- for option, values in {'publish': ['auto', 'merge', 'overwrite'], 'mode': ['rebuild', 'heal']}.items() -%}
         {%- do chosen.update({option: healing_tables._option(option, none, values[0])}) -%}
         {%- if chosen[option] not in values -%}
-            {%- do healing_tables._mistake(mistakes, option, values | join(' or '), chosen[option], 'choose one of them') -%}
+            {%- do healing_tables._mistake(mistakes, option, values | join(' or '), chosen[option],
+                'choose one of them') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set ratios = healing_tables._removal_ratios(mistakes) -%}
     {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
     {%- set defaults = healing_tables._default_checks(
         metadata.can_delete, metadata.has_gaps, metadata.versioned | select | list | length > 0) -%}
-    {%- set checks = healing_tables._configured_checks(mistakes, healing_tables._option('checks', none, {}), defaults) -%}
+    {%- set checks = healing_tables._configured_checks(mistakes, healing_tables._option('checks', none, {}),
+        defaults) -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {{- return(dict(
-        chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios, key_columns=metadata.key_columns,
+        chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,
+        key_columns=metadata.key_columns,
         valid_from=metadata.names.valid_from, valid_to=metadata.names.valid_to, is_current=metadata.names.is_current,
         current_value=metadata.current_value, valid_to_current=metadata.valid_to_current, tracked=metadata.versioned,
         sequence=metadata.get('sequence'), checks=checks if is_bounded else {})) -}}
@@ -125,11 +132,14 @@
     {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
     {%- set surrogate_key = healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)) -%}
     {{- return({
-        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
-        'names': names, 'versioned': healing_tables._as_list(healing_tables._option('tracked_columns', none, [names.row_hash])),
+        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
+        or healing_tables._unique_key(),
+        'names': names, 'versioned': healing_tables._as_list(healing_tables._option('tracked_columns',
+            none, [names.row_hash])),
         'valid_to_current': healing_tables._valid_to_current(),
         'current_value': healing_tables._option('current_values', none, [true, false])[0],
-        'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true, 'sources': []}) -}}
+        'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true,
+        'sources': []}) -}}
 {%- endmacro %}
 
 {% macro _log_progress(target, text) -%}

@@ -1,6 +1,7 @@
 {#- What a capture looks at before it writes: columns, keys, and how much would be gone. -#}
 
-{#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet). What cannot be logged is refused. -#}
+{#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet). What
+    cannot be logged is refused. -#}
 {% macro _capture_columns(build, log_table) -%}
     {%- set settings = build.settings -%}
     {%- set mistakes = [] -%}
@@ -19,21 +20,24 @@
         {%- do columns.update({stored or name: type}) -%}
         {%- if healing_tables._has_no_equality(type) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'column ' ~ name, 'a type with equality', type, 'turn it into text, an array or a struct without maps') -%}
+                mistakes, 'column ' ~ name, 'a type with equality', type,
+                'turn it into text, an array or a struct without maps') -%}
         {%- elif stored is none -%} {%- do added.append(name) -%}
         {%- elif was[stored] != type -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'the type in the log, ' ~ was[stored], type, 'cast it in the select') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- for name, type in was.items() if name | lower not in [settings.captured_at | lower, settings.deleted | lower] and healing_tables._find_column(name, will) is none -%}
+    {%- for name, type in was.items() if name | lower not in [settings.captured_at | lower, settings.deleted | lower]
+        and healing_tables._find_column(name, will) is none -%}
         {%- do healing_tables._mistake(
             mistakes, 'column ' ~ name, 'a column of the select, since the log has it', 'none',
             'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name) ~ ' if the source has it no longer') -%}
     {%- endfor -%}
     {%- if log_table is not none and added and config.get('on_schema_change') == 'fail' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change: fail', 'the columns of the log', 'new columns ' ~ (added | join(', ')), 'leave them out, or set append_new_columns') -%}
+            mistakes, 'on_schema_change: fail', 'the columns of the log', 'new columns ' ~ (added | join(', ')),
+            'leave them out, or set append_new_columns') -%}
     {%- endif -%}
     {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
     {{- return({'types': columns, 'added': added}) -}}
@@ -51,18 +55,22 @@
     {%- endfor -%}
     {%- set found = run_query(
         'select coalesce(sum(if(is_null, rows, 0)), 0) as nulls, count_if(not is_null and rows > 1) as repeated, '
-        ~ "array_join(slice(sort_array(collect_list(if(not is_null and rows > 1, name, null))), 1, 5), '; ') as names from (select "
-        ~ (nulls | join(' or ')) ~ ' as is_null, concat(' ~ (text | join(", ', ', ")) ~ ') as name, count(*) as rows from '
+        ~ "array_join(slice(sort_array(collect_list(if(not is_null and rows > 1, name, null))), 1, 5), '; ') as names "
+        "from (select "
+        ~ (nulls | join(' or ')) ~ ' as is_null, concat(' ~ (text | join(", ', ', "))
+        ~ ') as name, count(*) as rows from '
         ~ build.candidate ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
     {%- if found['repeated'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'unique_key', 'one row per key', found['repeated'] ~ ' keys with several rows, such as ' ~ found['names'],
+            mistakes, 'unique_key', 'one row per key', found['repeated'] ~ ' keys with several rows, such as '
+            ~ found['names'],
             'correct the select, or add the column that tells them apart to unique_key') -%}
         {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
-        {%- do exceptions.warn(build.target ~ ': ' ~ found['nulls'] ~ ' rows of the select set aside (NULL in a key column)') -%}
+        {%- do exceptions.warn(build.target ~ ': ' ~ found['nulls']
+            ~ ' rows of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -77,8 +85,11 @@ select
     count_if(is_change and old_state is not null and new_state is not null) as changed,
     count_if(new_state is null) as gone
 from compared' -%}
-    {%- for name, value in run_query(query).rows[0].dict().items() -%} {%- do figures.update({name: value | int}) -%} {%- endfor -%}
-    {%- do figures.update({'ended_keys': figures.gone, 'appended': figures.appeared + figures.changed + figures.gone}) -%}
+    {%- for name, value in run_query(query).rows[0].dict().items() -%}
+        {%- do figures.update({name: value | int}) -%}
+    {%- endfor -%}
+    {%- do figures.update({'ended_keys': figures.gone,
+        'appended': figures.appeared + figures.changed + figures.gone}) -%}
     {%- do healing_tables._check_guards(build, figures) -%}
     {{- return(figures) -}}
 {%- endmacro %}

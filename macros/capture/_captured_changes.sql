@@ -22,7 +22,8 @@ with seen as (
 ),
 {%- if log_table is not none %}
 entries as (
-    select {{ healing_tables._captured_row(settings, columns, columns.added) }}, {{ healing_tables._id(settings.captured_at) }} as at,
+    select {{ healing_tables._captured_row(settings, columns, columns.added) }}, {{ healing_tables._id(
+        settings.captured_at) }} as at,
         coalesce({{ healing_tables._id(settings.deleted) }}, false) as is_deleted
     from {{ log_table }}
     where {{ not_null | join(' and ') }}
@@ -34,7 +35,8 @@ newest as (
 ),
 {%- endif %}
 known as (
-    select {{ keys }}, {{ 'entry.state from newest where not entry.is_deleted' if log_table is not none else 'state from seen where false' }}
+    select {{ keys }}, {{ 'entry.state from newest where not entry.is_deleted' if log_table is not none
+        else 'state from seen where false' }}
 ),
 compared as (
     select known.state as old_state, seen.state as new_state, not (seen.state <=> known.state) as is_change
@@ -43,13 +45,17 @@ compared as (
 )
 {%- endmacro %}
 
-{#- The keys and the whole row as columns with names of our own; columns that the log does not have yet are NULL there. -#}
+{#- The keys and the whole row as columns with names of our own; columns that the log does not have yet are NULL
+    there. -#}
 {% macro _captured_row(settings, columns, missing) -%}
     {%- set parts = [] -%}
-    {%- for key in settings.key_columns -%} {%- do parts.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {%- for key in settings.key_columns -%}
+        {%- do parts.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
+    {%- endfor -%}
     {%- set fields = [] -%}
     {%- for name, type in columns.types.items() -%}
-        {%- do fields.append(('cast(null as ' ~ type ~ ')' if name in missing else healing_tables._id(name)) ~ ' as c_' ~ loop.index) -%}
+        {%- do fields.append(('cast(null as ' ~ type ~ ')' if name in missing else healing_tables._id(name)) ~ ' as c_'
+            ~ loop.index) -%}
     {%- endfor -%}
     {{- return((parts | join(', ')) ~ ', struct(' ~ (fields | join(', ')) ~ ') as state') -}}
 {%- endmacro %}

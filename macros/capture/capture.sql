@@ -31,7 +31,8 @@
 
 {#- One attempt: whether it has ended without another capture in between. -#}
 {% macro _attempt_capture(target, existing, sql, settings, attempt) -%}
-    {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target, 'capture', 'delta') -%}
+    {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target,
+        'capture', 'delta') -%}
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
@@ -47,8 +48,10 @@
     {%- if figures.appended == 0 -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main', healing_tables._append_changes(build, columns, at)) -%}
-        {%- set is_appended = not conflicts and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._id(settings.captured_at)
+        {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main',
+            healing_tables._append_changes(build, columns, at)) -%}
+        {%- set is_appended = not conflicts
+            and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._id(settings.captured_at)
             ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
         {%- set conflicts = conflicts or ([] if is_appended else ['another capture']) -%}
         {%- if conflicts -%}
@@ -62,8 +65,8 @@
 {%- endmacro %}
 
 {#-
-    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, replaced (see
-    _full_refresh). Mistakes are raised, also about what has the target's name.
+    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, replaced
+    (see _full_refresh). Mistakes are raised, also about what has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
@@ -73,7 +76,8 @@
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
     {#- a partial run has some rows, which say nothing of the others -#}
     {%- set settings = {
-        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
+        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
+        or healing_tables._unique_key(),
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': 'ignore' if healing_tables._is_partial_run() else on_absence,
@@ -87,11 +91,13 @@
     {%- endif -%}
     {%- if on_absence not in ['delete', 'ignore'] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_absence', 'one of delete, ignore', on_absence, 'delete: the select holds every row; ignore: only some') -%}
+            mistakes, 'on_absence', 'one of delete, ignore', on_absence,
+            'delete: the select holds every row; ignore: only some') -%}
     {%- endif -%}
     {%- if config.get('file_format') not in [none, format.name] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'delta, since a run is one commit', config.get('file_format'), 'set file_format: delta') -%}
+            mistakes, 'file_format', 'delta, since a run is one commit', config.get('file_format'),
+            'set file_format: delta') -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
@@ -101,9 +107,11 @@
     {#- ignore is what dbt puts there where nothing is set -#}
     {%- if config.get('on_schema_change') not in [none, 'ignore', 'append_new_columns', 'fail'] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change', 'append_new_columns or fail: a log loses no column', config.get('on_schema_change'), 'choose one of them') -%}
+            mistakes, 'on_schema_change', 'append_new_columns or fail: a log loses no column',
+            config.get('on_schema_change'), 'choose one of them') -%}
     {%- endif -%}
-    {%- do healing_tables._check_is_log(mistakes, target, existing, settings) if existing is not none and replaced is none -%}
+    {%- do healing_tables._check_is_log(mistakes, target, existing, settings) if existing is not none
+        and replaced is none -%}
     {%- do healing_tables._raise_mistakes('capture', mistakes) -%}
     {{- return(dict(settings, replaced=replaced)) -}}
 {%- endmacro %}
@@ -115,8 +123,10 @@
     {%- if healing_tables._type_of_column(columns, settings.captured_at) != 'timestamp'
         or healing_tables._type_of_column(columns, settings.deleted) != 'boolean' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'the table ' ~ target, 'a log that capture has made: a Delta table with ' ~ settings.captured_at ~ ' (timestamp) and '
-            ~ settings.deleted ~ ' (boolean)', 'a ' ~ existing.type ~ (' with ' ~ (columns | join(', ')) if columns else ' that is not Delta'),
+            mistakes, 'the table ' ~ target, 'a log that capture has made: a Delta table with ' ~ settings.captured_at
+            ~ ' (timestamp) and '
+            ~ settings.deleted ~ ' (boolean)', 'a ' ~ existing.type ~ (' with ' ~ (columns | join(', ')) if columns
+                else ' that is not Delta'),
             'give the model another name, or move what stands there away') -%}
     {%- endif -%}
 {%- endmacro %}
@@ -128,36 +138,46 @@
 {% macro _capture_moment(settings, log_table) -%}
     {%- set row = run_query(
         'select unix_micros(now()) as moment, '
-        ~ ('max(unix_micros(' ~ healing_tables._id(settings.captured_at) ~ ')) as newest from ' ~ log_table if log_table is not none
+        ~ ('max(unix_micros(' ~ healing_tables._id(settings.captured_at) ~ ')) as newest from ' ~ log_table
+            if log_table is not none
            else 'cast(null as bigint) as newest')).rows[0] -%}
-    {%- set at = {'moment': row['moment'] | int, 'newest': row['newest'] | int if row['newest'] is not none else none} -%}
+    {%- set at = {'moment': row['moment'] | int, 'newest': row['newest'] | int if row['newest'] is not none
+        else none} -%}
     {%- if at.newest is not none and at.newest >= at.moment -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, settings.captured_at, 'a moment after the newest one in the log, ' ~ healing_tables._instant_text(at.newest),
+            mistakes, settings.captured_at, 'a moment after the newest one in the log, '
+            ~ healing_tables._instant_text(at.newest),
             healing_tables._instant_text(at.moment) ~ ', the clock of the warehouse',
-            'set the clock right or wait until it is past that moment; if the log holds a wrong moment, correct it there') -%}
+            'set the clock right or wait until it is past that moment; if the log holds a wrong moment, correct it '
+            'there') -%}
         {%- do healing_tables._raise_mistakes('capture', mistakes) -%}
     {%- endif -%}
     {{- return(at) -}}
 {%- endmacro %}
 
-{#- A log that is not there yet is made empty, so that rows always come by the same statement; new columns are added. -#}
+{#- A log that is not there yet is made empty, so that rows always come by the same statement; new columns are
+    added. -#}
 {% macro _prepare_log(build, columns, log_table) -%}
     {%- set target = build.target -%}
     {%- set settings = build.settings -%}
     {%- if log_table is none -%}
         {%- do run_query(healing_tables._create_table(
-            build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._id(settings.captured_at) ~ ', false as '
+            build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._id(settings.captured_at)
+            ~ ', false as '
             ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', none, true,
             {'delta.isolationLevel': 'Serializable'}, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added = [] -%}
-        {%- for name in columns.added -%} {%- do added.append(healing_tables._id(name) ~ ' ' ~ columns.types[name]) -%} {%- endfor -%}
+        {%- for name in columns.added -%}
+            {%- do added.append(healing_tables._id(name) ~ ' ' ~ columns.types[name]) -%}
+        {%- endfor -%}
         {%- set properties = build.format.properties(columns.added, false) -%}
-        {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties)) if properties -%}
+        {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
+            if properties -%}
         {%- do run_query('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
-        {%- do healing_tables._log_progress(target, 'new columns: ' ~ (columns.added | join(', ')) ~ '; rows from before have NULL') -%}
+        {%- do healing_tables._log_progress(target, 'new columns: ' ~ (columns.added | join(', '))
+            ~ '; rows from before have NULL') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -169,9 +189,11 @@
         {%- do healing_tables._log_progress(build.target, 'unchanged, nothing to append: ' ~ summary) -%}
     {%- else -%}
         {%- do healing_tables._log_progress(
-            build.target, 'appended in one commit, version ' ~ version ~ ', as of ' ~ healing_tables._instant_text(at.moment) ~ ': ' ~ summary) -%}
+            build.target, 'appended in one commit, version ' ~ version ~ ', as of '
+            ~ healing_tables._instant_text(at.moment) ~ ': ' ~ summary) -%}
     {%- endif -%}
     {%- do healing_tables._end_build(build, 'unchanged' if figures.appended == 0 else 'published', {
-        'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': figures.appended, 'version_after': version}) -%}
+        'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': figures.appended,
+        'version_after': version}) -%}
     {%- do run_query('drop table if exists ' ~ build.candidate) -%}
 {%- endmacro %}

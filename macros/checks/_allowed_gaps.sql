@@ -1,10 +1,12 @@
 {#- Gaps that the check no_gaps allows: not longer than the tolerance, or inside of a listed one. -#}
 
-{#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every command. -#}
+{#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every
+    command. -#}
 {% macro _allowed_gap_conditions(check_request, arguments) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set tolerance = healing_tables._interval_seconds(mistakes, 'tolerance', arguments.tolerance) if arguments.get('tolerance') -%}
+    {%- set tolerance = healing_tables._interval_seconds(mistakes, 'tolerance', arguments.tolerance)
+        if arguments.get('tolerance') -%}
     {%- set gaps = healing_tables._as_list(arguments.get('allowed_gaps')) -%}
     {%- do healing_tables._check_gaps(mistakes, gaps, check_request.key_columns) -%}
     {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
@@ -12,7 +14,8 @@
     {%- if tolerance -%}
         {%- do conditions.append(
             '(' ~ healing_tables._to_micros('furthest', none) ~ ") * interval '0.000001' second + interval '"
-            ~ tolerance ~ "' second < (" ~ healing_tables._to_micros('valid_from', none) ~ ") * interval '0.000001' second") -%}
+            ~ tolerance ~ "' second < (" ~ healing_tables._to_micros('valid_from', none)
+            ~ ") * interval '0.000001' second") -%}
     {%- endif -%}
     {%- for gap in gaps -%}
         {%- set parts = [
@@ -34,7 +37,8 @@
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
             {#- in any case: as columns are found -#}
-            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, known), known) -%}
+            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, known),
+                known) -%}
             {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_instant(bound) is none -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'allowed_gaps', "a moment in UTC such as '2024-01-01'", bound, 'correct the text') -%}

@@ -1,16 +1,18 @@
 {#- What a generic test checks: its arguments, then what the model says of itself, then the defaults. -#}
 
 {#-
-    What a generic test checks, as `check_request` of _violations. What is given counts, then what the model says of itself (see
-    _model_check_request), then the defaults. `checks` none: those of the model, else all five.
+    What a generic test checks, as `check_request` of _violations. What is given counts, then what the model says of
+    itself (see _model_check_request), then the defaults. `checks` none: those of the model, else all five.
 -#}
 {% macro _check_request(test_name, model, given, checks=none, needs_keys=true) -%}
     {%- set is_there = healing_tables._placeholder_select(test_name, {'model': model}) is none -%}
-    {%- set own = healing_tables._model_check_request(model) if execute and (is_there or not flags.INTROSPECT) else {} -%}
+    {%- set own = healing_tables._model_check_request(model) if execute and (is_there or not flags.INTROSPECT)
+        else {} -%}
     {%- set names = {} -%}
     {%- for name in ['valid_from', 'valid_to', 'is_current'] -%}
         {%- set asked = given.get(name, '(not given)') -%}
-        {%- do names.update({name: asked if asked != '(not given)' else own.get(name, name) if name == 'is_current' else own.get(name) or name}) -%}
+        {%- do names.update({name: asked if asked != '(not given)' else own.get(name, name) if name == 'is_current'
+            else own.get(name) or name}) -%}
     {%- endfor -%}
     {%- set wanted = healing_tables._requested_checks(test_name, given, own) if checks is none else checks -%}
     {%- if checks is not none and 'single_current' in checks -%}
@@ -21,11 +23,14 @@
         or (healing_tables._as_list(hash) if hash != '(not given)' else own.get('tracked') or ['row_hash']) -%}
     {%- set check_request = {
         'relation': model, 'key_columns': healing_tables._as_list(given.key_columns) or own.get('key_columns') or [],
-        'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current if 'single_current' in wanted else none,
+        'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current
+        if 'single_current' in wanted else none,
         'current_value': given.current_value if given.get('current_value') not in [none, '(not given)']
-            else own.current_value if 'current_value' in own else healing_tables._option('current_values', none, [true])[0],
+            else own.current_value if 'current_value' in own
+            else healing_tables._option('current_values', none, [true])[0],
         'valid_to_current': healing_tables._valid_to_current(given.get('valid_to_current', '(not given)'))
-            if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own else own.valid_to_current,
+            if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own
+            else own.valid_to_current,
         'tracked': tracked if 'no_consecutive_duplicates' in wanted else none, 'checks': wanted} -%}
     {%- set mistakes = [] -%}
     {%- if execute and needs_keys and not check_request.key_columns -%}
@@ -37,7 +42,8 @@
         {#- the columns that the test reads -#}
         {%- set read = dict(check_request) -%}
         {%- if wanted.keys() | list == ['single_current'] -%}
-            {%- do read.update({'valid_from': none, 'valid_to': check_request.valid_to if check_request.is_current is none else none}) -%}
+            {%- do read.update({'valid_from': none, 'valid_to': check_request.valid_to
+                if check_request.is_current is none else none}) -%}
         {%- endif -%}
         {%- do healing_tables._check_request_columns(test_name, read, healing_tables._columns_of(model)) -%}
     {%- endif -%}
@@ -47,7 +53,8 @@
 {#- Whether a key without a current row is no fault. -#}
 {% macro _allows_no_current(given, own) -%}
     {%- set asked = given.get('at_most_one', '(not given)') -%}
-    {{- return(asked if asked != '(not given)' else ((own.get('checks') or {}).get('single_current') or {}).get('at_most_one', false)) -}}
+    {{- return(asked if asked != '(not given)'
+        else ((own.get('checks') or {}).get('single_current') or {}).get('at_most_one', false)) -}}
 {%- endmacro %}
 
 {#- The checks of temporal_integrity: those of the model or all, changed by what is given. -#}

@@ -1,6 +1,7 @@
 {#-
-    What a table of this package says of itself, so that the tests of its model need no arguments: key_columns, valid_from,
-    valid_to, is_current, current_value, valid_to_current, tracked and checks, as _checked_rows() takes them.
+    What a table of this package says of itself, so that the tests of its model need no arguments: key_columns,
+    valid_from, valid_to, is_current, current_value, valid_to_current, tracked and checks, as _checked_rows() takes
+    them.
 -#}
 
 {#- What a build leaves in the property healing_tables.spec of its table. -#}
@@ -10,30 +11,38 @@
     {%- set tracked = [row_hash] if row_hash is not none and settings.tracked | length > 0 else settings.tracked -%}
     {{- return(tojson({
         'key_columns': settings.key_columns, 'valid_from': settings.valid_from, 'valid_to': settings.valid_to,
-        'is_current': settings.is_current, 'current_value': settings.current_value, 'valid_to_current': settings.valid_to_current,
+        'is_current': settings.is_current, 'current_value': settings.current_value,
+        'valid_to_current': settings.valid_to_current,
         'tracked': tracked, 'checks': settings.checks})) -}}
 {%- endmacro %}
 
 {#- Of the model that a test belongs to: the property, or else its configuration. Empty for a model of another kind. -#}
 {% macro _model_check_request(relation) -%}
     {%- set node = healing_tables._attached_node() -%}
-    {%- if node is none or node.config.materialized not in ['healing_table', 'healing_merge'] -%} {{ return({}) }} {%- endif -%}
+    {%- if node is none or node.config.materialized not in ['healing_table', 'healing_merge'] -%}
+        {{- return({}) -}}
+    {%- endif -%}
     {%- if healing_tables._can_introspect() and node.config.materialized == 'healing_table' -%}
         {%- set table = relation if relation.identifier is defined else healing_tables._node_relation(node) -%}
-        {%- for row in run_query('show tblproperties ' ~ table.include(database=false)).rows if row[0] == 'healing_tables.spec' -%}
+        {%- for row in run_query('show tblproperties ' ~ table.include(database=false)).rows
+            if row[0] == 'healing_tables.spec' -%}
             {{- return(fromjson(row[1])) -}}
         {%- endfor -%}
     {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
+    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}),
+        none) -%}
     {#- a merge ends keys only where it is told to; of a build whose table says nothing it is not known -#}
-    {%- set can_delete = node.config.materialized == 'healing_table' or healing_tables._option('full_batch', none, false) is sameas true
+    {%- set can_delete = node.config.materialized == 'healing_table'
+        or healing_tables._option('full_batch', none, false) is sameas true
         or healing_tables._option('deleted_when', none) is not none -%}
     {%- set checks = healing_tables._configured_checks(
-        mistakes, healing_tables._option('checks', none, {}), healing_tables._default_checks(can_delete, can_delete)) -%}
+        mistakes, healing_tables._option('checks', none, {}),
+        healing_tables._default_checks(can_delete, can_delete)) -%}
     {%- do healing_tables._raise_mistakes('column_names', mistakes) -%}
     {{- return({
-        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none)) or healing_tables._unique_key(),
+        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
+        or healing_tables._unique_key(),
         'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current,
         'current_value': healing_tables._option('current_values', none, [true, false])[0],
         'valid_to_current': healing_tables._valid_to_current(),

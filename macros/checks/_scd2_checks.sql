@@ -37,7 +37,8 @@ neighbours as (
     from proper_rows
     window
         in_order as (partition by {{ keys }} order by valid_from, valid_to),
-        earlier as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding and 1 preceding)
+        earlier as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding
+            and 1 preceding)
 ),
 checked as (
     select *,
@@ -54,7 +55,8 @@ select {% for key in check_request.key_columns %}key_{{ loop.index }}, {% endfor
 from checked
 lateral view explode(concat(
     {%- for check, arguments in check_request.checks.items() %}
-    if({{ healing_tables._is_violated(check_request, check, arguments) }}, {{ healing_tables._violation(check) }}, array()){{ ',' if not loop.last }}
+    if({{ healing_tables._is_violated(check_request, check, arguments) }}, {{ healing_tables._violation(check) }},
+        array()){{ ',' if not loop.last }}
     {%- else %}
     array()
     {%- endfor %}
@@ -65,7 +67,8 @@ lateral view explode(concat(
 {% macro _check_summary(check_request) -%}
 {%- set key_text = [] -%}
 {%- for key in check_request.key_columns -%}
-    {%- do key_text.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)' ~ (", ', '" if not loop.last)) -%}
+    {%- do key_text.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
+        ~ (", ', '" if not loop.last)) -%}
 {%- endfor -%}
 {{ healing_tables._checked_rows(check_request) }}
 select
@@ -73,15 +76,18 @@ select
     count(*) as versions
     {%- for check, arguments in check_request.checks.items() %},
     {%- set violated = healing_tables._is_violated(check_request, check, arguments) %}
-    coalesce(sum(if({{ violated }}, {{ 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps' else 1 }}, 0)), 0) as {{ check }},
-    array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text | join(', ') }}), null))), 1, 5), '; ') as {{ check }}_keys
+    coalesce(sum(if({{ violated }}, {{ 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps'
+        else 1 }}, 0)), 0) as {{ check }},
+    array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text | join(', ') }}), null))), 1, 5),
+        '; ') as {{ check }}_keys
     {%- endfor %}
 from checked
 {%- endmacro %}
 
 {% macro _current_condition(check_request) -%}
     {%- if check_request.is_current is not none -%}
-        {{- return(healing_tables._id(check_request.is_current) ~ ' <=> ' ~ healing_tables._literal(check_request.current_value)) -}}
+        {{- return(healing_tables._id(check_request.is_current) ~ ' <=> '
+            ~ healing_tables._literal(check_request.current_value)) -}}
     {%- endif -%}
     {%- set valid_to = healing_tables._id(check_request.valid_to) -%}
     {{- return(
@@ -91,7 +97,9 @@ from checked
 
 {% macro _tracked_list(check_request) -%}
     {%- set columns = [] -%}
-    {%- for column in check_request.tracked or [] -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- for column in check_request.tracked or [] -%}
+        {%- do columns.append(healing_tables._id(column)) -%}
+    {%- endfor -%}
     {{- return(columns | join(', ') or 'true as present') -}}
 {%- endmacro %}
 
@@ -106,7 +114,8 @@ from checked
             'is_proper and not is_covered_for_ever and coalesce(furthest < valid_from, false)'
             ~ healing_tables._allowed_gap_conditions(check_request, arguments)) -}}
     {%- elif check == 'valid_order' -%}
-        {{- return('not coalesce(' ~ healing_tables._is_ordered('valid_from', 'valid_to', check_request.valid_to_current) ~ ', false)') -}}
+        {{- return('not coalesce(' ~ healing_tables._is_ordered('valid_from', 'valid_to',
+            check_request.valid_to_current) ~ ', false)') -}}
     {%- endif -%}
     {{- return('is_repeat') -}}
 {%- endmacro %}
@@ -114,7 +123,8 @@ from checked
 {#- Whether a row touches the one before it in the window, and says the same. -#}
 {% macro _is_repeat(valid_to, window) -%}
     {{- return(
-        'coalesce(lag(' ~ valid_to ~ ') over ' ~ window ~ ' = valid_from and lag(tracked) over ' ~ window ~ ' <=> tracked, false)') -}}
+        'coalesce(lag(' ~ valid_to ~ ') over ' ~ window ~ ' = valid_from and lag(tracked) over ' ~ window
+        ~ ' <=> tracked, false)') -}}
 {%- endmacro %}
 
 {#- The rows before this one that share a moment with it. -#}
@@ -146,14 +156,16 @@ from checked
     {%- set valid_to = healing_tables._id(valid_to) -%}
     {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
     {%- if end is not none -%} {{ return(valid_from ~ ' < ' ~ valid_to) }} {%- endif -%}
-    {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to ~ ')') -}}
+    {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to
+        ~ ')') -}}
 {%- endmacro %}
 
 {#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
 {% macro _configured_checks(mistakes, given, defaults) -%}
     {%- if given is not none and given is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._display_value(given), 'write {no_overlaps: false}') -%}
+            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._display_value(given),
+            'write {no_overlaps: false}') -%}
         {%- set given = {} -%}
     {%- endif -%}
     {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
@@ -161,7 +173,9 @@ from checked
     {%- set wanted = dict(defaults) -%}
     {%- for check, arguments in (given or {}).items() -%}
         {%- if arguments is sameas false -%} {%- do wanted.pop(check, none) -%}
-        {%- else -%} {%- do wanted.update({check: dict(wanted.get(check) or {}, **(arguments if arguments is mapping else {}))}) -%}
+        {%- else -%}
+            {%- do wanted.update({check: dict(wanted.get(check) or {},
+                **(arguments if arguments is mapping else {}))}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(wanted) -}}
@@ -171,9 +185,11 @@ from checked
 {% macro _check_request_columns(macro_name, check_request, columns) -%}
     {%- set mistakes = [] -%}
     {%- for argument, names in {
-        'key_columns': check_request.key_columns, 'valid_from': [check_request.valid_from], 'valid_to': [check_request.valid_to],
+        'key_columns': check_request.key_columns, 'valid_from': [check_request.valid_from],
+        'valid_to': [check_request.valid_to],
         'is_current': [check_request.is_current], 'tracked_columns': check_request.tracked}.items() -%}
-        {%- do healing_tables._check_columns(mistakes, argument, names | select | list, check_request.relation | string, columns) -%}
+        {%- do healing_tables._check_columns(mistakes, argument, names | select | list,
+            check_request.relation | string, columns) -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
 {%- endmacro %}

@@ -3,13 +3,16 @@
 {% macro _format_delta() -%}
     {{- return({
         'name': 'delta', 'has_commits': true, 'check_session': healing_tables._check_delta,
-        'version': healing_tables._delta_version, 'table_id': healing_tables._delta_table_id, 'commits_since': healing_tables._delta_commits_since,
+        'version': healing_tables._delta_version, 'table_id': healing_tables._delta_table_id,
+        'commits_since': healing_tables._delta_commits_since,
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
-        'before_merge': healing_tables._delta_before_merge, 'side_table_properties': {'delta.columnMapping.mode': 'name'},
+        'before_merge': healing_tables._delta_before_merge,
+        'side_table_properties': {'delta.columnMapping.mode': 'name'},
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
         'key_map_properties': {
-            'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable', 'delta.autoOptimize.autoCompact': 'true'},
+            'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
+            'delta.autoOptimize.autoCompact': 'true'},
         'new_location': healing_tables._nothing_known}) -}}
 {%- endmacro %}
 
@@ -29,9 +32,12 @@
     {%- endfor -%}
     {%- if missing and healing_tables._session_conf('spark.databricks.clusterUsageTags.clusterId') == '<undefined>' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without ' ~ (missing | join(' and ')),
-            'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method thrift), with the Delta jar:\n'
-            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             ' ~ (lines | join('\n             '))
+            mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without '
+            ~ (missing | join(' and ')),
+            'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method '
+            'thrift), with the Delta jar:\n'
+            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             '
+            ~ (lines | join('\n             '))
             ~ '\n             or set file_format: parquet (healing_table only)') -%}
     {%- endif -%}
 {%- endmacro %}
@@ -82,7 +88,8 @@
 {% macro _delta_change_feed_gap(relation, details, version) -%}
     {%- set commits = healing_tables._delta_commits_since(relation, version) -%}
     {%- if commits is none -%} {{ return('its history does not reach back so far') }} {%- endif -%}
-    {%- set usable = ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO', 'ADD COLUMNS'] -%}
+    {%- set usable = ['WRITE', 'MERGE', 'UPDATE', 'DELETE', 'TRUNCATE', 'STREAMING UPDATE', 'COPY INTO',
+        'ADD COLUMNS'] -%}
     {%- set widens_types = healing_tables._property(details, 'delta.enableTypeWidening') | lower == 'true' -%}
     {%- for commit in commits -%}
         {%- if commit.changes_rows and commit.operation not in usable -%}
@@ -90,46 +97,56 @@
         {%- elif 'enableChangeDataFeed' in commit.parameters -%}
             {{- return('its change feed was switched since') -}}
         {%- elif commit.operation.startswith('CHANGE COLUMN') and widens_types -%}
-            {{- return('a column may have another type since (delta.enableTypeWidening), and its change feed cannot be read across that') -}}
+            {{- return('a column may have another type since (delta.enableTypeWidening), and its change feed cannot be '
+                'read across that') -}}
         {%- endif -%}
     {%- endfor -%}
     {%- if healing_tables._may_be_vacuumed(commits, details) -%}
-        {{- return('a VACUUM may have taken its change data: they are older than its deleted files are kept (delta.deletedFileRetentionDuration)') -}}
+        {{- return('a VACUUM may have taken its change data: they are older than its deleted files are kept '
+            '(delta.deletedFileRetentionDuration)') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}
 
 {#-
-    Whether files that the change feed reads may be gone. A VACUUM takes what is older than its retention. Not every store
-    lets it leave a commit, so what is older than the table's retention counts as gone.
+    Whether files that the change feed reads may be gone. A VACUUM takes what is older than its retention. Not every
+    store lets it leave a commit, so what is older than the table's retention counts as gone.
 -#}
 {% macro _may_be_vacuumed(commits, details) -%}
     {%- set moments = commits | selectattr('changes_rows') | map(attribute='at') | list -%}
     {%- if not moments -%} {{ return(false) }} {%- endif -%}
-    {%- set retention = modules.re.sub('^interval +', '', healing_tables._property(details, 'delta.deletedFileRetentionDuration') or '7 days') -%}
+    {%- set retention = modules.re.sub('^interval +', '',
+        healing_tables._property(details, 'delta.deletedFileRetentionDuration') or '7 days') -%}
     {%- set kept = (healing_tables._interval_seconds([], '', retention) or '604800') | float -%}
-    {%- if (run_query('select now() as now').rows[0]['now'] - moments | min).total_seconds() > kept -%} {{ return(true) }} {%- endif -%}
+    {%- if (run_query('select now() as now').rows[0]['now'] - moments | min).total_seconds() > kept -%}
+        {{- return(true) -}}
+    {%- endif -%}
     {%- for commit in commits if commit.operation == 'VACUUM START' -%}
         {%- set given = modules.re.search('specifiedRetentionMillis[^0-9]+([0-9]+)', commit.parameters)
             or modules.re.search('defaultRetentionMillis[^0-9]+([0-9]+)', commit.parameters) -%}
-        {%- if (commit.at - moments | min).total_seconds() >= ((given.group(1) | float) / 1000 if given else 0) -%} {{ return(true) }} {%- endif -%}
+        {%- if (commit.at - moments | min).total_seconds() >= ((given.group(1) | float) / 1000 if given else 0) -%}
+            {{- return(true) -}}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(false) -}}
 {%- endmacro %}
 
 {#-
-    Column mapping for names that Delta cannot write as they are. A heal changes rows in many files: with deletion vectors
-    it need not write them anew.
+    Column mapping for names that Delta cannot write as they are. A heal changes rows in many files: with deletion
+    vectors it need not write them anew.
 -#}
 {% macro _delta_properties(columns, heals) -%}
     {%- set properties = {'delta.enableDeletionVectors': 'true'} if heals else {} -%}
-    {%- for name in columns if modules.re.search('[ ,;{}()\n\t=]', name) and 'delta.columnMapping.mode' not in properties -%}
+    {%- for name in columns if modules.re.search('[ ,;{}()\n\t=]', name)
+        and 'delta.columnMapping.mode' not in properties -%}
         {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
     {%- endfor -%}
     {{- return(properties) -}}
 {%- endmacro %}
 
-{#- Delta would compute the source of a MERGE twice, once to find the files and once to write them, unless it keeps it. -#}
+{#- Delta would compute the source of a MERGE twice, once to find the files and once to write them, unless it keeps
+    it. -#}
 {% macro _delta_before_merge(is_table) -%}
-    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none' if is_table else 'all') -%}
+    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none' if is_table
+        else 'all') -%}
 {%- endmacro %}

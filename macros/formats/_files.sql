@@ -11,9 +11,12 @@
 {% macro _files_format(name) -%}
     {%- set nothing = healing_tables._nothing_known -%}
     {{- return({
-        'name': name, 'has_commits': false, 'check_session': nothing, 'version': nothing, 'table_id': nothing, 'commits_since': nothing,
-        'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing, 'properties': healing_tables._no_properties,
-        'before_merge': nothing, 'side_table_properties': {}, 'log_properties': {}, 'key_map_properties': {}, 'new_location': healing_tables._new_location}) -}}
+        'name': name, 'has_commits': false, 'check_session': nothing, 'version': nothing, 'table_id': nothing,
+        'commits_since': nothing,
+        'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
+        'properties': healing_tables._no_properties,
+        'before_merge': nothing, 'side_table_properties': {}, 'log_properties': {}, 'key_map_properties': {},
+        'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
 
 {% macro _no_properties(columns, heals) -%} {{ return({}) }} {%- endmacro %}
@@ -34,11 +37,13 @@
     {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
 {%- endmacro %}
 
-{#- Whether the stored table can take the candidate's folder: an external table of this format with the same columns. -#}
+{#- Whether the stored table can take the candidate's folder: an external table of this format with the same
+    columns. -#}
 {% macro _can_swap_location(format, candidate, existing, stored) -%}
     {{- return(
         stored.get('provider') == format.name and stored.get('type') == 'EXTERNAL' and not flags.FULL_REFRESH
-        and healing_tables._columns_of(existing).items() | list == healing_tables._columns_of(candidate).items() | list) -}}
+        and healing_tables._columns_of(existing).items() | list == healing_tables._columns_of(candidate).items()
+        | list) -}}
 {%- endmacro %}
 
 {#- The statement that makes a table read the candidate's folder. -#}

@@ -1,13 +1,14 @@
 {#-
-    A table format as the rest of the package sees it: a `format`, the map that the macro _format_<file_format>() in a file
-    of this room returns. Its entries that take arguments are macros: format.version(relation).
+    A table format as the rest of the package sees it: a `format`, the map that the macro _format_<file_format>() in a
+    file of this room returns. Its entries that take arguments are macros: format.version(relation).
 
     name              the file_format, and the provider that Spark shows
     has_commits       a write is a commit: such a table can be merged into, healed, and asked for its history
     check_session     (mistakes): can this session write it?
     version           (relation): the number of its newest commit, or none
     table_id          (relation): another one for another table of that name, or none
-    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}]; none if the history does
+    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}]; none if the history
+                      does
                       not reach back so far, or is another table's
     has_change_feed   (details); change_feed (details, version): the changes after a version, as SQL for a `from`;
                       change_feed_gap (relation, details, version): why they are not all that has happened, or none
@@ -39,10 +40,12 @@
     {{- return(names | sort | join(', ')) -}}
 {%- endmacro %}
 
-{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at once. -#}
+{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at
+    once. -#}
 {% macro _side_table_format() -%}
     {%- set format = healing_tables._format() -%}
-    {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta() else format) -}}
+    {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta()
+        else format) -}}
 {%- endmacro %}
 
 {#- The number of a table's newest commit; none where nothing is stored, or in a format without commits. -#}
@@ -61,13 +64,16 @@
     false: a table that is there stays.
 -#}
 {% macro _create_table(format, relation, query, location, is_target=false, properties={}, replace=true) -%}
-    create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists ' if not replace }}{{ relation }}
+    create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists '
+        if not replace }}{{ relation }}
     using {{ format.name }}
     {{ options_clause() }}
     {{ healing_tables._tblproperties(format, query, properties) }}
     {{ partition_cols(label='partitioned by') if is_target or location is not none }}
     {{ clustered_cols(label='clustered by') if is_target or location is not none }}
-    {% if location is not none -%} location {{ healing_tables._text(location) }} {%- elif is_target -%} {{ location_clause() }} {%- endif %}
+    {% if location is not none -%} location {{ healing_tables._text(location) }}
+    {%- elif is_target -%} {{ location_clause() }}
+    {%- endif %}
     {{ comment_clause() if is_target }}
     as
     {{ query }}
@@ -75,24 +81,28 @@
 
 {% macro _properties_clause(properties) -%}
     {%- set parts = [] -%}
-    {%- for name, value in properties.items() -%} {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%} {%- endfor -%}
+    {%- for name, value in properties.items() -%}
+        {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
+    {%- endfor -%}
     {{- return('tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
 {%- endmacro %}
 
 {#- The configured properties, and those that the format needs for the columns of a query (none: it is not asked). -#}
 {% macro _tblproperties(format, query, more) -%}
     {%- set columns = healing_tables._describe_columns('describe query ' ~ query) if format.has_commits else [] -%}
-    {{- return(healing_tables._properties_clause(dict(healing_tables._configured_properties(format, columns), **more))) -}}
+    {{- return(healing_tables._properties_clause(dict(healing_tables._configured_properties(format, columns),
+        **more))) -}}
 {%- endmacro %}
 
 {% macro _configured_properties(format, columns=[]) -%}
     {{- return(dict(
-        format.properties(columns, healing_tables._option('mode', none) == 'heal'), **(config.get('tblproperties') or {}))) -}}
+        format.properties(columns, healing_tables._option('mode', none) == 'heal'),
+        **(config.get('tblproperties') or {}))) -}}
 {%- endmacro %}
 
 {#-
-    `details` of a stored table: provider, type, location, partitions (columns), properties (as one text); {} for a view, or
-    where nothing is stored.
+    `details` of a stored table: provider, type, location, partitions (columns), properties (as one text); {} for a
+    view, or where nothing is stored.
 -#}
 {% macro _table_details(relation) -%}
     {%- set details = {} -%}
@@ -115,6 +125,7 @@
 
 {#- The value of one property, or none. -#}
 {% macro _property(details, name) -%}
-    {%- set match = modules.re.search('(?i)[\\[,]' ~ modules.re.escape(name) ~ '=([^],]+)', details.get('properties') or '') -%}
+    {%- set match = modules.re.search('(?i)[\\[,]' ~ modules.re.escape(name) ~ '=([^],]+)', details.get('properties')
+        or '') -%}
     {{- return(match.group(1) if match else none) -}}
 {%- endmacro %}

@@ -1,29 +1,37 @@
 {#- The keys of one source that may have changed since the last build. -#}
 
 {#-
-    {select: of key_1, key_2, .., or none where nothing has changed; obstacle: why that cannot be known, or none}. `mark`
-    and `last_mark` are those of this build and of the last one, or none.
+    {select: of key_1, key_2, .., or none where nothing has changed; obstacle: why that cannot be known, or none}.
+    `mark` and `last_mark` are those of this build and of the last one, or none.
 -#}
 {% macro _changed_keys_of_source(source, mark, last_mark) -%}
     {%- set needed = 'loaded_until' if source.loaded_at is not none else 'version' -%}
     {%- if mark is none or needed not in mark -%}
-        {{- return({'select': none, 'obstacle': 'source ' ~ source.name ~ ' has neither loaded_at nor is it a Delta table'}) -}}
-    {%- elif last_mark is none or needed not in last_mark or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
-        {{- return({'select': none, 'obstacle': 'the last build left no mark of source ' ~ source.name ~ ' that fits'}) -}}
+        {{- return({'select': none, 'obstacle': 'source ' ~ source.name
+            ~ ' has neither loaded_at nor is it a Delta table'}) -}}
+    {%- elif last_mark is none or needed not in last_mark
+        or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
+        {{- return({'select': none, 'obstacle': 'the last build left no mark of source ' ~ source.name
+            ~ ' that fits'}) -}}
     {%- endif -%}
     {%- set obstacle = none -%}
     {%- if source.loaded_at is not none -%}
-        {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until, healing_tables._is_overlap_known(source, mark, last_mark)) -%}
-    {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id and mark.has_change_feed == last_mark.has_change_feed -%}
+        {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until,
+            healing_tables._is_overlap_known(source, mark, last_mark)) -%}
+    {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id
+        and mark.has_change_feed == last_mark.has_change_feed -%}
         {%- set rows = none -%}
     {%- else -%}
         {%- set obstacle = healing_tables._change_feed_obstacle(source, mark, last_mark) -%}
         {%- set rows = healing_tables._rows_changed_since(source, last_mark.version) if obstacle is none else none -%}
     {%- endif -%}
     {%- if obstacle is not none -%} {{ return({'select': none, 'obstacle': obstacle}) }} {%- endif -%}
-    {%- if source.kind == 'snapshots' -%} {{ return(healing_tables._changed_keys_of_snapshots(source, rows, last_mark)) }} {%- endif -%}
+    {%- if source.kind == 'snapshots' -%}
+        {{- return(healing_tables._changed_keys_of_snapshots(source, rows, last_mark)) -}}
+    {%- endif -%}
     {{- return({
-        'select': none if rows is none else 'select ' ~ healing_tables._key_names(source['keys']) ~ ' from (' ~ rows ~ ')', 'obstacle': none}) -}}
+        'select': none if rows is none else 'select ' ~ healing_tables._key_names(source['keys']) ~ ' from (' ~ rows
+        ~ ')', 'obstacle': none}) -}}
 {%- endmacro %}
 
 {#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_removed. -#}
@@ -32,20 +40,22 @@
     {%- for key in source['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(
         'select ' ~ (columns | join(', ')) ~ ', ' ~ source.at ~ ' as at, ' ~ (source.state or 'true') ~ ' as state, '
-        ~ (source.until ~ ' as until, ' if source.until is not none else '') ~ removed ~ ' as is_removed from ' ~ relation
+        ~ (source.until ~ ' as until, ' if source.until is not none else '') ~ removed ~ ' as is_removed from '
+        ~ relation
         ~ ' where ' ~ source.where ~ ' and ' ~ condition) -}}
 {%- endmacro %}
 
 {#-
-    The rows loaded since a mark. Some time before it is read again, since a row may be committed after another one that was
-    loaded later; `is_known`: there was none. Rows without a time may always be new.
+    The rows loaded since a mark. Some time before it is read again, since a row may be committed after another one that
+    was loaded later; `is_known`: there was none. Rows without a time may always be new.
 -#}
 {% macro _rows_loaded_since(source, loaded_until, is_known) -%}
     {%- set until = healing_tables._instant_micros(loaded_until) -%}
     {%- if until is none -%} {{ return(healing_tables._read_rows(source, source.relation, 'true')) }} {%- endif -%}
     {%- set is_new = healing_tables._compare_loaded_at(source, '>', until) if is_known
         else healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) -%}
-    {{- return(healing_tables._read_rows(source, source.relation, '(' ~ is_new ~ ' or ' ~ source.loaded_column ~ ' is null)')) -}}
+    {{- return(healing_tables._read_rows(source, source.relation, '(' ~ is_new ~ ' or ' ~ source.loaded_column
+        ~ ' is null)')) -}}
 {%- endmacro %}
 
 {#- Whether the time that is read twice has the rows that the last build saw in it. -#}
@@ -56,13 +66,15 @@
     {{- return(overlap == last_mark.overlap) -}}
 {%- endmacro %}
 
-{#- Number and hash of the rows in the time that is read twice: of snapshots, where each heal would else build all keys of the last. -#}
+{#- Number and hash of the rows in the time that is read twice: of snapshots, where each heal would else build all keys
+    of the last. -#}
 {% macro _overlap_fingerprint(source, loaded_until) -%}
     {%- set until = healing_tables._instant_micros(loaded_until) -%}
     {%- if until is none -%} {{ return('none') }} {%- endif -%}
     {%- set overlap = healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
         ~ healing_tables._compare_loaded_at(source, '<=', until) -%}
-    {{- return(run_query("select concat(count(*), ', ', coalesce(sum(cast(xxhash64(struct(*)) as decimal(20,0))), 0)) from ("
+    {{- return(run_query("select concat(count(*), ', ', coalesce(sum(cast(xxhash64(struct(*)) as decimal(20,0))), 0)) "
+        "from ("
         ~ healing_tables._read_rows(source, source.relation, overlap) ~ ')').rows[0][0]) -}}
 {%- endmacro %}
 
@@ -72,27 +84,32 @@
 
 {#- The column stands alone where its type allows it, so that files can be skipped. -#}
 {% macro _compare_loaded_at(source, operator, micros) -%}
-    {{- return(source.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._from_micros(micros, 'timestamp') if source.loaded_type == 'timestamp'
+    {{- return(source.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._from_micros(micros, 'timestamp')
+        if source.loaded_type == 'timestamp'
         else source.loaded_at ~ ' ' ~ operator ~ ' ' ~ micros) -}}
 {%- endmacro %}
 
 {% macro _overlap_seconds(mistakes) -%}
-    {{- return(healing_tables._interval_seconds(mistakes, 'overlap', healing_tables._option('overlap', none, '1 hour'))) -}}
+    {{- return(healing_tables._interval_seconds(mistakes, 'overlap',
+        healing_tables._option('overlap', none, '1 hour'))) -}}
 {%- endmacro %}
 
 {% macro _rows_changed_since(source, version) -%}
     {%- set details = healing_tables._table_details(healing_tables._relation_of_parts(source.parts)) -%}
     {{- return(healing_tables._read_rows(
-        source, healing_tables._stored_format(details).change_feed(details, version), 'true', "_change_type in ('delete', 'update_preimage')")) -}}
+        source, healing_tables._stored_format(details).change_feed(details, version), 'true',
+        "_change_type in ('delete', 'update_preimage')")) -}}
 {%- endmacro %}
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
 {% macro _change_feed_obstacle(source, mark, last_mark) -%}
     {%- set name = source.name -%}
     {%- if mark.table_id != last_mark.table_id -%}
-        {{- return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs loaded_at') -}}
+        {{- return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs '
+            'loaded_at') -}}
     {%- elif not mark.has_change_feed or not last_mark.has_change_feed -%}
-        {{- return('source ' ~ name ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
+        {{- return('source ' ~ name
+            ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
     {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
@@ -101,38 +118,46 @@
 {%- endmacro %}
 
 {#-
-    A snapshot has a row of every key, so that a new row is no change by itself. Between the snapshots around the new ones,
-    a key has changed unless it is in all of them with one state, or in none. Rows that were taken away, and rows that came
-    to a snapshot known before, are changes in any case: what was there instead is not known.
+    A snapshot has a row of every key, so that a new row is no change by itself. Between the snapshots around the new
+    ones, a key has changed unless it is in all of them with one state, or in none. Rows that were taken away, and rows
+    that came to a snapshot known before, are changes in any case: what was there instead is not known.
 -#}
 {% macro _changed_keys_of_snapshots(source, rows, last_mark) -%}
     {%- set until = healing_tables._instant_micros(last_mark.taken_until) -%}
     {%- set until = 'cast(null as bigint)' if until is none else until -%}
-    {%- set around = run_query(healing_tables._snapshots_taken(source) ~ ', changed as (select at from taken where not is_seen and coalesce(at > ' ~ until ~ ', true)'
+    {%- set around = run_query(healing_tables._snapshots_taken(source)
+        ~ ', changed as (select at from taken where not is_seen and coalesce(at > ' ~ until ~ ', true)'
         ~ (' union all select at from (' ~ rows ~ ')' if rows is not none)
         ~ '), bounds as (select min(at) as first, max(at) as last from changed)'
         ~ ' select min(first) as first, coalesce(max(at) filter (where at < first), min(first)) as since,'
-        ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, ' ~ healing_tables._empty_snapshots('at <= ' ~ until) ~ ' as empty'
-        ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken)) as gone' if rows is not none)
+        ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, '
+        ~ healing_tables._empty_snapshots('at <= ' ~ until) ~ ' as empty'
+        ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken)) as gone'
+            if rows is not none)
         ~ ' from taken cross join bounds').rows[0] -%}
     {%- if around['empty'] != last_mark.empty_snapshots or (around.dict().get('gone') or 0) > 0 -%}
         {#- of a snapshot without rows that count, no row tells which keys it ended -#}
-        {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ source.name ~ ' from before the last build have come or gone'}) -}}
+        {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ source.name
+            ~ ' from before the last build have come or gone'}) -}}
     {%- endif -%}
     {%- if around['first'] is none -%} {{ return({'select': none, 'obstacle': none}) }} {%- endif -%}
     {%- set bounds = ' between ' ~ (around['since'] | int) ~ ' and ' ~ (around['until'] | int) -%}
     {%- if source.moment_type in ['date', 'timestamp'] -%}
         {#- on the column as it is, so that files and partitions can be skipped -#}
-        {%- set range = source.moment ~ ' between ' ~ healing_tables._from_micros(around['since'] | int, source.moment_type) ~ ' and '
+        {%- set range = source.moment ~ ' between ' ~ healing_tables._from_micros(around['since'] | int,
+            source.moment_type) ~ ' and '
             ~ healing_tables._from_micros(around['until'] | int, source.moment_type) -%}
     {%- else -%} {%- set range = source.at ~ bounds -%}
     {%- endif -%}
     {%- set keys = healing_tables._key_names(source['keys']) -%}
-    {%- set is_constant = 'count(distinct at) = (select count(*) from taken where at' ~ bounds ~ ') and count(distinct struct(state)) = 1' -%}
-    {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(source, source.relation, range) ~ ') group by ' ~ keys
+    {%- set is_constant = 'count(distinct at) = (select count(*) from taken where at' ~ bounds
+        ~ ') and count(distinct struct(state)) = 1' -%}
+    {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(source, source.relation, range)
+        ~ ') group by ' ~ keys
         ~ ' having not (' ~ is_constant ~ ')' -%}
     {%- if rows is not none -%}
-        {%- set compared = compared ~ ' union all select ' ~ keys ~ ' from (' ~ rows ~ ') where is_removed or at <= ' ~ until -%}
+        {%- set compared = compared ~ ' union all select ' ~ keys ~ ' from (' ~ rows ~ ') where is_removed or at <= '
+            ~ until -%}
     {%- endif -%}
     {{- return({'select': healing_tables._snapshots_taken(source) ~ ' ' ~ compared, 'obstacle': none}) -}}
 {%- endmacro %}

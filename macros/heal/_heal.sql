@@ -1,6 +1,7 @@
 {#- Whether a heal can give what a rebuild gives, and which keys it has to build. -#}
 
-{#- Why what is stored cannot be healed, whatever has changed; none if it can. `log_row`: of this build; `last`: see _last_build. -#}
+{#- Why what is stored cannot be healed, whatever has changed; none if it can. `log_row`: of this build; `last`: see
+    _last_build. -#}
 {% macro _heal_obstacle(existing, stored, format, log_row, last) -%}
     {%- set stored_format = healing_tables._stored_format(stored) -%}
     {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
@@ -11,12 +12,17 @@
     {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
     {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
     {%- if last.spec != log_row.spec -%} {{ return('the definition has changed since the last build') }} {%- endif -%}
-    {%- if last.table_id != log_row.table_id -%} {{ return('the stored table is another one than the last build made') }} {%- endif -%}
+    {%- if last.table_id != log_row.table_id -%}
+        {{- return('the stored table is another one than the last build made') -}}
+    {%- endif -%}
     {%- set commits = format.commits_since(existing, last.version_after | int) -%}
-    {%- if commits is none -%} {{ return('the history of the stored table does not reach back to the last build') }} {%- endif -%}
+    {%- if commits is none -%}
+        {{- return('the history of the stored table does not reach back to the last build') -}}
+    {%- endif -%}
     {%- set others = commits | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
     {%- if others -%}
-        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', ')) ~ '): a killed build, or another writer') -}}
+        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
+            ~ '): a killed build, or another writer') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}
@@ -28,14 +34,18 @@
 {% macro _changed_keys(settings, existing, marks, last_marks) -%}
     {%- set sources = settings.metadata.sources -%}
     {%- if settings.call is none -%} {{ return({'obstacle': 'the model does not call dimension()'}) }} {%- endif -%}
-    {%- if healing_tables._is_more_than_call(settings.call) -%} {{ return({'obstacle': 'the model does more than call dimension()'}) }} {%- endif -%}
+    {%- if healing_tables._is_more_than_call(settings.call) -%}
+        {{- return({'obstacle': 'the model does more than call dimension()'}) -}}
+    {%- endif -%}
     {%- set wider = sources | rejectattr('is_row_local') | map(attribute='name') | list -%}
     {%- if wider -%}
-        {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', ')) ~ ' asks for more than its own row'}) -}}
+        {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', '))
+            ~ ' asks for more than its own row'}) -}}
     {%- endif -%}
     {%- set unreadable = sources | selectattr('parts', 'none') | map(attribute='name') | list -%}
     {%- if unreadable -%}
-        {{- return({'obstacle': 'source ' ~ (unreadable | join(', ')) ~ ' is a CTE or an ephemeral model, or has such a calendar, which nobody else can read'}) -}}
+        {{- return({'obstacle': 'source ' ~ (unreadable | join(', '))
+            ~ ' is a CTE or an ephemeral model, or has such a calendar, which nobody else can read'}) -}}
     {%- endif -%}
     {%- if healing_tables._requests_keys() -%}
         {{- return({'selects': healing_tables._requested_keys(settings, existing), 'obstacle': none}) -}}
@@ -43,7 +53,8 @@
     {%- set selects = [] -%}
     {%- set obstacles = [] -%}
     {%- for source in sources -%}
-        {%- set changes = healing_tables._changed_keys_of_source(source, marks.get(source.name), last_marks.get(source.name)) -%}
+        {%- set changes = healing_tables._changed_keys_of_source(source, marks.get(source.name),
+            last_marks.get(source.name)) -%}
         {%- if changes.obstacle is not none -%} {%- do obstacles.append(changes.obstacle) -%}
         {%- elif changes.select is not none -%} {%- do selects.append(changes.select) -%}
         {%- endif -%}

@@ -1,6 +1,6 @@
 {#-
-    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is read twice rather
-    than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
+    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is read twice
+    rather than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
 
     loaded_until       the newest loaded_at, a text in UTC, or none
     overlap            number and hash of the rows in the time before it that is read twice (snapshots only)
@@ -9,15 +9,20 @@
 -#}
 {% macro _high_water_marks(sources, last_marks) -%}
     {%- set readable = sources | rejectattr('parts', 'none') | list -%}
-    {%- set loaded_until = healing_tables._newest_loaded_at(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
+    {%- set loaded_until = healing_tables._newest_loaded_at(readable | rejectattr('loaded_at', 'none') | list,
+        last_marks) -%}
     {%- set marks = {} -%}
     {%- for source in readable -%}
-        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none else {'loaded_until': loaded_until[source.name]} -%}
+        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none
+            else {'loaded_until': loaded_until[source.name]} -%}
         {%- if source.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._snapshots_taken(source)
-                ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true') ~ ' as empty from taken').rows[0] -%}
-            {%- do mark.update({'taken_until': healing_tables._instant_text(taken['newest']), 'empty_snapshots': taken['empty']}) -%}
-            {%- do mark.update({'overlap': healing_tables._overlap_fingerprint(source, mark.loaded_until)}) if source.loaded_at is not none -%}
+                ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
+                ~ ' as empty from taken').rows[0] -%}
+            {%- do mark.update({'taken_until': healing_tables._instant_text(taken['newest']),
+                'empty_snapshots': taken['empty']}) -%}
+            {%- do mark.update({'overlap': healing_tables._overlap_fingerprint(source, mark.loaded_until)})
+                if source.loaded_at is not none -%}
         {%- endif -%}
         {%- do marks.update({source.name: mark}) if mark -%}
     {%- endfor -%}
@@ -31,7 +36,8 @@
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%} {{ return({}) }} {%- endif -%}
     {{- return({
-        'version': format.version(relation), 'table_id': format.table_id(relation), 'has_change_feed': format.has_change_feed(details)}) -}}
+        'version': format.version(relation), 'table_id': format.table_id(relation),
+        'has_change_feed': format.has_change_feed(details)}) -}}
 {%- endmacro %}
 
 {#-
@@ -42,11 +48,13 @@
     {%- set newest = {} -%}
     {%- for floors in [last_marks, {}] -%}
         {%- set selects = [] -%}
-        {%- for source in sources if source.name not in newest or (newest[source.name] is none and source.name in last_marks) -%}
+        {%- for source in sources if source.name not in newest
+            or (newest[source.name] is none and source.name in last_marks) -%}
             {%- set floor = healing_tables._instant_micros((floors.get(source.name) or {}).get('loaded_until')) -%}
             {#- a time that is still to come would hide all that is loaded until then -#}
             {%- do selects.append(
-                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.loaded_at ~ ') as newest from '
+                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.loaded_at
+                ~ ') as newest from '
                 ~ source.relation ~ ' where ' ~ healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')
                 ~ (' and ' ~ healing_tables._compare_loaded_at(source, '>=', floor) if floor is not none)) -%}
         {%- endfor -%}
@@ -62,7 +70,8 @@
 with taken as (
     select at, coalesce(bool_or(is_seen), false) as is_seen
     from (
-        select {{ source.at }} as at, {{ source.where if source.is_row_local else 'true' }} as is_seen from {{ source.relation }}
+        select {{ source.at }} as at, {{ source.where if source.is_row_local
+            else 'true' }} as is_seen from {{ source.relation }}
         {%- if source.calendar is not none %}
         union all
         select at, false as is_seen from ({{ source.calendar }})
@@ -86,7 +95,8 @@ with taken as (
     {%- set rest = (micros | int) % 86400000000 -%}
     {%- set day = modules.datetime.date(1970, 1, 1) + modules.datetime.timedelta(days=days) -%}
     {%- set seconds = rest // 1000000 -%}
-    {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60, rest % 1000000)) -}}
+    {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60,
+        rest % 1000000)) -}}
 {%- endmacro %}
 
 {% macro _instant_micros(text) -%}

@@ -1,6 +1,8 @@
-{#- The keys that a run names: `heal_keys`, a list; `heal_where`, a condition on key columns; `heal_since`, a moment. -#}
+{#- The keys that a run names: `heal_keys`, a list; `heal_where`, a condition on key columns; `heal_since`, a
+    moment. -#}
 
-{#- Selects of these keys: from each source, and from the stored table, which may have a key that no source has any more. -#}
+{#- Selects of these keys: from each source, and from the stored table, which may have a key that no source has any
+    more. -#}
 {% macro _requested_keys(settings, existing) -%}
     {%- set listed = healing_tables._listed_key_conditions(settings) -%}
     {%- set where = healing_tables._close_line_comment(var('heal_where', none)) -%}
@@ -16,7 +18,8 @@
          'rows': '(select ' ~ (named | join(', ')) ~ ' from (select ' ~ stored ~ ' from ' ~ existing ~ '))'}]) -%}
     {%- set places = [{'rows': 'select ' ~ stored ~ ' from ' ~ existing, 'conditions': listed}] -%}
     {%- for source in settings.metadata.sources -%}
-        {%- set since = [healing_tables._heal_since_condition(source)] if var('heal_since', none) is not none else [] -%}
+        {%- set since = [healing_tables._heal_since_condition(source)] if var('heal_since', none) is not none
+            else [] -%}
         {%- do places.append({
             'rows': healing_tables._read_rows(source, source.relation, 'true'), 'conditions': listed + since}) -%}
     {%- endfor -%}
@@ -24,11 +27,13 @@
     {%- for place in places -%}
         {%- if place.conditions -%}
             {%- do selects.append(
-                'select ' ~ healing_tables._key_names(settings.key_columns) ~ ' from (' ~ place.rows ~ ') where ' ~ (place.conditions | join(' or '))) -%}
+                'select ' ~ healing_tables._key_names(settings.key_columns) ~ ' from (' ~ place.rows ~ ') where '
+                ~ (place.conditions | join(' or '))) -%}
         {%- endif -%}
         {%- if where is not none -%}
             {#- it sees the key columns under their names, and nothing else -#}
-            {%- do selects.append('select ' ~ stored ~ ' from (select ' ~ (named | join(', ')) ~ ' from (' ~ place.rows ~ ')) where (' ~ where ~ ')') -%}
+            {%- do selects.append('select ' ~ stored ~ ' from (select ' ~ (named | join(', ')) ~ ' from (' ~ place.rows
+                ~ ')) where (' ~ where ~ ')') -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(selects) -}}
@@ -43,7 +48,8 @@
         {%- set parts = healing_tables._key_conditions(settings.key_columns, values) -%}
         {%- if parts | length != settings.key_columns | length or values | length != parts | length -%}
             {%- do healing_tables._mistake(
-                mistakes, 'heal_keys', 'a value of each of ' ~ (settings.key_columns | join(', ')), key, "write e.g. --vars '{heal_keys: [1002, 1003]}'") -%}
+                mistakes, 'heal_keys', 'a value of each of ' ~ (settings.key_columns | join(', ')), key,
+                "write e.g. --vars '{heal_keys: [1002, 1003]}'") -%}
         {%- endif -%}
         {%- do conditions.append('(' ~ (parts | join(' and ')) ~ ')') -%}
     {%- endfor -%}
@@ -55,9 +61,13 @@
     {{- return(conditions) -}}
 {%- endmacro %}
 
-{#- Rows that say something of the time from a moment on; who left at the first snapshot since then was in the one before. -#}
+{#- Rows that say something of the time from a moment on; who left at the first snapshot since then was in the one
+    before. -#}
 {% macro _heal_since_condition(source) -%}
     {%- set since = healing_tables._micros_constant(var('heal_since')) -%}
-    {%- if source.kind != 'snapshots' -%} {{ return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if source.until is not none)) }} {%- endif -%}
-    {{- return('at >= coalesce((' ~ healing_tables._snapshots_taken(source) ~ ' select max(at) from taken where at < ' ~ since ~ '), ' ~ since ~ ')') -}}
+    {%- if source.kind != 'snapshots' -%}
+        {{- return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if source.until is not none)) -}}
+    {%- endif -%}
+    {{- return('at >= coalesce((' ~ healing_tables._snapshots_taken(source) ~ ' select max(at) from taken where at < '
+        ~ since ~ '), ' ~ since ~ ')') -}}
 {%- endmacro %}

@@ -18,10 +18,12 @@
     {{- return({'relation': relation, 'node': node}) -}}
 {%- endmacro %}
 
-{#- What a call of dimension() in the model says, as its build reads it; none if there is none, or its sources are gone. -#}
+{#- What a call of dimension() in the model says, as its build reads it; none if there is none, or its sources are
+    gone. -#}
 {% macro _spec_of_model(node) -%}
     {%- if node is none or node.language != 'sql' or (
-        node.config.materialized != 'healing_table' and not modules.re.search('healing_tables[.]dimension *[(]', node.raw_code)) -%}
+        node.config.materialized != 'healing_table' and not modules.re.search('healing_tables[.]dimension *[(]',
+            node.raw_code)) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- for id in node.depends_on.nodes -%}
@@ -31,7 +33,8 @@
             {{- return(none) -}}
         {%- endif -%}
     {%- endfor -%}
-    {%- set call = healing_tables._parse_call(healing_tables._render_code(node, healing_tables._new_rendering(node))) -%}
+    {%- set call = healing_tables._parse_call(healing_tables._render_code(node,
+        healing_tables._new_rendering(node))) -%}
     {{- return(call.metadata if call is not none else none) -}}
 {%- endmacro %}
 

@@ -1,18 +1,22 @@
 {#-
     An operation or a test asks for the SQL of a model as it is now: its code is rendered here, in a context that says
-    it is that model. `healing_tables_rendering` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that it
-    refers to), explain (a key, or none: then dimension() writes what explain shows)}.
+    it is that model. `healing_tables_rendering` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that
+    it refers to), explain (a key, or none: then dimension() writes what explain shows)}.
 
-    Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none when explaining).
+    Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none
+    when explaining).
 -#}
 {% macro _render_model(node, explain=none) -%}
     {%- set rendering = healing_tables._new_rendering(node, explain) -%}
     {%- set sql = healing_tables._render_code(node, rendering) -%}
     {%- do rendering.update({'code': sql}) -%}
     {%- set ctes = [] -%}
-    {%- for name, text in rendering.ctes.items() -%} {%- do ctes.append(name ~ ' as (\n' ~ text ~ '\n)') -%} {%- endfor -%}
+    {%- for name, text in rendering.ctes.items() -%}
+        {%- do ctes.append(name ~ ' as (\n' ~ text ~ '\n)') -%}
+    {%- endfor -%}
     {%- if ctes -%} {%- set sql = 'with ' ~ (ctes | join(', ')) ~ '\nselect * from (\n' ~ sql ~ '\n)' -%} {%- endif -%}
-    {%- set settings = none if explain is not none else healing_tables._in_model_context(node, rendering, '_build_settings', sql) -%}
+    {%- set settings = none if explain is not none else healing_tables._in_model_context(node, rendering,
+        '_build_settings', sql) -%}
     {{- return(dict(rendering, relation=healing_tables._node_relation(node), sql=sql, settings=settings)) -}}
 {%- endmacro %}
 
@@ -27,7 +31,9 @@
 {#- Calls `render` or a macro of this package in the context of a model. -#}
 {% macro _in_model_context(node, rendering, what, argument) -%}
     {%- set kept = {} -%}
-    {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%} {%- do kept.update({name: context.get(name)}) -%} {%- endfor -%}
+    {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%}
+        {%- do kept.update({name: context.get(name)}) -%}
+    {%- endfor -%}
     {%- do context.update({
         'model': node, 'this': healing_tables._node_relation(node), 'ref': healing_tables._model_ref,
         'var': healing_tables._model_var, 'healing_tables_rendering': rendering}) -%}
@@ -56,7 +62,8 @@
     {%- if not found -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'ref', 'a node that dbt knows the model to refer to', varargs | join('.'), 'write the ref in the model as dbt can find it') -%}
+            mistakes, 'ref', 'a node that dbt knows the model to refer to', varargs | join('.'),
+            'write the ref in the model as dbt can find it') -%}
         {%- do healing_tables._raise_mistakes('ref', mistakes) -%}
     {%- endif -%}
     {%- set node = found[0] -%}
@@ -91,7 +98,8 @@
     {%- set found = [] -%}
     {%- set models = [] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.language == 'sql' -%}
-        {%- do models.append(node.name) if 'healing_tables.dimension' in node.raw_code or node.config.materialized == 'healing_table' -%}
+        {%- do models.append(node.name) if 'healing_tables.dimension' in node.raw_code
+            or node.config.materialized == 'healing_table' -%}
         {%- if dimension == node.unique_id or dimension in healing_tables._node_names(node) -%}
             {%- do found.append(node) -%}
         {%- endif -%}
@@ -100,11 +108,13 @@
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'the name of one SQL model',
             (dimension if dimension is not none else 'none') ~ (', which several have' if found),
-            'say its package too: package.name' if found else "give --args '{dimension: ...}', one of " ~ (models | sort | join(', '))) -%}
+            'say its package too: package.name' if found else "give --args '{dimension: ...}', one of "
+            ~ (models | sort | join(', '))) -%}
     {%- elif modules.re.search('config[.](meta_)?(get|require)', found[0].raw_code) -%}
         {#- only dbt's own run of the model has a config to look into -#}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a model that does not read its own config', dimension ~ ', which calls config.get or config.require',
+            mistakes, 'dimension', 'a model that does not read its own config',
+            dimension ~ ', which calls config.get or config.require',
             'take the value from a var, or from a variable that is set in the model') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
@@ -120,12 +130,16 @@
     {%- set node = graph.nodes.get(test.attached_node or '', {}) -%}
     {%- if node.get('language') != 'sql' or node.get('resource_type') != 'model' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'model', 'a SQL model, whose code says what a rebuild is', test.attached_node or 'none', 'attach the test to the dimension') -%}
+            mistakes, 'model', 'a SQL model, whose code says what a rebuild is', test.attached_node or 'none',
+            'attach the test to the dimension') -%}
     {%- else -%}
-        {%- for id in node.depends_on.macros if not id.startswith('macro.healing_tables.') and id != 'macro.dbt.get_limit_subquery_sql' -%}
+        {%- for id in node.depends_on.macros if not id.startswith('macro.healing_tables.')
+            and id != 'macro.dbt.get_limit_subquery_sql' -%}
             {%- do healing_tables._mistake(
-                mistakes, 'model', 'a model that calls no macro but those of healing_tables, since dbt hides the others from a test', id,
-                'put it into a model that this one refers to; or use: dbt run-operation healing_tables.compare --args \'{dimension: '
+                mistakes, 'model', 'a model that calls no macro but those of healing_tables, since dbt hides the '
+                'others from a test', id,
+                'put it into a model that this one refers to; or use: dbt run-operation healing_tables.compare --args '
+                '\'{dimension: '
                 ~ node.name ~ ', fail: true}\'') -%}
         {%- endfor -%}
     {%- endif -%}

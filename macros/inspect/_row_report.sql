@@ -11,14 +11,17 @@
 {{ healing_tables._unequal_rows(inputs) }},
 surplus as (
     select {{ inputs.key_names }}, start,
-        sort_array(flatten(collect_list(array_repeat(compared, cast(before - after as int))) filter (where before > after))) as stored_rows,
-        sort_array(flatten(collect_list(array_repeat(compared, cast(after - before as int))) filter (where after > before))) as candidate_rows
+        sort_array(flatten(collect_list(array_repeat(compared,
+            cast(before - after as int))) filter (where before > after))) as stored_rows,
+        sort_array(flatten(collect_list(array_repeat(compared,
+            cast(after - before as int))) filter (where after > before))) as candidate_rows
     from unequal
     group by {{ inputs.key_names }}, start
 ),
 differing as (
     select {{ inputs.key_names }}, start, pair.stored_row, pair.candidate_row,
-        case when pair.stored_row is null then 'missing' when pair.candidate_row is null then 'superfluous' else 'different' end as how
+        case when pair.stored_row is null then 'missing' when pair.candidate_row is null then 'superfluous'
+        else 'different' end as how
     from surplus
     lateral view explode(transform(
         sequence(1, greatest(size(stored_rows), size(candidate_rows))),
@@ -32,11 +35,13 @@ differing as (
     {%- for column in inputs.columns -%}
         {%- set field = '.' ~ healing_tables._id(column) -%}
         {%- do cells.append(
-            'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct(' ~ healing_tables._text(column) ~ ' as column, '
+            'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct(' ~ healing_tables._text(column)
+            ~ ' as column, '
             ~ healing_tables._as_text('stored_row' ~ field, inputs.types[column]) ~ ' as stored, '
             ~ healing_tables._as_text('candidate_row' ~ field, inputs.types[column]) ~ ' as other), null)') -%}
     {%- endfor -%}
-    {{- return("if(how = 'different', filter(array(" ~ (cells | join(', ') or 'null') ~ '), cell -> cell is not null), array())') -}}
+    {{- return("if(how = 'different', filter(array(" ~ (cells | join(', ') or 'null')
+        ~ '), cell -> cell is not null), array())') -}}
 {%- endmacro %}
 
 {#-
@@ -45,12 +50,15 @@ differing as (
 -#}
 {% macro _row_report(inputs) -%}
     {%- set keys = [] -%}
-    {%- for type in inputs.key_types -%} {%- do keys.append(healing_tables._as_text('key_' ~ loop.index, type)) -%} {%- endfor -%}
+    {%- for type in inputs.key_types -%}
+        {%- do keys.append(healing_tables._as_text('key_' ~ loop.index, type)) -%}
+    {%- endfor -%}
     {%- set query -%}
 {{ healing_tables._row_differences(inputs) }},
 {#- the first five of each part are enough to find the first five of all, without sorting everything in one place #}
 parts as (
-    select *, row_number() over (partition by how, pmod(xxhash64({{ inputs.key_names }}), 64) order by {{ inputs.key_names }}, start) as nth
+    select *, row_number() over (partition by how, pmod(xxhash64({{ inputs.key_names }}),
+        64) order by {{ inputs.key_names }}, start) as nth
     from differing
 ),
 told as (
@@ -59,10 +67,13 @@ told as (
         count_if(how = '{{ how }}') as {{ how }},
         slice(sort_array(collect_list(
             struct({{ inputs.key_names }}, start, stored_row, candidate_row,
-                array({{ keys | join(', ') }}) as key, {{ inputs.start_text }} as start_text, {{ healing_tables._differing_cells(inputs) }} as differing)
+                array({{ keys | join(', ') }}) as key, {{ inputs.start_text }} as start_text,
+                {{ healing_tables._differing_cells(inputs) }} as differing)
         ) filter (where how = '{{ how }}' and nth <= 5)), 1, 5) as {{ how }}_rows,
         {%- endfor %}
-        array({% for column in inputs.columns %}count_if(how = 'different' and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
+        array({% for column in inputs.columns %}count_if(how = 'different'
+            and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(
+                column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
     from parts
 )
 select
@@ -71,7 +82,8 @@ select
     array_join(transform(per_column, n -> cast(n as string)), ',') as per_column,
     to_json(struct(
         {%- for how in ['missing', 'superfluous', 'different'] %}
-        transform({{ how }}_rows, r -> struct(r.key, r.start_text as start, r.differing)) as {{ how }}{{ ',' if not loop.last }}
+        transform({{ how }}_rows, r -> struct(r.key, r.start_text as start, r.differing)) as {{ how }}{{ ','
+            if not loop.last }}
         {%- endfor %}
     ), map('ignoreNullFields', 'false')) as examples
 from told

@@ -1,6 +1,6 @@
 {#-
-    Both sides of a comparison as _diff_inputs gives them, for a rebuild (`other` none) or another table, with what a report
-    wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
+    Both sides of a comparison as _diff_inputs gives them, for a rebuild (`other` none) or another table, with what a
+    report wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
     called), left_out {which columns: their names}, other_shape (those of left_out by which a rebuild
     has other columns than the table).
 -#}
@@ -12,7 +12,8 @@
         {%- set stored_columns = healing_tables._columns_of(existing) -%}
     {%- else -%}
         {%- set stored = healing_tables._compared_columns(settings, healing_tables._columns_of(existing)) -%}
-        {%- set others = healing_tables._compared_columns(settings, healing_tables._describe_columns('describe table ' ~ other)) -%}
+        {%- set others = healing_tables._compared_columns(settings,
+            healing_tables._describe_columns('describe table ' ~ other)) -%}
         {%- set stored_rows = '(\n' ~ healing_tables._with_same_open_end(settings, existing, stored, others) ~ '\n)' -%}
         {%- set rows = healing_tables._with_same_open_end(settings, other, others, stored) -%}
         {%- set stored_columns = healing_tables._describe_columns('describe query select * from ' ~ stored_rows) -%}
@@ -26,17 +27,22 @@
     {%- set inputs = healing_tables._diff_inputs(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set called = 'rebuilt' if other is none else 'other' -%}
     {%- set key_types = [] -%}
-    {%- for key in settings.key_columns -%} {%- do key_types.append(healing_tables._comparable_column(key, stored_columns, other_columns).type) -%} {%- endfor -%}
+    {%- for key in settings.key_columns -%}
+        {%- do key_types.append(healing_tables._comparable_column(key, stored_columns, other_columns).type) -%}
+    {%- endfor -%}
     {%- set start_text = 'cast(start as string)' -%}
     {%- if settings.valid_from is not none -%}
         {%- set type = healing_tables._comparable_column(settings.valid_from, stored_columns, other_columns).type -%}
-        {%- set start_text = healing_tables._as_text(*(['timestamp_micros(start)', 'timestamp'] if type == 'micros' else ['start', type])) -%}
+        {%- set start_text = healing_tables._as_text(*(['timestamp_micros(start)', 'timestamp'] if type == 'micros'
+            else ['start', type])) -%}
     {%- endif -%}
     {%- set left_out = healing_tables._uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {{- return(dict(
-        inputs, types=stored_columns, key_types=key_types, start_text=start_text, start_name=settings.valid_from, called=called,
+        inputs, types=stored_columns, key_types=key_types, start_text=start_text, start_name=settings.valid_from,
+        called=called,
         left_out=left_out, other_shape=[] if other is not none
-            else left_out.keys() | reject('in', ['integer keys, which only a build gives', 'of a type without equality']) | list)) -}}
+            else left_out.keys() | reject('in', ['integer keys, which only a build gives',
+                'of a type without equality']) | list)) -}}
 {%- endmacro %}
 
 {#- The table that the model has built. -#}
@@ -45,7 +51,8 @@
     {%- if existing is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a table that has been built', rendering.relation ~ ', which is not there', 'dbt run --select ' ~ rendering.node.name) -%}
+            mistakes, 'dimension', 'a table that has been built', rendering.relation ~ ', which is not there',
+            'dbt run --select ' ~ rendering.node.name) -%}
         {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- endif -%}
     {{- return(existing) -}}
@@ -54,29 +61,40 @@
 {#- Which columns are not compared, and why. -#}
 {% macro _uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {%- set found = {
-        'integer keys, which only a build gives': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [], 'of a type without equality': []} -%}
+        'integer keys, which only a build gives': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [],
+        'of a type without equality': []} -%}
     {%- for name, type in stored_columns.items() if name not in inputs.columns -%}
-        {%- if name == settings.get('sequence') and name not in other_columns -%} {%- set which, what = 'integer keys, which only a build gives', name -%}
+        {%- if name == settings.get('sequence') and name not in other_columns -%} {%- set which,
+            what = 'integer keys, which only a build gives', name -%}
         {%- elif name not in other_columns -%} {%- set which, what = 'only stored', name -%}
-        {%- elif other_columns[name] != type -%} {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ other_columns[name] ~ ' ' ~ called ~ ')' -%}
+        {%- elif other_columns[name] != type -%}
+            {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ other_columns[name] ~ ' '
+                ~ called ~ ')' -%}
         {%- else -%} {%- set which, what = 'of a type without equality', name ~ ' (' ~ type ~ ')' -%}
         {%- endif -%}
         {%- do found[which].append(what) -%}
     {%- endfor -%}
-    {%- for name in other_columns if name not in stored_columns -%} {%- do found['only ' ~ called].append(name) -%} {%- endfor -%}
+    {%- for name in other_columns if name not in stored_columns -%}
+        {%- do found['only ' ~ called].append(name) -%}
+    {%- endfor -%}
     {%- set left_out = {} -%}
-    {%- for which, names in found.items() if names -%} {%- do left_out.update({which: names | join(', ')}) -%} {%- endfor -%}
+    {%- for which, names in found.items() if names -%}
+        {%- do left_out.update({which: names | join(', ')}) -%}
+    {%- endfor -%}
     {{- return(left_out) -}}
 {%- endmacro %}
 
 {#- Rows are known again by key and start: both sides must have these columns. -#}
 {% macro _check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
     {%- set mistakes = [] -%}
-    {%- set wanted = rendering.settings.key_columns + ([rendering.settings.valid_from] if rendering.settings.valid_from is not none else []) -%}
-    {%- for relation, columns in [(existing | string, stored_columns), ((other or 'the model') | string, other_columns)] -%}
+    {%- set wanted = rendering.settings.key_columns + ([rendering.settings.valid_from]
+        if rendering.settings.valid_from is not none else []) -%}
+    {%- for relation, columns in [(existing | string, stored_columns), ((other or 'the model') | string,
+        other_columns)] -%}
         {%- for name in wanted if name not in columns -%}
             {%- do healing_tables._mistake(
-                mistakes, relation, 'the column ' ~ name ~ ', by which rows are known again', 'columns ' ~ (columns | join(', ')),
+                mistakes, relation, 'the column ' ~ name ~ ', by which rows are known again',
+                'columns ' ~ (columns | join(', ')),
                 'compare with a view that has it under this name') -%}
         {%- endfor -%}
     {%- endfor -%}
@@ -117,17 +135,21 @@
                 {%- set type = 'timestamp' -%}
             {%- endif -%}
             {%- if column.name == settings.valid_to and type != 'timestamp_ntz' -%}
-                {%- set expression = 'if(' ~ expression ~ ' is null or ' ~ healing_tables._to_micros(expression, type) ~ ' >= '
-                    ~ healing_tables._end_of_time(settings.valid_to_current) ~ ', ' ~ healing_tables._open_end(settings.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
+                {%- set expression = 'if(' ~ expression ~ ' is null or ' ~ healing_tables._to_micros(expression, type)
+                    ~ ' >= '
+                    ~ healing_tables._end_of_time(settings.valid_to_current) ~ ', '
+                    ~ healing_tables._open_end(settings.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
             {%- endif -%}
         {%- endif -%}
         {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(column.name)) -%}
     {%- endfor -%}
     {%- set known = columns | map(attribute='column') | list -%}
-    {%- if 'dbt_valid_to' in known and settings.is_current not in known and settings.is_current is not none and settings.current_value is sameas true -%}
+    {%- if 'dbt_valid_to' in known and settings.is_current not in known and settings.is_current is not none
+        and settings.current_value is sameas true -%}
         {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._id(settings.is_current)) -%}
     {%- endif -%}
     {{- return(
         'select ' ~ (parts | join(', ')) ~ ' from ' ~ relation
-        ~ (" where not coalesce(lower(dbt_is_deleted) = 'true', false)" if 'dbt_is_deleted' in known and 'dbt_valid_from' in known)) -}}
+        ~ (" where not coalesce(lower(dbt_is_deleted) = 'true', false)" if 'dbt_is_deleted' in known
+            and 'dbt_valid_from' in known)) -}}
 {%- endmacro %}

@@ -21,7 +21,9 @@
     {%- endfor -%}
     {%- for line in lines -%}
         {%- set padded = [] -%}
-        {%- for cell in line -%} {%- do padded.append(cell ~ ' ' * (widths[loop.index0] - cell | length)) -%} {%- endfor -%}
+        {%- for cell in line -%}
+            {%- do padded.append(cell ~ ' ' * (widths[loop.index0] - cell | length)) -%}
+        {%- endfor -%}
         {%- do healing_tables._print('  ' ~ (padded | join(' | '))) -%}
         {%- if loop.first -%}
             {%- set rules = [] -%}

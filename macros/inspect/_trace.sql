@@ -19,12 +19,16 @@ owned as (
         at,
         array(
             {%- for source in spec.sources %}
-            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._state_column(source.name) }} is not null as present, {{ healing_tables._change_flag(spec, source) }} as changed){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._state_column(
+                source.name) }} is not null as present, {{ healing_tables._change_flag(spec,
+                source) }} as changed){{ ',' if not loop.last }}
             {%- endfor %}
         ) as sources,
         array(
             {%- for attribute in spec.attributes %}
-            struct({{ healing_tables._text(attribute.name) }} as attribute, {{ healing_tables._trace_text(healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(spec, attribute) }} as owner){{ ',' if not loop.last }}
+            struct({{ healing_tables._text(attribute.name) }} as attribute, {{ healing_tables._trace_text(
+                healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(
+                spec, attribute) }} as owner){{ ',' if not loop.last }}
             {%- endfor %}
         ) as owned
     from {{ 'recent' if began else 'points' }}
@@ -43,13 +47,15 @@ left join versions as version
 on slice.versioned is not null and slice.slice_no between version.start.slice_no and version.slice_no
 union all
 select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
-    'version': 'version', 'valid_from': healing_tables._trace_moment('valid_from'), 'valid_to': healing_tables._trace_moment('valid_to'),
+    'version': 'version', 'valid_from': healing_tables._trace_moment('valid_from'),
+    'valid_to': healing_tables._trace_moment('valid_to'),
     'first_slice': 'start.slice_no', 'last_slice': 'slice_no'}) }} as told
 from versions
 ) /* healing_tables explains */
 {%- endmacro %}
 
-{#- The rows of a source that have the key, also those that are not read, with why. `_timeline` begins with these CTEs. -#}
+{#- The rows of a source that have the key, also those that are not read, with why. `_timeline` begins with these
+    CTEs. -#}
 {% macro _traced_rows(spec, source) %}
 {{ healing_tables._source_column(source, 'told') }} as (
     select
@@ -61,14 +67,19 @@ from versions
             {%- if source.where_without_key %}
             when not coalesce(({{ source.where_without_key }}), false) then 'not read: where'
             {%- endif %}
-            when not coalesce({{ healing_tables._is_usable_row(spec, source) }}, false) then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
+            when not coalesce({{ healing_tables._is_usable_row(spec, source) }}, false)
+            then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
             {%- if healing_tables._window_conditions(source) %}
-            when not ({{ healing_tables._window_conditions(source) | join(' and ') }}) then 'not read: outside of since and until'
+            when not ({{ healing_tables._window_conditions(source) | join(' and ') }})
+            then 'not read: outside of since and until'
             {%- endif %}
         end as left_out,
         array(
-            {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list)) | unique %}
-            struct({{ healing_tables._text(column) }} as column, {{ healing_tables._trace_text(healing_tables._id(column), healing_tables._source_column_type(source, column)) }} as value){{ ',' if not loop.last }}
+            {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list))
+                | unique %}
+            struct({{ healing_tables._text(column) }} as column, {{ healing_tables._trace_text(
+                healing_tables._id(column), healing_tables._source_column_type(source, column)) }} as value){{ ','
+                if not loop.last }}
             {%- else %}
             cast(null as struct<column: string, value: string>)
             {%- endfor %}
@@ -78,20 +89,25 @@ from versions
 ),
 {%- endmacro %}
 
-{#- What became of each row: the timeline knows what the source says from each moment on, and where that is a change. -#}
+{#- What became of each row: the timeline knows what the source says from each moment on, and where that is a
+    change. -#}
 {% macro _row_outcomes(spec, source) -%}
 select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
-    'source': healing_tables._text(source.name), 'moment': healing_tables._trace_moment('row.at'), 'deletes': 'row.state is null',
+    'source': healing_tables._text(source.name), 'moment': healing_tables._trace_moment('row.at'),
+    'deletes': 'row.state is null',
     'says': 'row.says',
     'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
-        ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from) ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
-        ~ "when row.nth > 1 then 'no change: said twice' when row.counts_at = point.at and point.changed then 'change' else 'no change' end"}) }} as told
+        ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from)
+            ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
+        ~ "when row.nth > 1 then 'no change: said twice' when row.counts_at = point.at and point.changed then 'change' "
+        "else 'no change' end"}) }} as told
 from (
     select *, row_number() over (partition by counts_at, state, left_out order by tie desc) as nth
     from {{ healing_tables._source_column(source, 'told') }}
 ) as row
 left join (
-    select at, {{ healing_tables._state_column(source.name) }} as state, {{ healing_tables._change_flag(spec, source) }} as changed, lead(at) over (order by at) as next_at
+    select at, {{ healing_tables._state_column(source.name) }} as state, {{ healing_tables._change_flag(spec,
+        source) }} as changed, lead(at) over (order by at) as next_at
     from points
 ) as point
 on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point.next_at)
@@ -99,7 +115,9 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
 
 {% macro _trace_json(fields) -%}
     {%- set parts = [] -%}
-    {%- for name, expression in fields.items() -%} {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(name)) -%} {%- endfor -%}
+    {%- for name, expression in fields.items() -%}
+        {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(name)) -%}
+    {%- endfor -%}
     {{- return('to_json(struct(' ~ (parts | join(', ')) ~ "), map('ignoreNullFields', 'false'))") -}}
 {%- endmacro %}
 
@@ -120,14 +138,16 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
     {%- set unknown = healing_tables._missing_names(values, names) -%}
     {%- if missing or unknown or none in values.values() -%}
         {%- do healing_tables._mistake(
-            mistakes, 'key', 'a value for each of ' ~ (names | join(', ')), given | string, 'write {key: {' ~ (names | join(': ..., ')) ~ ': ...}}') -%}
+            mistakes, 'key', 'a value for each of ' ~ (names | join(', ')), given | string,
+            'write {key: {' ~ (names | join(': ..., ')) ~ ': ...}}') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set sources = [] -%}
     {%- for source in spec.sources -%}
         {%- set conditions = [] -%}
         {%- for name in names -%}
-            {%- do conditions.append(healing_tables._equals_key(spec, source, loop.index0, values[healing_tables._find_column(name, values)])) -%}
+            {%- do conditions.append(healing_tables._equals_key(spec, source, loop.index0,
+                values[healing_tables._find_column(name, values)])) -%}
         {%- endfor -%}
         {%- set of_key = conditions | join(' and ') -%}
         {%- do sources.append(dict(

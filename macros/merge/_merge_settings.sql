@@ -7,15 +7,18 @@
     {%- do format.check_session(mistakes) if not mistakes -%}
     {%- if config.get('file_format') not in [none, format.name] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'), 'set file_format: delta') -%}
+            mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'),
+            'set file_format: delta') -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
-            mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table', 'true',
+            mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table',
+            'true',
             'leave it out; on_schema_change: fail keeps the columns as they are') -%}
     {%- endif -%}
     {%- do healing_tables._warn_about_backups(target) if existing is none -%}
-    {%- set replaced = healing_tables._full_refresh(mistakes, target, existing, healing_tables._merged_columns(spec)) -%}
+    {%- set replaced = healing_tables._full_refresh(mistakes, target, existing,
+        healing_tables._merged_columns(spec)) -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}
@@ -34,7 +37,8 @@
         'is_partial': healing_tables._is_partial_run(),
         'replaced': replaced,
         'log': {'table': build.log | string, 'columns': healing_tables._log_columns(), 'row': {
-            'dimension': row.dimension, 'relation': row.relation, 'mode': row.mode, 'version_before': row.version_before,
+            'dimension': row.dimension, 'relation': row.relation, 'mode': row.mode,
+            'version_before': row.version_before,
             'invocation_id': invocation_id}},
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
@@ -61,7 +65,8 @@
     {%- do healing_tables._check_model_options(mistakes) -%}
     {%- set meta = healing_tables._model_options() -%}
     {%- set project = healing_tables._project_options() -%}
-    {%- set options = healing_tables._known_options('healing_merge') | reject('in', ['allow_full_refresh', 'log_schema']) -%}
+    {%- set options = healing_tables._known_options('healing_merge')
+        | reject('in', ['allow_full_refresh', 'log_schema']) -%}
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
         {%- set value = meta[name] if name in meta else project[name] -%}
@@ -106,7 +111,8 @@
     {%- if spec.audit is mapping -%}
         {%- set name = spec.audit.get('table') or (target.identifier ~ '_audit' if moves) -%}
         {%- if name is string and '.' not in name -%}
-            {%- do spec.update({'audit': dict(spec.audit, table=place.incorporate(path={'identifier': name}) | string)}) -%}
+            {%- do spec.update({'audit': dict(spec.audit, table=place.incorporate(path={'identifier': name})
+                | string)}) -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}
@@ -115,7 +121,9 @@
 {% macro _merged_columns(spec) -%}
     {%- set types = [] -%}
     {%- set attributes = spec.get('attributes') if spec.get('attributes') is mapping else {} -%}
-    {%- for type in attributes.values() -%} {%- do types.append(type.get('scd_type') if type is mapping else type) -%} {%- endfor -%}
+    {%- for type in attributes.values() -%}
+        {%- do types.append(type.get('scd_type') if type is mapping else type) -%}
+    {%- endfor -%}
     {%- set names = spec.get('column_names') if spec.get('column_names') is mapping else {} -%}
     {%- set start = names.get('valid_from', 'valid_from') if 4 not in types else none -%}
     {{- return(healing_tables._as_list(spec.key_columns) + ([start] if start is string else [])) -}}

@@ -2,7 +2,8 @@
 
 {% macro _report_files(relation, moment) -%}
     {%- set detail = run_query('describe detail ' ~ relation).rows[0] -%}
-    {%- do healing_tables._report('maintain', relation, moment ~ ': ' ~ (detail['numFiles'] | int) ~ ' files, ' ~ (detail['sizeInBytes'] | int) ~ ' bytes') -%}
+    {%- do healing_tables._report('maintain', relation, moment ~ ': ' ~ (detail['numFiles'] | int) ~ ' files, '
+        ~ (detail['sizeInBytes'] | int) ~ ' bytes') -%}
 {%- endmacro %}
 
 {#- OPTIMIZE. A table with liquid clustering knows its columns; nothing is to be gained from a single file. -#}
@@ -13,7 +14,8 @@
     {%- endif -%}
     {%- set by = [] -%}
     {%- if not healing_tables._is_clustered(relation) -%}
-        {%- for key in keys if key | lower not in partitions | map('lower') and healing_tables._has_statistics(relation, columns, key) -%}
+        {%- for key in keys if key | lower not in partitions | map('lower')
+            and healing_tables._has_statistics(relation, columns, key) -%}
             {%- do by.append(healing_tables._id(key)) -%}
         {%- endfor -%}
     {%- endif -%}
@@ -54,7 +56,9 @@
     {%- if before is not none -%} {%- do healing_tables._set_session_conf(setting, 'false') -%} {%- endif -%}
     {%- do run_query('vacuum ' ~ relation ~ ' retain ' ~ hours ~ ' hours') -%}
     {%- if before is not none -%}
-        {%- if 'undefined' in before -%} {%- do run_query('reset ' ~ healing_tables._id(setting)) -%} {%- else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
+        {%- if 'undefined' in before -%} {%- do run_query('reset ' ~ healing_tables._id(setting)) -%} {%-
+            else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
     {%- endif -%}
-    {%- do healing_tables._report('maintain', relation, 'vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -%}
+    {%- do healing_tables._report('maintain', relation, 'vacuum, files unused for more than ' ~ hours
+        ~ ' hours are gone') -%}
 {%- endmacro %}

@@ -18,10 +18,14 @@
     {%- set inputs = healing_tables._row_report_inputs(rendering, existing, other) -%}
     {%- set found = healing_tables._row_report(inputs) -%}
     {%- do healing_tables._print(
-        'healing_tables compare: ' ~ existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none else other) ~ ': '
+        'healing_tables compare: ' ~ existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none
+            else other) ~ ': '
         ~ found.stored ~ ' rows stored, ' ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
-        ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different' if found.rows else 'no difference')) -%}
-    {%- for side, text in inputs.left_out.items() -%} {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%} {%- endfor -%}
+        ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different'
+            if found.rows else 'no difference')) -%}
+    {%- for side, text in inputs.left_out.items() -%}
+        {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%}
+    {%- endfor -%}
     {%- if found.rows -%} {%- do healing_tables._print_differences(inputs, found) -%} {%- endif -%}
     {%- if fail and (found.rows or inputs.other_shape) -%}
         {%- set mistakes = [] -%}
@@ -30,7 +34,8 @@
             'dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
             else 'find out which of the two is right; explain shows where a value comes from') -%}
         {%- do healing_tables._raise_error(
-            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows' ~ (' and in its columns' if inputs.other_shape) ~ '.', mistakes) -%}
+            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'
+            ~ (' and in its columns' if inputs.other_shape) ~ '.', mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -44,7 +49,8 @@
     {%- if parts | length != 2 or load_relation(api.Relation.create(schema=parts[0], identifier=parts[1])) is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'against', 'a table or view that exists, as schema.name', against | string, 'correct the name') -%}
+            mistakes, 'against', 'a table or view that exists, as schema.name', against | string,
+            'correct the name') -%}
         {%- do healing_tables._raise_mistakes('compare', mistakes) -%}
     {%- endif -%}
     {{- return(healing_tables._id(parts[0]) ~ '.' ~ healing_tables._id(parts[1])) -}}

@@ -13,7 +13,8 @@
     {%- set mistakes = [] -%}
     {%- if key is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'key', 'the key to explain', 'none', 'write {key: {customer_id: 1002}}, or {key: 1002} where the key is one column') -%}
+            mistakes, 'key', 'the key to explain', 'none',
+            'write {key: {customer_id: 1002}}, or {key: 1002} where the key is one column') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set node = healing_tables._find_sql_model('explain', dimension) -%}
@@ -22,7 +23,8 @@
     {%- if rendering.explained != 1 or after -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that ends with one call of dimension()',
-            node.name ~ (', which does not call it' if rendering.explained == 0 else ', which calls it ' ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', in which more follows'),
+            node.name ~ (', which does not call it' if rendering.explained == 0 else ', which calls it '
+                ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', in which more follows'),
             'move what follows into a model of its own') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
@@ -32,10 +34,15 @@
     {%- endfor -%}
     {%- set names = rendering.spec.key_columns | map(attribute='name') | list -%}
     {%- set values = [] -%}
-    {%- for name in names -%} {%- do values.append(name ~ ' = ' ~ (key[healing_tables._find_column(name, key)] if key is mapping else key)) -%} {%- endfor -%}
+    {%- for name in names -%}
+        {%- do values.append(name ~ ' = ' ~ (key[healing_tables._find_column(name, key)] if key is mapping
+            else key)) -%}
+    {%- endfor -%}
     {%- do healing_tables._print(
-        'healing_tables explain: ' ~ rendering.relation ~ ', ' ~ (values | join(', ')) ~ ': ' ~ (found.row | length) ~ ' rows in the sources, '
-        ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, ' ~ (found.version | length) ~ ' versions') -%}
+        'healing_tables explain: ' ~ rendering.relation ~ ', ' ~ (values | join(', ')) ~ ': ' ~ (found.row | length)
+        ~ ' rows in the sources, '
+        ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, ' ~ (found.version | length)
+        ~ ' versions') -%}
     {%- if found.row -%} {%- do healing_tables._print_explained(rendering.spec, found) -%} {%- endif -%}
 {%- endmacro %}
 
@@ -43,16 +50,22 @@
     {%- set rows = [] -%}
     {%- for attribute in spec.attributes -%}
         {%- set from = [] -%}
-        {%- for entry in attribute.from -%} {%- do from.append(healing_tables._owner_name(attribute, entry)) -%} {%- endfor -%}
-        {%- do rows.append([attribute.name, from | join(', '), attribute.rule if from | length > 1 else 'one source', attribute.scd_type, {
-            0: 'the first value', 1: 'the newest value', 2: 'the value then', 3: 'the newest value of the version, and the one before',
+        {%- for entry in attribute.from -%}
+            {%- do from.append(healing_tables._owner_name(attribute, entry)) -%}
+        {%- endfor -%}
+        {%- do rows.append([attribute.name, from | join(', '), attribute.rule if from | length > 1 else 'one source',
+            attribute.scd_type, {
+            0: 'the first value', 1: 'the newest value', 2: 'the value then',
+            3: 'the newest value of the version, and the one before',
             6: 'the value then, the newest, and the one before'}[attribute.scd_type]]) -%}
     {%- endfor -%}
     {%- do healing_tables._print_part('Rules', ['attribute', 'from', 'rule', 'type', 'a version shows'], rows) -%}
     {%- set rows = [] -%}
     {%- for row in found.row -%}
         {%- set says = [] -%}
-        {%- for cell in row.says if cell and cell.value is not none -%} {%- do says.append(cell.column ~ '=' ~ cell.value) -%} {%- endfor -%}
+        {%- for cell in row.says if cell and cell.value is not none -%}
+            {%- do says.append(cell.column ~ '=' ~ cell.value) -%}
+        {%- endfor -%}
         {%- do rows.append([
             row.source, healing_tables._display_moment(spec, row.moment, 'NULL'), row.became,
             ('deleted' ~ (': ' if says) if row.deletes else '') ~ (says | join(', '))]) -%}
@@ -68,7 +81,8 @@
             {%- do changed.append(source.source ~ ('' if source.present else ' ends')) if source.changed -%}
         {%- endfor -%}
         {%- do rows.append(
-            [slice.slice or 'gap', healing_tables._display_moment(spec, slice.valid_from), healing_tables._display_moment(spec, slice.valid_to), slice.version or '']
+            [slice.slice or 'gap', healing_tables._display_moment(spec, slice.valid_from),
+                healing_tables._display_moment(spec, slice.valid_to), slice.version or '']
             + present + [changed | join(', ')]) -%}
         {%- for value in slice.owned if slice.slice is not none -%}
             {%- set attribute = spec.attributes[loop.index0] -%}
@@ -78,16 +92,20 @@
         {%- endfor -%}
     {%- endfor -%}
     {%- do healing_tables._print_part(
-        'Slices, and which source has the key then', ['slice', 'valid_from', 'valid_to', 'version'] + (spec.sources | map(attribute='name') | list) + ['changed'], rows) -%}
-    {%- do healing_tables._print_part('Values of the slices', ['slice', 'attribute', 'value', 'from', 'rule'], owned) -%}
+        'Slices, and which source has the key then', ['slice', 'valid_from', 'valid_to',
+            'version'] + (spec.sources | map(attribute='name') | list) + ['changed'], rows) -%}
+    {%- do healing_tables._print_part('Values of the slices', ['slice', 'attribute', 'value', 'from', 'rule'],
+        owned) -%}
     {%- set rows = [] -%}
     {%- for version in found.version -%}
         {%- do rows.append([
-            version.version, healing_tables._display_moment(spec, version.valid_from), healing_tables._display_moment(spec, version.valid_to),
+            version.version, healing_tables._display_moment(spec, version.valid_from),
+            healing_tables._display_moment(spec, version.valid_to),
             version.first_slice ~ (' to ' ~ version.last_slice if version.last_slice > version.first_slice else ''),
             healing_tables._opened_by(spec, found, version)]) -%}
     {%- endfor -%}
-    {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'], rows) -%}
+    {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
+        rows) -%}
 {%- endmacro %}
 
 {% macro _print_part(title, header, rows, longest=60) -%}

@@ -1,14 +1,18 @@
 {#-
     Print the last builds, merges and captures of a dimension, the newest first; without a dimension, of all in the log:
 
-    finished (UTC)      | mode    | status    | publish   | added | changed | removed | unchanged | seconds | version | reason
-    2024-03-02 02:00:07 | heal    | unchanged | NULL      | 0     | 0       | 0       | 4         | 3.1     | 0       | NULL
-    2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 8.4     | 0       | NULL
+    finished (UTC)      | mode    | status    | publish   | added | changed | removed | unchanged | seconds | version |
+                        reason
+    2024-03-02 02:00:07 | heal    | unchanged | NULL      | 0     | 0       | 0       | 4         | 3.1     | 0       |
+                                  NULL
+    2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 8.4     | 0       |
+                                                                  NULL
 -#}
 {% macro history(dimension=none, limit=10) -%}
     {%- set mistakes = [] -%}
     {%- if limit is not integer or limit < 1 -%}
-        {%- do healing_tables._mistake(mistakes, 'limit', 'how many builds, from 1 on', limit | tojson, 'write a number') -%}
+        {%- do healing_tables._mistake(mistakes, 'limit', 'how many builds, from 1 on', limit | tojson,
+            'write a number') -%}
         {%- do healing_tables._raise_mistakes('history', mistakes) -%}
     {%- endif -%}
     {%- if dimension is none -%}
@@ -22,10 +26,13 @@
     {%- if load_relation(log) is not none -%}
         {%- set found = run_query(
             'select ' ~ ('dimension, ' if relation is none)
-            ~ "date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, mode, status, publish,"
+            ~ "date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, "
+            "mode, status, publish,"
             ~ ' rows_added, rows_changed, rows_removed, rows_unchanged,'
-            ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, reason from ' ~ log
-            ~ (' where ' ~ healing_tables._log_condition(relation) if relation is not none) ~ ' order by finished_at desc limit ' ~ limit).rows -%}
+            ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, '
+            'reason from ' ~ log
+            ~ (' where ' ~ healing_tables._log_condition(relation) if relation is not none)
+            ~ ' order by finished_at desc limit ' ~ limit).rows -%}
     {%- endif -%}
     {%- if not found -%}
         {%- do healing_tables._mistake(
@@ -33,15 +40,18 @@
             "build it, or correct the name; if its log is elsewhere, set vars.healing_tables.log_schema") -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('history', mistakes) -%}
-    {%- do healing_tables._print('healing_tables: the last builds of ' ~ (relation if relation is not none else 'all dimensions in ' ~ log)) -%}
+    {%- do healing_tables._print('healing_tables: the last builds of '
+        ~ (relation if relation is not none else 'all dimensions in ' ~ log)) -%}
     {%- do healing_tables._print_table(
         (['dimension'] if relation is none else [])
-        + ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds', 'version', 'reason'], found) -%}
+        + ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds',
+            'version', 'reason'], found) -%}
 {%- endmacro %}
 
 {#- What the model says, or else the project. -#}
 {% macro _log_schema_of(dimension) -%}
     {%- set node = healing_tables._find_node(dimension) -%}
-    {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none else none -%}
+    {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none
+        else none -%}
     {{- return(own or healing_tables._project_options().get('log_schema')) -}}
 {%- endmacro %}

@@ -2,9 +2,11 @@
     Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Reports files and bytes
     before and after. Not while a build of the same table runs.
 
-    before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files, ...
+    before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files,
+                                      ...
 -#}
-{% macro maintain(dimension, key_columns=none, retention_hours=none, allow_short_retention=false, drop_candidates=false, build_hours=12, force=false) -%}
+{% macro maintain(dimension, key_columns=none, retention_hours=none, allow_short_retention=false,
+    drop_candidates=false, build_hours=12, force=false) -%}
     {%- set table = healing_tables._operation_table('maintain', dimension) -%}
     {%- set relation = table.relation -%}
     {%- set stored = healing_tables._table_details(relation) -%}
@@ -13,7 +15,8 @@
     {%- set keys = healing_tables._stored_keys(spec, {'key_columns': key_columns}) -%}
     {%- set mistakes = [] -%}
     {%- if stored.get('provider') is none -%}
-        {%- do healing_tables._mistake(mistakes, 'dimension', 'a table', relation ~ ', a view', 'maintain the tables that it reads') -%}
+        {%- do healing_tables._mistake(mistakes, 'dimension', 'a table', relation ~ ', a view',
+            'maintain the tables that it reads') -%}
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'key_columns', keys, relation | string, columns) -%}
     {%- set hours = healing_tables._retention(mistakes, relation, stored, retention_hours, allow_short_retention) -%}
@@ -29,8 +32,10 @@
         {%- do healing_tables._vacuum(relation, hours, allow_short_retention) -%}
         {%- do healing_tables._report_files(relation, 'after') -%}
     {%- else -%}
-        {%- do healing_tables._report('maintain', relation, 'a ' ~ stored.provider ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
-            ~ ' its files anew and empties the folder before the last one; to have fewer files, build it again, or with file_format: delta') -%}
+        {%- do healing_tables._report('maintain', relation, 'a ' ~ stored.provider
+            ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
+            ~ ' its files anew and empties the folder before the last one; to have fewer files, build it again, or '
+            'with file_format: delta') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -39,28 +44,35 @@
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%} {{ return(none) }} {%- endif -%}
     {%- set least = [168] -%}
-    {%- for row in run_query('show tblproperties ' ~ relation).rows if row[0] == 'delta.deletedFileRetentionDuration' -%}
+    {%- for row in run_query('show tblproperties ' ~ relation).rows
+        if row[0] == 'delta.deletedFileRetentionDuration' -%}
         {%- set match = modules.re.match('^(?:interval +)?([0-9]+) +(hour|day|week)s?$', row[1] | trim | lower) -%}
-        {%- if match -%} {%- do least.append((match.group(1) | int) * {'hour': 1, 'day': 24, 'week': 168}[match.group(2)]) -%} {%- endif -%}
+        {%- if match -%}
+            {%- do least.append((match.group(1) | int) * {'hour': 1, 'day': 24, 'week': 168}[match.group(2)]) -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
     {%- if asked is not number or asked is boolean or asked < 0 -%}
-        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours', healing_tables._display_value(asked), 'leave it out for ' ~ (least | max)) -%}
+        {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours',
+            healing_tables._display_value(asked), 'leave it out for ' ~ (least | max)) -%}
     {%- elif asked < least | max and not allow_short -%}
         {%- do healing_tables._mistake(
-            mistakes, 'retention_hours', 'at least ' ~ (least | max) ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
+            mistakes, 'retention_hours', 'at least ' ~ (least | max)
+            ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
             'leave it out; or, when nobody uses the table, add allow_short_retention: true') -%}
     {%- endif -%}
     {{- return(asked) -}}
 {%- endmacro %}
 
-{#- Candidates of other runs beside the table: {relation, age (text), is_young}. One without rows has no file to tell its age: it was refused. -#}
+{#- Candidates of other runs beside the table: {relation, age (text), is_young}. One without rows has no file to tell
+    its age: it was refused. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(relation) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
         {%- set age = run_query(
-            'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours from '
+            'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours '
+            'from '
             ~ candidate).rows[0]['hours'] -%}
         {%- do found.append({
             'relation': candidate, 'age': 'without rows' if age is none else '%.1f hours old' | format(age | float),
@@ -73,9 +85,11 @@
 {% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- for candidate in candidates if candidate.is_young and not force -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours ~ ' hours (build_hours)',
+            mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours
+            ~ ' hours (build_hours)',
             candidate.relation ~ ', ' ~ candidate.age,
-            'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add force: true') -%}
+            'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add '
+            'force: true') -%}
     {%- endfor -%}
 {%- endmacro %}
 
@@ -84,9 +98,11 @@
     {%- for candidate in candidates -%}
         {%- if drop_candidates -%}
             {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
-            {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', ' ~ candidate.age) -%}
+            {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', '
+                ~ candidate.age) -%}
         {%- else -%}
-            {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation ~ '; drop_candidates: true drops it') -%}
+            {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation
+                ~ '; drop_candidates: true drops it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -9,7 +9,9 @@
 
     Facts that store what they should are not touched; with nothing to change there is no commit.
 -#}
-{% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none, since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many') -%}
+{% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none,
+    since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)',
+    versions_per_key='many') -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set fact_table = healing_tables._resolve_relation(mistakes, 'facts', facts) -%}
@@ -18,7 +20,8 @@
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if fact_table is not none and (format is none or not format.has_commits) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'facts', 'a Delta table, so that it is one commit', fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')',
+            mistakes, 'facts', 'a Delta table, so that it is one commit',
+            fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')',
             'build it with file_format: delta') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('rekey_facts', mistakes) -%}
@@ -26,8 +29,10 @@
         {%- do healing_tables._report_rekey(fact_table, 'left out under --empty and --sample') -%}
         {{- return('') -}}
     {%- endif -%}
-    {%- do healing_tables._placeholder_select('rekey_facts', {}, [{'argument': 'where', 'relation': fact_table, 'condition': where}], mistakes) -%}
-    {%- set moved = healing_tables._moved_keys(mistakes, fact_table, dimension_table, key_columns, keys, since_version) -%}
+    {%- do healing_tables._placeholder_select('rekey_facts', {},
+        [{'argument': 'where', 'relation': fact_table, 'condition': where}], mistakes) -%}
+    {%- set moved = healing_tables._moved_keys(mistakes, fact_table, dimension_table, key_columns, keys,
+        since_version) -%}
     {%- set as_of_request = healing_tables._as_of_request(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
         versions_per_key, 'rekey_facts', mistakes) -%}

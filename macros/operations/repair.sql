@@ -1,37 +1,47 @@
 {#-
-    Mend a stored Delta table of versions whose sources are gone, so that it passes the checks. dry_run, the default, only
-    tells. Rows that cannot stay are set aside in <dimension>__set_aside.
+    Mend a stored Delta table of versions whose sources are gone, so that it passes the checks. dry_run, the default,
+    only tells. Rows that cannot stay are set aside in <dimension>__set_aside.
 
     id | valid_from | valid_to   | is_current      id | valid_from | valid_to   | is_current
     1  | 2024-01-01 | (open)     | true        ->  1  | 2024-01-01 | 2024-03-01 | false
     1  | 2024-03-01 | (open)     | true            1  | 2024-03-01 | (open)     | true
     1  | 2024-05-01 | 2024-04-01 | false           and one row set aside: inverted
 -#}
-{% macro repair(dimension, key_columns=none, valid_from='(not given)', valid_to='(not given)', is_current='(not given)', version='(not given)', tracked_columns='(not given)', current_values=none, valid_to_current='(not given)', dry_run=true, keep_repeats=false, max_removed_keys_ratio=none) -%}
+{% macro repair(dimension, key_columns=none, valid_from='(not given)', valid_to='(not given)',
+    is_current='(not given)', version='(not given)', tracked_columns='(not given)', current_values=none,
+    valid_to_current='(not given)', dry_run=true, keep_repeats=false, max_removed_keys_ratio=none) -%}
     {%- set table = healing_tables._operation_table('repair', dimension) -%}
     {%- set stored_table = healing_tables._stored_dimension('repair', table, {
-        'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to, 'is_current': is_current, 'version': version,
+        'key_columns': key_columns, 'valid_from': valid_from, 'valid_to': valid_to, 'is_current': is_current,
+        'version': version,
         'tracked_columns': tracked_columns, 'current_values': current_values, 'valid_to_current': valid_to_current}) -%}
     {%- do stored_table.update({'keep_repeats': keep_repeats}) -%}
     {%- set ratio = healing_tables._repair_ratio(max_removed_keys_ratio) -%}
     {%- set stored = healing_tables._table_details(table.relation) -%}
-    {%- if not dry_run -%} {%- do healing_tables._check_can_repair(table.relation, stored, stored_table) -%} {%- endif -%}
+    {%- if not dry_run -%}
+        {%- do healing_tables._check_can_repair(table.relation, stored, stored_table) -%}
+    {%- endif -%}
 
     {%- set found = healing_tables._read_figures(healing_tables._diagnosis(stored_table)) -%}
     {%- do healing_tables._print_diagnosis('repair', stored_table, found) -%}
     {%- set outcome = {
-        'target': table.relation, 'mode': 'repair', 'status': 'unchanged', 'started_at': healing_tables._utc_now(), 'rows_added': 0, 'rows_changed': found.rows_changed,
-        'rows_removed': found.rows_removed, 'keys_affected': found.keys_affected, 'version_before': none, 'version_after': none} -%}
+        'target': table.relation, 'mode': 'repair', 'status': 'unchanged', 'started_at': healing_tables._utc_now(),
+        'rows_added': 0, 'rows_changed': found.rows_changed,
+        'rows_removed': found.rows_removed, 'keys_affected': found.keys_affected, 'version_before': none,
+        'version_after': none} -%}
     {%- do healing_tables._report('repair', stored_table.relation, healing_tables._repair_summary(found, dry_run)) -%}
     {%- if found.keys_ended > 0 -%}
-        {%- do healing_tables._report('repair', stored_table.relation, found.keys_ended ~ ' keys have a current row now and '
+        {%- do healing_tables._report('repair', stored_table.relation,
+            found.keys_ended ~ ' keys have a current row now and '
             ~ ('would have' if dry_run else 'will have') ~ ' none: ' ~ found.keys_ended_keys) -%}
     {%- endif -%}
 
     {%- if found.keys_affected > 0 and dry_run -%}
-        {%- set after = healing_tables._rows_after(stored_table, '(\n' ~ healing_tables._repair_plan(stored_table) ~ '\nselect ' ~ healing_tables._plan_columns(stored_table) ~ ' from repaired\n)') -%}
+        {%- set after = healing_tables._rows_after(stored_table, '(\n' ~ healing_tables._repair_plan(stored_table)
+            ~ '\nselect ' ~ healing_tables._plan_columns(stored_table) ~ ' from repaired\n)') -%}
         {%- do healing_tables._check_repaired(stored_table, after, true) -%}
-        {%- do healing_tables._report('repair', stored_table.relation, 'nothing was written; dry_run: false does it') -%}
+        {%- do healing_tables._report('repair', stored_table.relation,
+            'nothing was written; dry_run: false does it') -%}
     {%- elif not dry_run -%}
         {%- do outcome.update({'version_before': healing_tables._table_version(table.relation, stored)}) -%}
         {%- if found.keys_affected > 0 -%}
@@ -47,14 +57,17 @@
 {% macro _do_repair(target, stored_table, found, ratio, stored, outcome) -%}
     {%- if found.current_keys >= 20 and found.keys_ended > ratio * found.current_keys -%}
         {%- do healing_tables._refuse_repair(
-            stored_table, outcome, 'max_removed_keys_ratio: at most ' ~ '%g' | format(ratio) ~ ' of the current keys to end',
+            stored_table, outcome, 'max_removed_keys_ratio: at most ' ~ '%g' | format(ratio)
+            ~ ' of the current keys to end',
             found.keys_ended ~ ' of ' ~ found.current_keys,
-            'see that valid_from, valid_to and current_values are right; if they are, allow it: max_removed_keys_ratio: 1') -%}
+            'see that valid_from, valid_to and current_values are right; if they are, allow it: '
+            'max_removed_keys_ratio: 1') -%}
     {%- endif -%}
     {%- set candidate = healing_tables._candidate_relation(target) -%}
     {%- set side = api.Relation.create(schema=target.schema, identifier=target.identifier ~ '__set_aside') -%}
     {%- do run_query(healing_tables._create_repair_candidate(candidate, stored_table)) -%}
-    {%- set failed = healing_tables._check_repaired(stored_table, healing_tables._rows_after(stored_table, candidate), false) -%}
+    {%- set failed = healing_tables._check_repaired(stored_table, healing_tables._rows_after(stored_table, candidate),
+        false) -%}
     {%- if failed -%}
         {%- do healing_tables._refuse_repair(
             stored_table, outcome, 'rows that pass the checks', failed | join('; '),
@@ -70,10 +83,12 @@
         {%- do run_query(healing_tables._merge_set_aside(side, candidate, stored_table)) -%}
     {%- endif -%}
     {#- the integer keys of rows that leave stay taken -#}
-    {%- do healing_tables._ensure_key_map(target, stored_table, target, healing_tables._stored_format(stored)) if stored_table.sequence is not none -%}
+    {%- do healing_tables._ensure_key_map(target, stored_table, target, healing_tables._stored_format(stored))
+        if stored_table.sequence is not none -%}
     {%- do run_query(healing_tables._merge_repair(target, candidate, stored_table)) -%}
     {%- do outcome.update({'status': 'published'}) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
-    {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version ' ~ healing_tables._table_version(target, stored)
+    {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '
+        ~ healing_tables._table_version(target, stored)
         ~ ('; the rows taken out are in ' ~ side if found.rows_set_aside > 0)) -%}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#-
-    What differs by dbt adapter: a `platform`, the map that <adapter>___platform() returns. dbt's dispatch finds it, for an
-    adapter that builds on dbt-spark also that of Spark.
+    What differs by dbt adapter: a `platform`, the map that <adapter>___platform() returns. dbt's dispatch finds it, for
+    an adapter that builds on dbt-spark also that of Spark.
 
     has_own_settings   the settings of the Spark session are the user's; a vendor brings Delta in a way of its own
     merge_remedy       what to do where healing_merge cannot run

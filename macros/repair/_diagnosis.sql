@@ -11,32 +11,49 @@
         ('null_key', 'rows', "fate <=> 'null_key'", 'set aside'),
         ('bad_start', 'rows', "fate <=> 'bad_start'", 'set aside'),
         ('inverted', 'rows', "fate <=> 'inverted'", 'set aside'),
-        ('null_end', 'rows', fit ~ ' and valid_to is null and ' ~ disordered, 'ends where the next row starts, or gets the open end'),
+        ('null_end', 'rows', fit ~ ' and valid_to is null and ' ~ disordered,
+            'ends where the next row starts, or gets the open end'),
         ('exact_duplicate', 'rows', 'is_copy', 'one stays'),
-        ('same_start', 'rows', "fate <=> 'same_start'", 'one stays: flagged, open, the latest end, the highest version, the greatest values; the others are set aside'),
-        ('overlap', 'pairs', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_overlaps', {}), 'the earlier row ends where the next one starts'),
-        ('several_current', 'keys', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'single_current', {'at_most_one': true}), 'the latest start stays open; the others end where the next row starts'),
+        ('same_start', 'rows', "fate <=> 'same_start'",
+            'one stays: flagged, open, the latest end, the highest version, the greatest values; the others are set '
+            'aside'),
+        ('overlap', 'pairs', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_overlaps', {}),
+            'the earlier row ends where the next one starts'),
+        ('several_current', 'keys', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table,
+            'single_current', {'at_most_one': true}),
+            'the latest start stays open; the others end where the next row starts'),
         ('no_current', 'keys', 'fate is null and will_be_current and current_rows = 0', 'the last version is flagged'),
-        ('wrong_flag', 'rows', fit ~ ' and (' ~ healing_tables._lacks_flag(stored_table) ~ ' or (not is_current <=> is_open and if(is_open, next_start is null, '
-            ~ ('number < last_number' if stored_table.current_while_deleted else 'true') ~ ')))', 'the flag follows the end'),
-        ('wrong_version', 'rows', 'fate is null and not after.version <=> row.' ~ healing_tables._id(stored_table.version or ''), 'numbered by start'),
+        ('wrong_flag', 'rows', fit ~ ' and (' ~ healing_tables._lacks_flag(stored_table)
+            ~ ' or (not is_current <=> is_open and if(is_open, next_start is null, '
+            ~ ('number < last_number' if stored_table.current_while_deleted else 'true') ~ ')))',
+            'the flag follows the end'),
+        ('wrong_version', 'rows', 'fate is null and not after.version <=> row.'
+            ~ healing_tables._id(stored_table.version or ''), 'numbered by start'),
         ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_consecutive_duplicates', {}),
-            'joined to the row before it and set aside' if healing_tables._merges_repeats(stored_table) else 'nothing, as asked'),
-        ('wrong_key_hash', 'rows', healing_tables._has_other_hash(stored_table.key_hash, stored_table.key_hash_sql), 'nothing: nobody knows whether the key or its hash is right'),
-        ('wrong_row_hash', 'rows', healing_tables._has_other_hash(stored_table.row_hash, stored_table.row_hash_sql), 'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
-        ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_gaps', {}), 'nothing: nobody knows whether the key was gone')] -%}
+            'joined to the row before it and set aside' if healing_tables._merges_repeats(stored_table)
+            else 'nothing, as asked'),
+        ('wrong_key_hash', 'rows', healing_tables._has_other_hash(stored_table.key_hash, stored_table.key_hash_sql),
+            'nothing: nobody knows whether the key or its hash is right'),
+        ('wrong_row_hash', 'rows', healing_tables._has_other_hash(stored_table.row_hash, stored_table.row_hash_sql),
+            'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
+        ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_gaps', {}),
+            'nothing: nobody knows whether the key was gone')] -%}
         {%- set absent = (kind in ['no_current', 'wrong_flag'] and stored_table.is_current is none)
             or (kind == 'wrong_version' and stored_table.version is none)
-            or (kind == 'wrong_key_hash' and stored_table.key_hash_sql is none) or (kind == 'wrong_row_hash' and stored_table.row_hash_sql is none) or (kind == 'repeat' and not stored_table.tracked) -%}
+            or (kind == 'wrong_key_hash' and stored_table.key_hash_sql is none)
+            or (kind == 'wrong_row_hash' and stored_table.row_hash_sql is none)
+            or (kind == 'repeat' and not stored_table.tracked) -%}
         {%- do kinds.append({'kind': kind, 'unit': unit, 'repair': repair, 'count': none if absent
-            else 'if(' ~ condition ~ ', ' ~ ('size(' ~ healing_tables._earlier_rows() ~ ')' if kind == 'overlap' else 1) ~ ', 0)'}) -%}
+            else 'if(' ~ condition ~ ', ' ~ ('size(' ~ healing_tables._earlier_rows() ~ ')' if kind == 'overlap'
+                else 1) ~ ', 0)'}) -%}
     {%- endfor -%}
     {{- return(kinds) -}}
 {%- endmacro %}
 
 {#- Whether a row stores another hash than its columns give: one of them was changed by hand. -#}
 {% macro _has_other_hash(column, hash) -%}
-    {{- return('not row.' ~ healing_tables._id(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.' ~ healing_tables._id(column or '') ~ ' is not null') -}}
+    {{- return('not row.' ~ healing_tables._id(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.'
+        ~ healing_tables._id(column or '') ~ ' is not null') -}}
 {%- endmacro %}
 
 {#-
@@ -46,10 +63,12 @@
 {% macro _diagnosis(stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 {%- set kinds = healing_tables._damage_kinds(stored_table) | rejectattr('count', 'none') | list -%}
-{%- set figures = ['versions', 'rows_changed', 'rows_removed', 'rows_set_aside', 'keys_affected', 'keys', 'current_keys', 'keys_ended'] -%}
+{%- set figures = ['versions', 'rows_changed', 'rows_removed', 'rows_set_aside', 'keys_affected', 'keys',
+    'current_keys', 'keys_ended'] -%}
 {%- set key_text = [] -%}
 {%- for key in stored_table.key_columns -%}
-    {%- do key_text.append(healing_tables._text((', ' if not loop.first else '') ~ key ~ ' = ') ~ ", coalesce(cast(key_" ~ loop.index ~ " as string), 'NULL')") -%}
+    {%- do key_text.append(healing_tables._text((', ' if not loop.first else '') ~ key ~ ' = ')
+        ~ ", coalesce(cast(key_" ~ loop.index ~ " as string), 'NULL')") -%}
 {%- endfor -%}
 {{ healing_tables._repair_plan(stored_table) }},
 by_key as (
@@ -112,8 +131,10 @@ from by_bucket
         {%- do named.append(column ~ (' ' ~ stored_table[column] if stored_table[column] != column)
             ~ (' (' ~ stored_table.current_value ~ ')' if column == 'is_current')) -%}
     {%- endfor -%}
-    {%- do healing_tables._report(operation, stored_table.relation, found['keys'] ~ ' keys, ' ~ found.versions ~ ' rows; key '
-        ~ (stored_table.key_columns | join(', ')) ~ '; ' ~ (named | join(', ')) ~ '; open end ' ~ (stored_table.valid_to_current or 'NULL')
+    {%- do healing_tables._report(operation, stored_table.relation, found['keys'] ~ ' keys, ' ~ found.versions
+        ~ ' rows; key '
+        ~ (stored_table.key_columns | join(', ')) ~ '; ' ~ (named | join(', ')) ~ '; open end '
+        ~ (stored_table.valid_to_current or 'NULL')
         ~ '; tracked ' ~ (stored_table.tracked | join(', ') or 'not known')) -%}
     {%- set rows = [] -%}
     {%- set kinds = [] -%}
@@ -124,13 +145,19 @@ from by_bucket
         {%- elif found[kind.kind] == 0 -%} {%- do clean.append(kind.kind) -%}
         {%- else -%}
             {%- do kinds.append(kind.kind) -%}
-            {%- do rows.append([kind.kind, found[kind.kind] ~ ' ' ~ kind.unit, found[kind.kind ~ '_keys'], kind.repair]) -%}
+            {%- do rows.append([kind.kind, found[kind.kind] ~ ' ' ~ kind.unit, found[kind.kind ~ '_keys'],
+                kind.repair]) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if rows -%} {%- do healing_tables._print_table(['kind', 'found', 'keys such as', 'repair'], rows, 200) -%} {%- endif -%}
-    {%- if clean -%} {%- do healing_tables._report(operation, stored_table.relation, 'none of ' ~ (clean | join(', '))) -%} {%- endif -%}
+    {%- if rows -%}
+        {%- do healing_tables._print_table(['kind', 'found', 'keys such as', 'repair'], rows, 200) -%}
+    {%- endif -%}
+    {%- if clean -%}
+        {%- do healing_tables._report(operation, stored_table.relation, 'none of ' ~ (clean | join(', '))) -%}
+    {%- endif -%}
     {%- if unknown -%}
-        {%- do healing_tables._report(operation, stored_table.relation, 'not looked for, since the columns are not there or not named: ' ~ (unknown | join(', '))) -%}
+        {%- do healing_tables._report(operation, stored_table.relation,
+            'not looked for, since the columns are not there or not named: ' ~ (unknown | join(', '))) -%}
     {%- endif -%}
     {{- return(kinds) -}}
 {%- endmacro %}

@@ -1,9 +1,10 @@
 {#- What diagnose and repair look at: a stored table of versions, whoever wrote it. -#}
 
 {#-
-    The `stored_table` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL), version,
-    after (the columns that a repair writes: name, SQL), current_while_deleted, keeps_repeats. `given` holds the
-    arguments; what it leaves out comes from the model, its call of dimension() first, then the project, then the defaults.
+    The `stored_table` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL),
+    version, after (the columns that a repair writes: name, SQL), current_while_deleted, keeps_repeats. `given` holds
+    the arguments; what it leaves out comes from the model, its call of dimension() first, then the project, then the
+    defaults.
 -#}
 {% macro _stored_dimension(operation, table, given) -%}
     {%- set mistakes = [] -%}
@@ -19,15 +20,20 @@
         'current_while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
     {%- if not stored_table.key_columns -%}
         {%- do healing_tables._mistake(
-            mistakes, 'key_columns', 'at least one column', 'none', "add key_columns to --args, e.g. 'key_columns: [customer_id]'") -%}
+            mistakes, 'key_columns', 'at least one column', 'none',
+            "add key_columns to --args, e.g. 'key_columns: [customer_id]'") -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, 'key_columns', stored_table.key_columns, relation | string, columns) -%}
-    {%- set period = healing_tables._period(mistakes, relation, columns, stored_table.valid_from, stored_table.valid_to, stored_table.valid_to_current) -%}
+    {%- do healing_tables._check_columns(mistakes, 'key_columns', stored_table.key_columns, relation | string,
+        columns) -%}
+    {%- set period = healing_tables._period(mistakes, relation, columns, stored_table.valid_from,
+        stored_table.valid_to, stored_table.valid_to_current) -%}
     {%- if period.from_type != period.to_type and period.from_type is not none and period.to_type is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to', 'the type of ' ~ stored_table.valid_from ~ ', ' ~ period.from_type, period.to_type, 'cast one of them in a view') -%}
+            mistakes, 'valid_to', 'the type of ' ~ stored_table.valid_from ~ ', ' ~ period.from_type, period.to_type,
+            'cast one of them in a view') -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', stored_table.tracked, relation | string, columns) -%}
+    {%- do healing_tables._check_columns(mistakes, 'tracked_columns', stored_table.tracked, relation | string,
+        columns) -%}
     {%- do healing_tables._stored_values(mistakes, stored_table, spec, given) -%}
     {%- do stored_table.update(healing_tables._stored_hashes(table, spec, stored_table)) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
@@ -36,7 +42,8 @@
 
 {#- The names of the columns, spelled as the table does. One that was not asked for and is not there is none. -#}
 {% macro _stored_names(mistakes, table, spec, given, columns) -%}
-    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
+    {%- set names = spec.get('names')
+        or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
     {%- if table.node is not none and table.node.resource_type == 'snapshot' -%}
         {%- set names = {} -%}
         {%- do names.update({'valid_from': 'dbt_valid_from', 'valid_to': 'dbt_valid_to'}) -%}
@@ -45,7 +52,8 @@
         {%- endfor -%}
     {%- endif -%}
     {%- set found = {} -%}
-    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'ended_by_delete', 'last_updated'] -%}
+    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'ended_by_delete',
+        'last_updated'] -%}
         {%- set asked = given.get(column, '(not given)') -%}
         {%- set name = names.get(column) if asked == '(not given)' else asked -%}
         {%- if asked not in [none, '(not given)'] and column not in ['valid_from', 'valid_to'] -%}
@@ -58,7 +66,8 @@
     {%- for column in ['version', 'compressed_row_count'] if found[column] is not none -%}
         {%- if healing_tables._type_family(columns[found[column]]) != 'integer' -%}
             {%- if column in given and given[column] == found[column] -%}
-                {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]], 'name another one, or null') -%}
+                {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]],
+                    'name another one, or null') -%}
             {%- endif -%}
             {%- do found.update({column: none}) -%}
         {%- endif -%}
@@ -66,7 +75,8 @@
     {%- set tracked = given.get('tracked_columns', '(not given)') -%}
     {%- if tracked == '(not given)' -%}
         {%- set hash = healing_tables._find_column(names.get('row_hash') or '', columns) -%}
-        {%- set tracked = spec.get('versioned') or healing_tables._option('tracked_columns', none, [hash] if hash is not none else []) -%}
+        {%- set tracked = spec.get('versioned') or healing_tables._option('tracked_columns', none, [hash]
+            if hash is not none else []) -%}
     {%- endif -%}
     {%- do found.update({'tracked': healing_tables._as_list(tracked)}) -%}
     {{- return(found) -}}
@@ -79,21 +89,26 @@
 {%- endmacro %}
 
 {#-
-    The columns key_hash and row_hash with what they should hold, as SQL over a row of `repaired`; none where that is not known.
-    Only this package's models have these hashes. A merge leaves the hash of a stored row as it is when an attribute is new, so
-    that row_hash counts where a build has written all rows.
+    The columns key_hash and row_hash with what they should hold, as SQL over a row of `repaired`; none where that is
+    not known. Only this package's models have these hashes. A merge leaves the hash of a stored row as it is when an
+    attribute is new, so that row_hash counts where a build has written all rows.
 -#}
 {% macro _stored_hashes(table, spec, stored_table) -%}
     {%- set hashes = {'key_hash': none, 'row_hash': none, 'key_hash_sql': none, 'row_hash_sql': none} -%}
-    {%- if not spec and (table.node is none or table.node.config.materialized != 'healing_merge') -%} {{ return(hashes) }} {%- endif -%}
+    {%- if not spec and (table.node is none or table.node.config.materialized != 'healing_merge') -%}
+        {{- return(hashes) -}}
+    {%- endif -%}
     {%- set mistakes = [] -%}
-    {%- set names = spec.get('names') or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
-    {%- for hash, columns in {'key_hash': stored_table.key_columns, 'row_hash': spec.get('versioned') or []}.items() if names.get(hash) is not none -%}
+    {%- set names = spec.get('names')
+        or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
+    {%- for hash, columns in {'key_hash': stored_table.key_columns, 'row_hash': spec.get('versioned') or []}.items()
+        if names.get(hash) is not none -%}
         {%- set typed = [] -%}
         {%- for column in (columns | sort(case_sensitive=true) if hash == 'row_hash' else columns) -%}
             {%- set found = healing_tables._find_column(column, stored_table.columns) -%}
             {%- if found is not none and not healing_tables._has_no_equality(stored_table.columns[found]) -%}
-                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found), 'type': stored_table.columns[found]}) -%}
+                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found),
+                    'type': stored_table.columns[found]}) -%}
             {%- endif -%}
         {%- endfor -%}
         {%- set stored = healing_tables._find_column(names[hash], stored_table.columns) -%}
@@ -107,16 +122,20 @@
 {#- The column of integer surrogate keys, or none. -#}
 {% macro _stored_sequence(spec) -%}
     {%- set key = healing_tables._option('surrogate_key', none) -%}
-    {{- return(spec.get('sequence') or (key.get('name') if key is mapping and key.get('strategy') == 'sequence' else none)) -}}
+    {{- return(spec.get('sequence') or (key.get('name') if key is mapping and key.get('strategy') == 'sequence'
+        else none)) -}}
 {%- endmacro %}
 
 {#- The open end: none is NULL. -#}
 {% macro _stored_end(table, spec, given) -%}
     {%- set asked = given.get('valid_to_current', '(not given)') -%}
-    {%- if asked == '(not given)' and 'valid_to_current' in spec -%} {%- set asked = spec.valid_to_current -%} {%- endif -%}
+    {%- if asked == '(not given)' and 'valid_to_current' in spec -%}
+        {%- set asked = spec.valid_to_current -%}
+    {%- endif -%}
     {%- if asked == '(not given)' and table.node is not none and table.node.resource_type == 'snapshot' -%}
         {#- dbt's own option is SQL: a moment in quotes can be read, another expression cannot -#}
-        {%- set text = modules.re.search('[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9:. ]*', table.node.config.get('dbt_valid_to_current') or '') -%}
+        {%- set text = modules.re.search('[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9:. ]*',
+            table.node.config.get('dbt_valid_to_current') or '') -%}
         {%- set asked = text.group(0) | trim if text else none -%}
     {%- endif -%}
     {%- set end = healing_tables._valid_to_current(asked) -%}
@@ -129,11 +148,13 @@
     {%- if values is none -%}
         {%- set current = spec.get('current_value', true) -%}
         {%- set closed = {'Y': 'N', 'y': 'n', 'T': 'F', 't': 'f', '1': '0', 'true': 'false', 'yes': 'no'} -%}
-        {%- set values = [current, not current if current is boolean else 0 if current == 1 else closed.get(current, '(not known)')] -%}
+        {%- set values = [current, not current if current is boolean else 0 if current == 1
+            else closed.get(current, '(not known)')] -%}
     {%- endif -%}
     {%- if values | length != 2 or values is string or '(not known)' in values -%}
         {%- do healing_tables._mistake(
-            mistakes, 'current_values', 'two values: of a current row, and of the others', values | string, "write e.g. current_values: ['Y', 'N']") -%}
+            mistakes, 'current_values', 'two values: of a current row, and of the others', values | string,
+            "write e.g. current_values: ['Y', 'N']") -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- do stored_table.update({'current_value': values[0]}) -%}
@@ -145,6 +166,7 @@
     {%- endif -%}
     {%- set type = healing_tables._type_of_column(stored_table.columns, stored_table.valid_to) -%}
     {%- if type is not none and type in ['date', 'timestamp', 'timestamp_ntz'] -%}
-        {%- do stored_table.update({'open_end': healing_tables._typed_literal(mistakes, 'valid_to_current', stored_table.valid_to_current, type)}) -%}
+        {%- do stored_table.update({'open_end': healing_tables._typed_literal(mistakes, 'valid_to_current',
+            stored_table.valid_to_current, type)}) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -5,25 +5,31 @@
     {%- set checks = {'single_current': {'at_most_one': true}, 'no_overlaps': {}, 'valid_order': {}} -%}
     {%- if stored_table.tracked -%} {%- do checks.update({'no_consecutive_duplicates': {}}) -%} {%- endif -%}
     {%- do checks.update({'no_gaps': {}}) -%}
-    {%- set tolerated = ['no_gaps'] + ([] if healing_tables._merges_repeats(stored_table) else ['no_consecutive_duplicates']) -%}
-    {%- set summary = healing_tables._read_figures(healing_tables._check_summary(dict(stored_table, relation='(\n' ~ rows ~ '\n)', checks=checks))) -%}
+    {%- set tolerated = ['no_gaps'] + ([] if healing_tables._merges_repeats(stored_table)
+        else ['no_consecutive_duplicates']) -%}
+    {%- set summary = healing_tables._read_figures(
+        healing_tables._check_summary(dict(stored_table, relation='(\n' ~ rows ~ '\n)', checks=checks))) -%}
     {%- set failed = [] -%}
     {%- set told = [] -%}
     {%- for check in checks -%}
         {%- do told.append(check ~ ' ' ~ summary[check]) -%}
         {%- if summary[check] > 0 and check not in tolerated -%}
-            {%- do failed.append(check ~ ': ' ~ summary[check] ~ ' failing, in keys such as ' ~ summary[check ~ '_keys']) -%}
+            {%- do failed.append(check ~ ': ' ~ summary[check] ~ ' failing, in keys such as '
+                ~ summary[check ~ '_keys']) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do healing_tables._report('repair', stored_table.relation, 'violations afterwards' ~ ('' if is_whole else ' in the keys that change') ~ ': ' ~ (told | join(', '))) -%}
+    {%- do healing_tables._report('repair', stored_table.relation, 'violations afterwards'
+        ~ ('' if is_whole else ' in the keys that change') ~ ': ' ~ (told | join(', '))) -%}
     {{- return(failed) -}}
 {%- endmacro %}
 
 {% macro _repair_summary(found, dry_run) -%}
     {%- if found.keys_affected == 0 -%} {{ return('nothing to repair, nothing was written') }} {%- endif -%}
     {{- return(
-        ('would change ' if dry_run else 'changes ') ~ found.rows_changed ~ ' rows and ' ~ ('remove ' if dry_run else 'removes ')
-        ~ found.rows_removed ~ ', of which ' ~ found.rows_set_aside ~ ' set aside, in ' ~ found.keys_affected ~ ' keys') -}}
+        ('would change ' if dry_run else 'changes ') ~ found.rows_changed ~ ' rows and '
+        ~ ('remove ' if dry_run else 'removes ')
+        ~ found.rows_removed ~ ', of which ' ~ found.rows_set_aside ~ ' set aside, in ' ~ found.keys_affected
+        ~ ' keys') -}}
 {%- endmacro %}
 
 {% macro _repair_ratio(given) -%}
@@ -40,10 +46,13 @@
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a Delta table, which takes a repair in one commit', relation ~ ', ' ~ (stored.get('provider') or 'a view'),
-            'make one of it: create table ... using delta as select * from ' ~ relation ~ '; repair that; dry_run: true works as it is') -%}
+            mistakes, 'dimension', 'a Delta table, which takes a repair in one commit',
+            relation ~ ', ' ~ (stored.get('provider') or 'a view'),
+            'make one of it: create table ... using delta as select * from ' ~ relation
+            ~ '; repair that; dry_run: true works as it is') -%}
     {%- endif -%}
-    {%- for name in ['set_aside_reason', 'set_aside_at', 'set_aside_by'] if healing_tables._find_column(name, stored_table.columns) is not none -%}
+    {%- for name in ['set_aside_reason', 'set_aside_at', 'set_aside_by']
+        if healing_tables._find_column(name, stored_table.columns) is not none -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'no column ' ~ name ~ ', which the side table has', name, 'rename that column') -%}
     {%- endfor -%}
@@ -51,21 +60,25 @@
 {%- endmacro %}
 
 {% macro _refuse_repair(stored_table, outcome, wanted, got, remedy) -%}
-    {%- do outcome.update({'status': 'refused', 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': 0, 'version_after': outcome.version_before}) -%}
+    {%- do outcome.update({'status': 'refused', 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': 0,
+        'version_after': outcome.version_before}) -%}
     {%- do outcome.update({'reason': 'wanted ' ~ wanted ~ ', got ' ~ got}) -%}
     {%- do healing_tables._end_repair(outcome) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._mistake(mistakes, 'repair', wanted, got, remedy) -%}
-    {%- do healing_tables._raise_error('healing_tables.repair ' ~ stored_table.relation ~ ': refused; the table is as it was.', mistakes) -%}
+    {%- do healing_tables._raise_error('healing_tables.repair ' ~ stored_table.relation
+        ~ ': refused; the table is as it was.', mistakes) -%}
 {%- endmacro %}
 
 {#- The end of every repair that may write, published, unchanged or refused: told, and a row in the log. -#}
 {% macro _end_repair(outcome) -%}
-    {%- do healing_tables._report('repair', outcome.target, 'status ' ~ outcome.status ~ ', version ' ~ outcome.version_before
+    {%- do healing_tables._report('repair', outcome.target, 'status ' ~ outcome.status ~ ', version '
+        ~ outcome.version_before
         ~ (' -> ' ~ outcome.version_after if outcome.version_after != outcome.version_before)) -%}
     {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
     {%- do healing_tables._ensure_log(outcome.target, log, 'delta') -%}
     {%- do healing_tables._write_log(log, dict(
-        outcome, dimension=outcome.target.identifier, relation=outcome.target | string, finished_at=healing_tables._utc_now(),
+        outcome, dimension=outcome.target.identifier, relation=outcome.target | string,
+        finished_at=healing_tables._utc_now(),
         invocation_id=invocation_id)) -%}
 {%- endmacro %}

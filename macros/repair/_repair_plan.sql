@@ -1,14 +1,15 @@
 {#-
     What a repair makes of each stored row, as CTEs that end in `repaired`. fate: NULL for a row that stays, else why it
-    goes. Nothing but the columns of `after` changes in a row that stays: starts, keys, hashes and surrogate keys do not.
+    goes. Nothing but the columns of `after` changes in a row that stays: starts, keys, hashes and surrogate keys do
+    not.
 
     id | valid_from | valid_to   | is_current        row | fate       | valid_to   | is_current
     1  | 2024-01-01 | (open)     | true         ->   1   | NULL       | 2024-03-01 | false
     1  | 2024-03-01 | (open)     | true              2   | NULL       | (open)     | true
     1  | 2024-05-01 | 2024-04-01 | false             3   | inverted   |            |
 
-    Every step looks at the rows of one key, so there is one shuffle. Rows that are equal in what is ordered by are equal
-    in every column: the plan does not depend on the order in which rows are read.
+    Every step looks at the rows of one key, so there is one shuffle. Rows that are equal in what is ordered by are
+    equal in every column: the plan does not depend on the order in which rows are read.
 -#}
 {% macro _repair_plan(stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
@@ -19,9 +20,12 @@ judged as (
         {{ healing_tables._row_content('row.', stored_table.columns) }} as content,
         {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='valid_to')) }} as is_open,
         case
-            when {% for key in stored_table.key_columns %}key_{{ loop.index }} is null{{ ' or ' if not loop.last }}{% endfor %} then 'null_key'
-            when valid_from is null or {{ healing_tables._to_micros('valid_from', from_type) }} >= {{ healing_tables._end_of_time(stored_table.valid_to_current) }} then 'bad_start'
-            when valid_to is not null and {{ healing_tables._is_violated(stored_table, 'valid_order', {}) }} then 'inverted'
+            when {% for key in stored_table.key_columns %}key_{{ loop.index }} is null{{ ' or '
+                if not loop.last }}{% endfor %} then 'null_key'
+            when valid_from is null or {{ healing_tables._to_micros('valid_from',
+                from_type) }} >= {{ healing_tables._end_of_time(stored_table.valid_to_current) }} then 'bad_start'
+            when valid_to is not null and {{ healing_tables._is_violated(stored_table, 'valid_order', {}) }}
+            then 'inverted'
         end as unfit
     from checked
 ),
@@ -33,7 +37,8 @@ in_line as (
     window by_start as (
         partition by {{ keys }}
         {#- of rows with one start the last one stays #}
-        order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.' ~ healing_tables._id(stored_table.version) if stored_table.version is not none }}, content
+        order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.'
+            ~ healing_tables._id(stored_table.version) if stored_table.version is not none }}, content
     )
 ),
 cut as (
@@ -52,7 +57,8 @@ cut as (
 ),
 joined as (
     select *,
-        {{ healing_tables._is_repeat('cut_to', 'in_order') if healing_tables._merges_repeats(stored_table) else 'false' }} as is_joined
+        {{ healing_tables._is_repeat('cut_to', 'in_order') if healing_tables._merges_repeats(stored_table)
+            else 'false' }} as is_joined
     from cut
     window in_order as (partition by {{ keys }}, lost_as order by valid_from)
 ),
@@ -73,20 +79,24 @@ ended as (
 ),
 flagged as (
     select *,
-        {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='until')) }}{{ ' or (number = last_number and is_current)' if stored_table.current_while_deleted }} as will_be_current
+        {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='until')) }}{{ ' or (number '
+            '= last_number and is_current)' if stored_table.current_while_deleted }} as will_be_current
     from ended
 ),
 repaired as (
     select *, fate is null and not (after <=> struct(
-        {%- for column in healing_tables._repaired_columns(stored_table) %}row.{{ healing_tables._id(column.name) }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %})) as is_changed
+        {%- for column in healing_tables._repaired_columns(stored_table) %}row.{{ healing_tables._id(
+            column.name) }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %})) as is_changed
     from (
-        select *, struct({% for column in healing_tables._repaired_columns(stored_table) %}{{ column.sql }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %}) as after
+        select *, struct({% for column in healing_tables._repaired_columns(
+            stored_table) %}{{ column.sql }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %}) as after
         from flagged
     )
 )
 {%- endmacro %}
 
-{#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are called c1, c2, ... -#}
+{#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are called c1, c2,
+    ... -#}
 {% macro _row_content(prefix, columns, numbered=false) -%}
     {%- set fields = [] -%}
     {%- for name, type in columns.items() -%}
@@ -106,17 +116,20 @@ repaired as (
 {% macro _carried_columns(stored_table) -%}
     {%- set columns = [] -%}
     {%- for column, sql in {
-        'compressed_row_count': 'sum({})', 'ended_by_delete': 'max_by({}, valid_from)', 'last_updated': 'max({})'}.items()
+        'compressed_row_count': 'sum({})', 'ended_by_delete': 'max_by({}, valid_from)',
+        'last_updated': 'max({})'}.items()
         if stored_table[column] is not none and healing_tables._merges_repeats(stored_table) -%}
         {%- do columns.append({
-            'name': stored_table[column], 'alias': 'carried_' ~ column, 'sql': sql | replace('{}', 'row.' ~ healing_tables._id(stored_table[column]))}) -%}
+            'name': stored_table[column], 'alias': 'carried_' ~ column,
+            'sql': sql | replace('{}', 'row.' ~ healing_tables._id(stored_table[column]))}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- NULL is a wrong flag, unless closed rows have it. -#}
 {% macro _lacks_flag(stored_table) -%}
-    {{- return('(row.' ~ healing_tables._id(stored_table.is_current) ~ ' is null and ' ~ stored_table.get('closed_sql', 'null') ~ ' is not null)') -}}
+    {{- return('(row.' ~ healing_tables._id(stored_table.is_current) ~ ' is null and '
+        ~ stored_table.get('closed_sql', 'null') ~ ' is not null)') -}}
 {%- endmacro %}
 
 {#- The columns that a repair writes: name in the table, alias in `after`, SQL over the CTE `flagged`. -#}
@@ -126,34 +139,43 @@ repaired as (
         {%- do columns.append({
             'name': stored_table.is_current, 'alias': 'is_current',
             'sql': 'if(is_current = will_be_current and not ' ~ healing_tables._lacks_flag(stored_table) ~ ', row.'
-                ~ healing_tables._id(stored_table.is_current) ~ ', if(will_be_current, ' ~ stored_table.current_sql ~ ', ' ~ stored_table.closed_sql ~ '))'}) -%}
+                ~ healing_tables._id(stored_table.is_current) ~ ', if(will_be_current, ' ~ stored_table.current_sql
+                ~ ', ' ~ stored_table.closed_sql ~ '))'}) -%}
     {%- endif -%}
     {%- if stored_table.version is not none -%}
         {%- do columns.append({
-            'name': stored_table.version, 'alias': 'version', 'sql': 'cast(number as ' ~ stored_table.columns[stored_table.version] ~ ')'}) -%}
+            'name': stored_table.version, 'alias': 'version', 'sql': 'cast(number as '
+            ~ stored_table.columns[stored_table.version] ~ ')'}) -%}
     {%- endif -%}
     {%- for column in healing_tables._carried_columns(stored_table) -%}
         {%- do columns.append({
-            'name': column.name, 'alias': column.alias, 'sql': 'cast(' ~ column.alias ~ ' as ' ~ stored_table.columns[column.name] ~ ')'}) -%}
+            'name': column.name, 'alias': column.alias, 'sql': 'cast(' ~ column.alias ~ ' as '
+            ~ stored_table.columns[column.name] ~ ')'}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- What is kept of the plan: the keys, the row, `after` and `fate`. The columns of the row get numbers for names, so that
-    any format can hold them. -#}
+{#- What is kept of the plan: the keys, the row, `after` and `fate`. The columns of the row get numbers for names, so
+    that any format can hold them. -#}
 {% macro _plan_columns(stored_table) -%}
     {%- set fields = [] -%}
-    {%- for name in stored_table.columns -%} {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%} {%- endfor -%}
-    {{- return(healing_tables._key_names(stored_table.key_columns) ~ ', struct(' ~ (fields | join(', ')) ~ ') as row, after, fate') -}}
+    {%- for name in stored_table.columns -%}
+        {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%}
+    {%- endfor -%}
+    {{- return(healing_tables._key_names(stored_table.key_columns) ~ ', struct(' ~ (fields | join(', '))
+        ~ ') as row, after, fate') -}}
 {%- endmacro %}
 
 {#- The columns of the table, from what is kept of the plan: name, before and after (SQL). -#}
 {% macro _kept_columns(stored_table) -%}
     {%- set written = {} -%}
-    {%- for column in healing_tables._repaired_columns(stored_table) -%} {%- do written.update({column.name: 'after.' ~ column.alias}) -%} {%- endfor -%}
+    {%- for column in healing_tables._repaired_columns(stored_table) -%}
+        {%- do written.update({column.name: 'after.' ~ column.alias}) -%}
+    {%- endfor -%}
     {%- set columns = [] -%}
     {%- for name in stored_table.columns -%}
-        {%- do columns.append({'name': name, 'before': 'row.c' ~ loop.index, 'after': written.get(name, 'row.c' ~ loop.index)}) -%}
+        {%- do columns.append({'name': name, 'before': 'row.c' ~ loop.index,
+            'after': written.get(name, 'row.c' ~ loop.index)}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}

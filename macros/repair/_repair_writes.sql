@@ -38,7 +38,8 @@ where fate is null
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
             ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
         {%- set format = healing_tables._format('delta') -%}
-        {%- do run_query('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' ' ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
+        {%- do run_query('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' '
+            ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set there = healing_tables._columns_of(side) -%}
@@ -48,11 +49,15 @@ where fate is null
         {%- if stored is none -%} {%- do new.append(healing_tables._id(name) ~ ' ' ~ type) -%}
         {%- elif stored != type -%}
             {%- do healing_tables._mistake(
-                mistakes, side ~ '.' ~ name, type ~ ', as in the table', stored, 'rename the side table, so that a new one is made') -%}
+                mistakes, side ~ '.' ~ name, type ~ ', as in the table', stored,
+                'rename the side table, so that a new one is made') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do healing_tables._check_columns(mistakes, side | string, ['set_aside_reason', 'set_aside_at', 'set_aside_by'], side | string, there) -%}
-    {%- if new and not mistakes -%} {%- do run_query('alter table ' ~ side ~ ' add columns (' ~ (new | join(', ')) ~ ')') -%} {%- endif -%}
+    {%- do healing_tables._check_columns(mistakes, side | string, ['set_aside_reason', 'set_aside_at', 'set_aside_by'],
+        side | string, there) -%}
+    {%- if new and not mistakes -%}
+        {%- do run_query('alter table ' ~ side ~ ' add columns (' ~ (new | join(', ')) ~ ')') -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#- A row that is there already, after a run that died, is not written again. -#}
@@ -67,7 +72,8 @@ merge into {{ side }} as t
 using (
     select row, fate from {{ candidate }} where fate <> 'exact_duplicate'
 ) as s
-on {{ healing_tables._row_content('t.', stored_table.columns) }} <=> {{ healing_tables._row_content('s.row.', stored_table.columns, true) }}
+on {{ healing_tables._row_content('t.', stored_table.columns) }} <=> {{ healing_tables._row_content('s.row.',
+    stored_table.columns, true) }}
 when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_aside_at, set_aside_by)
 values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invocation_id) }})
 {%- endmacro %}
@@ -107,7 +113,8 @@ using (
         group by all
     ),
     stored as (
-        select {{ stored_keys | join(', ') }}, {{ healing_tables._row_content('t.', stored_table.columns) }} as content, count(*) as copies
+        select {{ stored_keys | join(', ') }}, {{ healing_tables._row_content('t.',
+            stored_table.columns) }} as content, count(*) as copies
         from {{ target }} as t
         left semi join {{ candidate }} as s
         on {{ same_key | join(' and ') }}
@@ -123,14 +130,16 @@ using (
     from compared
     lateral view explode(case
         when not copies <=> stored_copies then array(cast(raise_error(
-            'healing_tables.repair: another writer has changed these keys since the plan was made; run it again') as string))
+            'healing_tables.repair: another writer has changed these keys since the plan was made; run it again'
+        ) as string))
         when after is null then array('delete')
         when copies > 1 then array('delete', 'insert')
         when {{ same | join(' and ') }} then array()
         else array('update')
     end) actions as action
 ) as s
-on s.action <> 'insert' and {{ same_key | join(' and ') }} and {{ healing_tables._row_content('t.', stored_table.columns) }} <=> s.content
+on s.action <> 'insert' and {{ same_key | join(' and ') }}
+and {{ healing_tables._row_content('t.', stored_table.columns) }} <=> s.content
 when matched and s.action = 'delete' then delete
 when matched then update set {{ assignments | join(', ') }}
 when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})

@@ -34,11 +34,13 @@
         {%- do options.update({'scd_type': value}) -%}
     {%- elif value is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'an SCD type or a map', healing_tables._display_value(value), "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
+            mistakes, at, 'an SCD type or a map', healing_tables._display_value(value),
+            "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
     {%- endif -%}
     {%- if options.scd_type is not number or options.scd_type not in [0, 1, 2, 3, 6] -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6', healing_tables._display_value(options.scd_type),
+            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6',
+            healing_tables._display_value(options.scd_type),
             'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
         {%- do options.update({'scd_type': 2}) -%}
     {%- endif -%}
@@ -64,7 +66,8 @@
         {%- endfor -%}
     {%- else -%}
         {#- a column that '*' leaves out can still be named -#}
-        {%- do from.extend(healing_tables._sources_of(name, spec, false) or healing_tables._sources_of(name, spec, true)) -%}
+        {%- do from.extend(healing_tables._sources_of(name, spec, false)
+            or healing_tables._sources_of(name, spec, true)) -%}
         {%- if not from -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
@@ -80,14 +83,16 @@
     {%- set types = [] -%}
     {%- for entry in from -%}
         {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
-        {%- do entry.update({'type': healing_tables._source_column_type(source, entry.column) or healing_tables._source_column_type(source, name)}) -%}
+        {%- do entry.update({'type': healing_tables._source_column_type(source, entry.column)
+            or healing_tables._source_column_type(source, name)}) -%}
         {%- do types.append(entry.type) -%}
         {%- do healing_tables._check_attribute_type(mistakes, at, entry.type, type) -%}
     {%- endfor -%}
     {%- set common = (type or healing_tables._common_type(types)) if types else none -%}
     {%- if common == 'mixed' -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'one type over all sources', types | join(', '), "add 'type', or cast the columns in the sources") -%}
+            mistakes, at, 'one type over all sources', types | join(', '),
+            "add 'type', or cast the columns in the sources") -%}
     {%- endif -%}
     {{- return({
         'name': name, 'rule': options.rule or 'first_non_null', 'scd_type': options.scd_type, 'type': common,
@@ -99,7 +104,8 @@
     {%- set found = [] -%}
     {%- for source in spec.sources -%}
         {%- set usable = healing_tables._usable_columns(source, [], is_named) -%}
-        {%- set column = name if usable is none and spec.sources | length == 1 else healing_tables._find_column(name, usable or []) -%}
+        {%- set column = name if usable is none and spec.sources | length == 1
+            else healing_tables._find_column(name, usable or []) -%}
         {%- if column is not none -%} {%- do found.append({'source': source.name, 'column': column}) -%} {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}
@@ -130,12 +136,14 @@
     {%- endfor -%}
     {%- if not found -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.from', 'a source: ' ~ (sources | map(attribute='name') | join(', ')), entry | string, 'correct the name') -%}
+            mistakes, at ~ '.from', 'a source: ' ~ (sources | map(attribute='name') | join(', ')), entry | string,
+            'correct the name') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set source = found[0].source -%}
     {%- do healing_tables._check_columns(mistakes, at ~ '.from', [found[0].column], source.relation, source.columns) -%}
-    {{- return({'source': source.name, 'column': healing_tables._find_column(found[0].column, source.columns or []) or found[0].column}) -}}
+    {{- return({'source': source.name, 'column': healing_tables._find_column(found[0].column, source.columns or [])
+        or found[0].column}) -}}
 {%- endmacro %}
 
 {#- What '*' stands for. -#}
@@ -146,18 +154,22 @@
         {%- set usable = healing_tables._usable_columns(source, healing_tables._explicit_columns(source, wanted)) -%}
         {%- if usable is none -%}
             {%- do healing_tables._mistake(
-                mistakes, 'attributes', 'the columns of ' ~ source.relation, 'a relation whose columns cannot be looked up',
+                mistakes, 'attributes', 'the columns of ' ~ source.relation,
+                'a relation whose columns cannot be looked up',
                 'name them in attributes, in columns of the source, or in column_types.' ~ source.name) -%}
         {%- endif -%}
         {%- for column in usable or [] if column | lower not in named -%}
             {%- if column | lower in attributes and options.rule is none -%}
                 {%- do healing_tables._mistake(
-                    mistakes, 'attributes.' ~ column, 'a rule: the column is in ' ~ attributes[column | lower].from[0].source
-                    ~ ' and ' ~ source.name, 'none', "say {'from': [...], 'rule': ...}: who owns it, or exclude it from one") -%}
+                    mistakes, 'attributes.' ~ column, 'a rule: the column is in '
+                    ~ attributes[column | lower].from[0].source
+                    ~ ' and ' ~ source.name, 'none',
+                    "say {'from': [...], 'rule': ...}: who owns it, or exclude it from one") -%}
             {%- else -%}
                 {%- do attributes.update({column | lower: healing_tables._attribute(
                     mistakes, column,
-                    dict(options, **{'from': none if options.rule is not none else {'source': source.name, 'column': column}}),
+                    dict(options, **{'from': none if options.rule is not none
+                        else {'source': source.name, 'column': column}}),
                     spec)}) -%}
             {%- endif -%}
         {%- endfor -%}
@@ -188,14 +200,20 @@
     {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}
     {%- set excluded = source.exclude + also_excluded -%}
     {%- if not is_named -%}
-        {%- set excluded = excluded + (source.key_columns | map(attribute='column') | list) + ([source.moment, source.until] | select | list) -%}
+        {%- set excluded = excluded + (source.key_columns | map(attribute='column') | list) + ([source.moment,
+            source.until] | select | list) -%}
     {%- endif -%}
     {%- set is_all = source.only is none and not is_named -%}
-    {%- if is_all -%} {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%} {%- endif -%}
+    {%- if is_all -%}
+        {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%}
+    {%- endif -%}
     {%- set lowered = excluded | map('lower') | list -%}
     {%- set usable = [] -%}
-    {%- for column in (source.columns if source.only is none else healing_tables._as_list(source.only)) if column | lower not in lowered -%}
-        {%- if not (is_all and healing_tables._mentions_column(source.deleted_when, column)) -%} {%- do usable.append(column) -%} {%- endif -%}
+    {%- for column in (source.columns if source.only is none else healing_tables._as_list(source.only))
+        if column | lower not in lowered -%}
+        {%- if not (is_all and healing_tables._mentions_column(source.deleted_when, column)) -%}
+            {%- do usable.append(column) -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(usable) -}}
 {%- endmacro %}

@@ -9,7 +9,8 @@
     {%- set options = ['snapshot_meta_column_names', 'dbt_valid_to_current', 'hard_deletes'] -%}
     {%- if asked is not sameas true and asked is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')), healing_tables._display_value(asked), 'write true') -%}
+            mistakes, at ~ '.dbt_snapshot', 'true, or a map of ' ~ (options | join(', ')),
+            healing_tables._display_value(asked), 'write true') -%}
         {%- set asked = true -%}
     {%- endif -%}
     {%- set asked = asked if asked is mapping else {} -%}
@@ -51,7 +52,8 @@
     {%- set gone = snapshot.names.dbt_is_deleted -%}
     {%- set has_deletes = snapshot.hard_deletes == 'new_record' if source.columns is none
         else healing_tables._find_column(gone, source.columns) is not none -%}
-    {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list), 'open_end': snapshot.open_end}) -%}
+    {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list),
+        'open_end': snapshot.open_end}) -%}
     {%- if has_deletes -%}
         {#- text in dbt's own tables; NULL in rows older than the setting -#}
         {%- set lives = 'lower(cast(' ~ healing_tables._id(gone) ~ " as string)) is distinct from 'true'" -%}

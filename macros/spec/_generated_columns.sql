@@ -1,6 +1,7 @@
 {#- The columns that a dimension has beside keys and attributes: their names, and the surrogate key. -#}
 
-{#- `others`: names of columns that attributes bring along, which column_names may also rename; none: nobody knows them here. -#}
+{#- `others`: names of columns that attributes bring along, which column_names may also rename; none: nobody knows them
+    here. -#}
 {% macro _generated_names(mistakes, column_names, others=[]) -%}
     {%- set names = {
         'valid_from': 'valid_from', 'valid_to': 'valid_to', 'is_current': 'is_current', 'version': 'version',
@@ -9,7 +10,8 @@
     } -%}
     {%- if column_names is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'column_names', 'a map', healing_tables._display_value(column_names), "write {'valid_from': 'effective_from'}") -%}
+            mistakes, 'column_names', 'a map', healing_tables._display_value(column_names),
+            "write {'valid_from': 'effective_from'}") -%}
         {{- return(names) -}}
     {%- endif -%}
     {%- if others is not none -%}
@@ -18,7 +20,8 @@
     {%- for column, name in column_names.items() if column in names -%}
         {%- if name is not none and (name is not string or not name) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', healing_tables._display_value(name), 'correct it') -%}
+                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out',
+                healing_tables._display_value(name), 'correct it') -%}
         {%- else -%}
             {%- do names.update({column: name}) -%}
         {%- endif -%}
@@ -30,15 +33,19 @@
 {% macro _companion_names(mistakes, spec, column_names) -%}
     {%- set names = {} -%}
     {%- for attribute in spec.attributes -%}
-        {%- for extra in healing_tables._companion_columns(attribute) -%} {%- do names.update({extra: extra}) -%} {%- endfor -%}
+        {%- for extra in healing_tables._companion_columns(attribute) -%}
+            {%- do names.update({extra: extra}) -%}
+        {%- endfor -%}
     {%- endfor -%}
     {%- for column, name in (column_names.items() if column_names is mapping else []) -%}
         {%- if column in names and name is not none and (name is not string or not name) -%}
             {%- do healing_tables._mistake(
-                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string, 'correct it') -%}
+                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string,
+                'correct it') -%}
         {%- elif column in names -%} {%- do names.update({column: name}) -%}
         {%- elif column not in spec.names -%}
-            {%- do healing_tables._check_options(mistakes, 'column_names', [column], spec.names.keys() | list + names.keys() | list) -%}
+            {%- do healing_tables._check_options(mistakes, 'column_names', [column],
+                spec.names.keys() | list + names.keys() | list) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(names) -}}
@@ -57,7 +64,8 @@
     {%- if given is none -%} {{ return(none) }} {%- endif -%}
     {%- if given is not string and given is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key', 'a name, or a map of name and strategy', given | string, "write {'name': 'customer_key'}") -%}
+            mistakes, 'surrogate_key', 'a name, or a map of name and strategy', given | string,
+            "write {'name': 'customer_key'}") -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set key = {'name': given, 'strategy': 'hash'} if given is string else dict({'strategy': 'hash'}, **given) -%}
@@ -65,11 +73,13 @@
     {%- if not key.get('name') -%}
         {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
     {%- endif -%}
-    {%- set known = ['hash'] + (['sequence'] if healing_tables._model_config().get('materialized') == 'healing_table' else []) -%}
+    {%- set known = ['hash'] + (['sequence'] if healing_tables._model_config().get('materialized') == 'healing_table'
+        else []) -%}
     {%- if key.strategy not in known -%}
         {%- do healing_tables._mistake(
             mistakes, 'surrogate_key.strategy', known | join(' or '), key.strategy,
-            "a select can only give hash keys: integers are given by the materialization, materialized='healing_table'") -%}
+            "a select can only give hash keys: integers are given by the materialization, "
+            "materialized='healing_table'") -%}
     {%- endif -%}
     {{- return(key) -}}
 {%- endmacro %}
@@ -85,9 +95,11 @@
     {%- for value in (values if values is iterable and values is not string else []) if value is not none -%}
         {%- do kinds.append('boolean' if value is boolean else 'number' if value is number else 'text') -%}
     {%- endfor -%}
-    {%- if values is string or values is not iterable or values | length != 2 or kinds | unique | list | length != 1 or values[0] == values[1] -%}
+    {%- if values is string or values is not iterable or values | length != 2 or kinds | unique | list | length != 1
+        or values[0] == values[1] -%}
         {%- do healing_tables._mistake(
-            mistakes, option, "two values of one type that differ, such as ['Y', 'N']", values | string, 'give both values') -%}
+            mistakes, option, "two values of one type that differ, such as ['Y', 'N']", values | string,
+            'give both values') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -97,7 +109,8 @@
     {%- set columns = [] -%}
     {%- for key in spec.key_columns -%} {%- do columns.append([key.name, 'key column']) -%} {%- endfor -%}
     {%- for attribute in spec.attributes -%}
-        {%- do columns.append([attribute.name, 'attribute (from ' ~ (attribute.from | map(attribute='source') | join(', ')) ~ ')']) -%}
+        {%- do columns.append([attribute.name, 'attribute (from '
+            ~ (attribute.from | map(attribute='source') | join(', ')) ~ ')']) -%}
         {%- for extra in healing_tables._companion_columns(attribute) if spec.extra_names[extra] is not none -%}
             {%- do columns.append([spec.extra_names[extra], 'generated column of attribute ' ~ attribute.name]) -%}
         {%- endfor -%}
@@ -105,12 +118,15 @@
     {%- for column, name in spec.names.items() if name is not none -%}
         {%- do columns.append([name, 'generated column ' ~ column]) -%}
     {%- endfor -%}
-    {%- if spec.surrogate_key is not none -%} {%- do columns.append([spec.surrogate_key.name, 'surrogate key']) -%} {%- endif -%}
+    {%- if spec.surrogate_key is not none -%}
+        {%- do columns.append([spec.surrogate_key.name, 'surrogate key']) -%}
+    {%- endif -%}
     {%- for name, what in columns -%}
         {%- if name | string | lower in taken -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'a name used once', what ~ ' and ' ~ taken[name | string | lower],
-                'rename the generated one with column_names, or give the attribute another name with from, or exclude it') -%}
+                'rename the generated one with column_names, or give the attribute another name with from, or exclude '
+                'it') -%}
         {%- endif -%}
         {%- do taken.update({name | string | lower: what}) -%}
     {%- endfor -%}
@@ -119,7 +135,8 @@
 {#- Hashes need the type of every column that goes in. -#}
 {% macro _check_hash_types(mistakes, spec) -%}
     {%- set wanted = {} -%}
-    {%- if spec.names.key_hash is not none or (spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash') -%}
+    {%- if spec.names.key_hash is not none
+        or (spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash') -%}
         {%- for key in spec.key_columns -%} {%- do wanted.update({key.name: key.type}) -%} {%- endfor -%}
     {%- endif -%}
     {%- if spec.names.row_hash is not none -%}
@@ -131,7 +148,8 @@
         {%- do healing_tables._mistake(
             mistakes, 'column_types.' ~ name, 'the type of ' ~ name ~ ', which goes into a hash',
             'a source whose types cannot be looked up (a CTE, an ephemeral model, a fixture)',
-            "add column_types={'" ~ name ~ "': '...'}" ~ (", or 'type' to the attribute" if name not in spec.key_columns | map(attribute='name'))
+            "add column_types={'" ~ name ~ "': '...'}"
+            ~ (", or 'type' to the attribute" if name not in spec.key_columns | map(attribute='name'))
             ~ ", or leave the hash out with column_names={'key_hash': none, 'row_hash': none}") -%}
     {%- endfor -%}
 {%- endmacro %}

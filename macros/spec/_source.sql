@@ -1,9 +1,9 @@
 {#-
-    One source of a call, checked: a map of name, relation (SQL text), parts (see _relation_parts), alias (its name), kind ('changes', 'snapshots', 'periods'),
-    key_columns [{column, type}], moment, until (column or none), moment_types, columns {name: type} or none, types (what
-    column_types says), has_end (rows of it end by themselves), has_tie (it has a rule for ties), cut_from and cut_to
-    (see _source_window), open_end (see _apply_snapshot_columns), and the options.
-    none if too little of it is right to go on.
+    One source of a call, checked: a map of name, relation (SQL text), parts (see _relation_parts), alias (its name),
+    kind ('changes', 'snapshots', 'periods'), key_columns [{column, type}], moment, until (column or none),
+    moment_types, columns {name: type} or none, types (what column_types says), has_end (rows of it end by themselves),
+    has_tie (it has a rule for ties), cut_from and cut_to (see _source_window), open_end (see _apply_snapshot_columns),
+    and the options. none if too little of it is right to go on.
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
     {%- set at = 'sources.' ~ name -%}
@@ -30,20 +30,25 @@
     {%- set columns = healing_tables._columns_of(given.relation) -%}
     {%- if columns is none and per_source is not none -%}
         {%- set columns = {} -%}
-        {%- for column, type in per_source.items() -%} {%- do columns.update({column: healing_tables._type_name(type)}) -%} {%- endfor -%}
+        {%- for column, type in per_source.items() -%}
+            {%- do columns.update({column: healing_tables._type_name(type)}) -%}
+        {%- endfor -%}
     {%- endif -%}
     {%- if columns is not none and not columns -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.relation', 'a table or view that exists', given.relation | string, 'build it first, or correct the name') -%}
+            mistakes, at ~ '.relation', 'a table or view that exists', given.relation | string,
+            'build it first, or correct the name') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set source = {
         'name': name, 'relation': given.relation | string, 'parts': healing_tables._relation_parts(given.relation),
-        'alias': given.relation.identifier if given.relation is not string else given.relation if modules.re.fullmatch('\\w+', given.relation) else none,
+        'alias': given.relation.identifier if given.relation is not string else given.relation
+        if modules.re.fullmatch('\\w+', given.relation) else none,
         'kind': kind, 'columns': columns, 'column_types': column_types,
         'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
         'until': given.get('valid_to'),
-        'where': healing_tables._close_line_comment(given.get('where')), 'deleted_when': healing_tables._close_line_comment(given.get('deleted_when')),
+        'where': healing_tables._close_line_comment(given.get('where')),
+        'deleted_when': healing_tables._close_line_comment(given.get('deleted_when')),
         'tie_break_by': healing_tables._as_list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
         'on_tie': healing_tables._option('on_tie', given.get('on_tie'), 'error'),
         'on_absence': healing_tables._option('on_absence', given.get('on_absence'), 'delete'),
@@ -57,9 +62,11 @@
         'on_tie': 'error' if kind == 'periods' else source.on_tie,
         'has_end': kind == 'periods' or healing_tables._has_absence_deletes(source) or source.cut_to is not none,
         'has_tie': kind != 'periods' and (
-            source.tie_break_by | length > 0 or source.on_tie == 'greatest' or healing_tables._is_clamped_to_since(source)),
+            source.tie_break_by | length > 0 or source.on_tie == 'greatest'
+            or healing_tables._is_clamped_to_since(source)),
     }) -%}
-    {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'), key_columns)}) -%}
+    {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'),
+        key_columns)}) -%}
     {%- do source.update({'moment_types': healing_tables._moment_types(mistakes, at, source)}) -%}
     {{- return(source if kind is not none else none) -}}
 {%- endmacro %}
@@ -71,7 +78,8 @@
     {%- if given.get('valid_from') or given.get('valid_to') -%} {%- do kinds.append('periods') -%} {%- endif -%}
     {%- if kinds | length != 1 -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'one of changed_at, snapshot_at, valid_from with valid_to, or dbt_snapshot', kinds | join(' and ') or 'no moment',
+            mistakes, at, 'one of changed_at, snapshot_at, valid_from with valid_to, or dbt_snapshot',
+            kinds | join(' and ') or 'no moment',
             'say how the rows of this source tell time') -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -91,7 +99,8 @@
     } -%}
     {%- for option, kinds in allowed.items() if given.get(option) and source.kind and source.kind not in kinds -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.' ~ option, 'an option of a source of ' ~ (kinds | join(' or ')), 'a source of ' ~ source.kind,
+            mistakes, at ~ '.' ~ option, 'an option of a source of ' ~ (kinds | join(' or ')),
+            'a source of ' ~ source.kind,
             'use where to leave rows out' if option == 'deleted_when' else 'remove it') -%}
     {%- endfor -%}
     {%- for option, values in {'on_tie': ['error', 'greatest'], 'on_absence': ['delete', 'ignore']}.items()
@@ -102,10 +111,12 @@
     {%- set wanted = {
         'changed_at': [given.get('changed_at')], 'snapshot_at': [given.get('snapshot_at')],
         'valid_from': [given.get('valid_from')], 'valid_to': [given.get('valid_to')], 'loaded_at': [source.loaded_at],
-        'tie_break_by': source.tie_break_by, 'columns': healing_tables._as_list(source.only), 'exclude_columns': source.exclude
+        'tie_break_by': source.tie_break_by, 'columns': healing_tables._as_list(source.only),
+        'exclude_columns': source.exclude
     } -%}
     {%- for option, names in wanted.items() -%}
-        {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation, source.columns) -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation,
+            source.columns) -%}
     {%- endfor -%}
 {%- endmacro %}
 
@@ -127,7 +138,8 @@
     {%- set keys = [] -%}
     {%- for name in names -%}
         {#- column_types may speak of a key by the dimension's name for it -#}
-        {%- set type = healing_tables._source_column_type(source, name) or healing_tables._source_column_type(source, key_columns[loop.index0]) -%}
+        {%- set type = healing_tables._source_column_type(source, name)
+            or healing_tables._source_column_type(source, key_columns[loop.index0]) -%}
         {%- do keys.append({'column': name, 'type': type}) -%}
     {%- endfor -%}
     {{- return(keys) -}}
@@ -153,12 +165,15 @@
     {%- if healing_tables._window_splits_a_day(source) -%} {%- do types.append('timestamp') -%} {%- endif -%}
     {%- if source.calendar and source.kind == 'snapshots' -%}
         {%- set columns = healing_tables._columns_of(source.calendar) -%}
-        {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string, columns) -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string,
+            columns) -%}
         {%- set found = healing_tables._find_column(source.moment, columns or {}) -%}
         {%- do source.update({'calendar_type': columns[found] if found is not none else none}) -%}
-        {%- if source.calendar_type is not none and source.calendar_type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+        {%- if source.calendar_type is not none and source.calendar_type not in ['date', 'timestamp',
+            'timestamp_ntz'] -%}
             {%- do healing_tables._mistake(
-                mistakes, at ~ '.calendar: moment column ' ~ source.moment, 'a date or a timestamp', source.calendar_type,
+                mistakes, at ~ '.calendar: moment column ' ~ source.moment, 'a date or a timestamp',
+                source.calendar_type,
                 'cast it in the calendar') -%}
         {%- endif -%}
         {%- if columns is not none -%} {%- do types.append(source.calendar_type) -%} {%- endif -%}

@@ -15,7 +15,8 @@
         if given.get(option) is not none and given.get(option) is not undefined -%}
         {%- if healing_tables._parse_instant(given[option]) is none -%}
             {%- do healing_tables._mistake(
-                mistakes, at ~ '.' ~ option, "a moment in UTC such as '2024-06-01' or '2024-06-01 12:00:00'", given[option], 'correct the text') -%}
+                mistakes, at ~ '.' ~ option, "a moment in UTC such as '2024-06-01' or '2024-06-01 12:00:00'",
+                given[option], 'correct the text') -%}
         {%- else -%}
             {%- do cut.update({name: given[option] | string}) -%}
         {%- endif -%}
@@ -23,7 +24,8 @@
     {%- if cut.cut_from is not none and cut.cut_to is not none
         and healing_tables._parse_instant(cut.cut_from) >= healing_tables._parse_instant(cut.cut_to) -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.since', 'a moment before until, ' ~ cut.cut_to, cut.cut_from, 'exchange them, or leave the source out') -%}
+            mistakes, at ~ '.since', 'a moment before until, ' ~ cut.cut_to, cut.cut_from,
+            'exchange them, or leave the source out') -%}
     {%- endif -%}
     {{- return(cut) -}}
 {%- endmacro %}
@@ -35,13 +37,15 @@
             {%- set end = healing_tables._end_of_time_text(spec.valid_to_current) -%}
             {%- if healing_tables._parse_instant(value) >= (healing_tables._parse_instant(end) or []) -%}
                 {%- do healing_tables._mistake(
-                    mistakes, 'sources.' ~ source.name ~ '.' ~ option, 'a moment before the end of time, ' ~ end, value, 'leave it out') -%}
+                    mistakes, 'sources.' ~ source.name ~ '.' ~ option, 'a moment before the end of time, ' ~ end,
+                    value, 'leave it out') -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Whether rows that lie before `since` are moved to it row by row; the rows of full snapshots are moved by their calendar. -#}
+{#- Whether rows that lie before `since` are moved to it row by row; the rows of full snapshots are moved by their
+    calendar. -#}
 {% macro _is_clamped_to_since(source) -%}
     {{- return(source.cut_from is not none and not healing_tables._has_absence_deletes(source)) -}}
 {%- endmacro %}
@@ -49,7 +53,9 @@
 {#- A cut within a day makes a boundary that a date cannot hold. -#}
 {% macro _window_splits_a_day(source) -%}
     {%- for value in [source.cut_from, source.cut_to] if value is not none -%}
-        {%- if modules.re.match('^00:00:00([.]0*)?$', healing_tables._parse_instant(value)[1]) is none -%} {{ return(true) }} {%- endif -%}
+        {%- if modules.re.match('^00:00:00([.]0*)?$', healing_tables._parse_instant(value)[1]) is none -%}
+            {{- return(true) -}}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(false) -}}
 {%- endmacro %}
@@ -73,11 +79,13 @@
 {% macro _window_conditions(source) -%}
     {%- set conditions = [] -%}
     {%- if source.cut_to is not none -%}
-        {%- do conditions.append(healing_tables._source_moment(source) ~ ' < ' ~ healing_tables._micros_constant(source.cut_to)) -%}
+        {%- do conditions.append(healing_tables._source_moment(source) ~ ' < '
+            ~ healing_tables._micros_constant(source.cut_to)) -%}
     {%- endif -%}
     {%- if source.cut_from is not none and source.kind == 'periods' -%}
         {%- do conditions.append(
-            'coalesce(' ~ healing_tables._to_micros(healing_tables._id(source.until), healing_tables._source_column_type(source, source.until))
+            'coalesce(' ~ healing_tables._to_micros(healing_tables._id(source.until),
+                healing_tables._source_column_type(source, source.until))
             ~ ' > ' ~ healing_tables._micros_constant(source.cut_from) ~ ', true)') -%}
     {%- endif -%}
     {{- return(conditions) -}}

@@ -4,7 +4,8 @@
 
     macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
     column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
-    options valid_to_current, current_values, deleted_values, valid_from_first, surrogate_key; extra_names (see _companion_names)
+    options valid_to_current, current_values, deleted_values, valid_from_first, surrogate_key; extra_names (see
+    _companion_names)
 
     Where columns cannot be looked up it returns the text of _placeholder_select() instead.
 -#}
@@ -19,24 +20,28 @@
     {%- set key_columns = healing_tables._as_list(options.get('key_columns')) or healing_tables._unique_key() -%}
     {%- if not key_columns -%}
         {%- do healing_tables._mistake(
-            mistakes, 'key_columns', 'at least one column', 'none', 'set unique_key in config() or pass key_columns') -%}
+            mistakes, 'key_columns', 'at least one column', 'none',
+            'set unique_key in config() or pass key_columns') -%}
     {%- endif -%}
     {%- set column_types = options.get('column_types') or {} -%}
     {%- if column_types is not mapping -%}
         {%- do healing_tables._mistake(
-            mistakes, 'column_types', 'a map from column to type', healing_tables._display_value(column_types), "write {'name': 'string'}") -%}
+            mistakes, 'column_types', 'a map from column to type', healing_tables._display_value(column_types),
+            "write {'name': 'string'}") -%}
         {%- set column_types = {} -%}
     {%- endif -%}
     {%- set known = [] -%}
     {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
-            mistakes, 'sources', 'a map of at least one source', 'none' if not sources else healing_tables._display_value(sources),
+            mistakes, 'sources', 'a map of at least one source', 'none' if not sources
+            else healing_tables._display_value(sources),
             "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
     {%- else -%}
         {%- for name, given in sources.items() -%}
             {%- if name | string | lower in (known | select | map(attribute='name') | map('lower') | list) -%}
                 {%- do healing_tables._mistake(
-                    mistakes, 'sources.' ~ name, 'names that differ by more than their case', name, 'rename one of the two') -%}
+                    mistakes, 'sources.' ~ name, 'names that differ by more than their case', name,
+                    'rename one of the two') -%}
             {%- endif -%}
             {%- do known.append(healing_tables._source(mistakes, name | string, given, key_columns, column_types)) -%}
         {%- endfor -%}
@@ -47,7 +52,8 @@
     {%- set spec = {
         'macro': macro_name, 'key_columns': keys, 'sources': known,
         'moment_type': healing_tables._common_moment_type(known),
-        'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {}, none),
+        'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {},
+            none),
         'exists_in': healing_tables._as_list(options.get('exists_in')) or (known | map(attribute='name') | list),
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
@@ -56,16 +62,20 @@
         'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
     } -%}
     {%- set exists_in = [] -%}
-    {%- for name in spec.exists_in -%} {%- do exists_in.append(healing_tables._find_column(name, known | map(attribute='name') | list) or name) -%} {%- endfor -%}
+    {%- for name in spec.exists_in -%}
+        {%- do exists_in.append(healing_tables._find_column(name, known | map(attribute='name') | list) or name) -%}
+    {%- endfor -%}
     {%- do spec.update({'exists_in': exists_in}) -%}
     {%- for name in healing_tables._missing_names(spec.exists_in, known | map(attribute='name')) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name, 'correct the name') -%}
+            mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name,
+            'correct the name') -%}
     {%- endfor -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_source_windows(mistakes, spec) if not mistakes -%}
     {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
-    {%- do spec.update({'extra_names': healing_tables._companion_names(mistakes, spec, options.get('column_names') or {})}) -%}
+    {%- do spec.update({'extra_names': healing_tables._companion_names(mistakes, spec, options.get('column_names')
+        or {})}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
     {#- a type that is missing because of another mistake is not one more -#}
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
@@ -81,7 +91,8 @@
     A step shows every attribute as it is in the slice, whatever its SCD type.
 -#}
 {% macro _step_spec(macro_name, sources, key_columns, attributes, generated, valid_to_current=none, exists_in=none) -%}
-    {%- set names = {'key_hash': none, 'row_hash': none, 'last_updated': none, 'change_reason': none, 'change_source': none} -%}
+    {%- set names = {'key_hash': none, 'row_hash': none, 'last_updated': none, 'change_reason': none,
+        'change_source': none} -%}
     {%- for column in generated -%} {%- do names.update({column: column}) -%} {%- endfor -%}
     {%- set plain = attributes -%}
     {%- if attributes is mapping -%}

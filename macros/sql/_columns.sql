@@ -23,7 +23,8 @@
         {%- if not row[1] -%} {%- do ended.append(true) -%} {%- endif -%}
         {#- a column called null is read as NULL -#}
         {%- if not ended -%}
-            {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(row[1])}) -%}
+            {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
+                row[1])}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(columns) -}}
@@ -69,6 +70,7 @@
     {%- set type = healing_tables._type_of_column(columns, name) -%}
     {%- if type is not none and type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
         {%- do healing_tables._mistake(
-            mistakes, argument ~ ': moment column ' ~ name, 'a date or a timestamp', type, 'cast it in the relation') -%}
+            mistakes, argument ~ ': moment column ' ~ name, 'a date or a timestamp', type,
+            'cast it in the relation') -%}
     {%- endif -%}
 {%- endmacro %}

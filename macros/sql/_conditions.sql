@@ -6,7 +6,8 @@
 {%- endmacro %}
 
 {#- Whether a condition depends on other rows than the one it is about, or on the time at which it is asked. -#}
-{% macro _reads_beyond_row(condition, words='select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid') -%}
+{% macro _reads_beyond_row(condition,
+    words='select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid') -%}
     {%- set code = modules.re.sub("'[^']*'|`[^`]*`", '', condition or '') -%}
     {{- return(modules.re.search('(?i)\\b(' ~ words ~ ')\\b', code) is not none) -}}
 {%- endmacro %}
@@ -16,5 +17,6 @@
     {%- if not expression -%} {{ return(false) }} {%- endif -%}
     {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'" ~ '|"(?:[^"\\\\]|\\\\.)*"', "''", expression) -%}
     {%- if healing_tables._id(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
-    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')", bare | lower) is not none) -}}
+    {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')",
+        bare | lower) is not none) -}}
 {%- endmacro %}

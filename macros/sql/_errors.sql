@@ -11,8 +11,10 @@
 
 {% macro _raise_mistakes(macro_name, mistakes) -%}
     {%- if mistakes -%}
-        {%- set head = 'healing_tables' ~ ('.' ~ macro_name ~ '()' if macro_name is not none) ~ ' in model ' ~ healing_tables._model_name() ~ ' has '
-            ~ (mistakes | length) ~ (' mistake' if mistakes | length == 1 else ' mistakes') ~ '; nothing was written.' -%}
+        {%- set head = 'healing_tables' ~ ('.' ~ macro_name ~ '()' if macro_name is not none) ~ ' in model '
+            ~ healing_tables._model_name() ~ ' has '
+            ~ (mistakes | length) ~ (' mistake' if mistakes | length == 1 else ' mistakes')
+            ~ '; nothing was written.' -%}
         {%- do healing_tables._raise_error(head, mistakes, is_numbered=true) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -22,7 +24,8 @@
     {%- set lines = [head] -%}
     {%- for mistake in mistakes -%}
         {#- the one source of a step is its arguments -#}
-        {%- do lines.append('  ' ~ (loop.index ~ '. ' if is_numbered) ~ mistake.argument | replace('sources.source.', '')) -%}
+        {%- do lines.append('  ' ~ (loop.index ~ '. ' if is_numbered) ~ mistake.argument | replace('sources.source.',
+            '')) -%}
         {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
         {%- do lines.append('     got:    ' ~ healing_tables._display_got(mistake)) -%}
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}

@@ -21,7 +21,8 @@
             ~ ", '0')) else " ~ text ~ ' end'
         ) -}}
     {%- elif '<' in type -%}
-        {{- return('to_json(' ~ healing_tables._normalized_value(expression, type) ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
+        {{- return('to_json(' ~ healing_tables._normalized_value(expression, type)
+            ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
             ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))") -}}
     {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- endif -%}

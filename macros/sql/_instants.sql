@@ -12,7 +12,8 @@
         'case typeof(' ~ expression ~ ')'
         ~ " when 'date' then unix_date(cast(" ~ expression ~ ' as date)) * 86400000000'
         ~ " when 'timestamp' then unix_micros(cast(" ~ expression ~ ' as timestamp_ltz))'
-        ~ " when 'timestamp_ntz' then unix_micros(cast(concat(cast(" ~ expression ~ " as string), 'Z') as timestamp_ltz))"
+        ~ " when 'timestamp_ntz' then unix_micros(cast(concat(cast(" ~ expression
+        ~ " as string), 'Z') as timestamp_ltz))"
         ~ " else cast(raise_error(concat('healing_tables: a moment must be a date or a timestamp, not ', typeof("
         ~ expression ~ "), '; cast it')) as bigint) end"
     ) -}}
@@ -40,8 +41,8 @@
 {%- endmacro %}
 
 {#-
-    A moment that someone wrote, as [date, time] in UTC; none if it is no such text, or no such moment. The same texts are
-    moments in Python (sql/instants.py); tests/unit/instant_examples.py lists some.
+    A moment that someone wrote, as [date, time] in UTC; none if it is no such text, or no such moment. The same texts
+    are moments in Python (sql/instants.py); tests/unit/instant_examples.py lists some.
 
     '2024-01-01', '2024-01-01 10:00', '2024-01-01T10:00:00.5Z' and '2024-01-01 10:00:00+01:00' (here 09:00:00)
 -#}
@@ -89,7 +90,8 @@
     {%- if type in ['date', 'timestamp'] -%}
         {{- return(column ~ ' ' ~ operator ~ ' ' ~ healing_tables._open_end(value, type)) -}}
     {%- endif -%}
-    {{- return(healing_tables._to_micros(column, type) ~ ' ' ~ operator ~ ' ' ~ healing_tables._micros_constant(value)) -}}
+    {{- return(healing_tables._to_micros(column, type) ~ ' ' ~ operator ~ ' '
+        ~ healing_tables._micros_constant(value)) -}}
 {%- endmacro %}
 
 {#- The open end as a value of the dimension. -#}
@@ -106,10 +108,12 @@
 
 {#- Seconds of an interval such as '1 day', as text: '86400.000000'. Units of variable length are refused. -#}
 {% macro _interval_seconds(mistakes, argument, text) -%}
-    {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$', text | string | trim | lower) -%}
+    {%- set match = modules.re.match('^([0-9]+(?:[.][0-9]+)?) *(second|minute|hour|day|week)s?$',
+        text | string | trim | lower) -%}
     {%- if match is none -%}
         {%- do healing_tables._mistake(
-            mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text, 'correct it') -%}
+            mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text,
+            'correct it') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}

@@ -5,7 +5,9 @@
     {%- set conditions = [] -%}
     {%- for key in key_columns -%}
         {%- set said = healing_tables._find_column(key, given) -%}
-        {%- if said is not none -%} {%- do conditions.append(healing_tables._equals_given('key_' ~ loop.index, given[said])) -%} {%- endif -%}
+        {%- if said is not none -%}
+            {%- do conditions.append(healing_tables._equals_given('key_' ~ loop.index, given[said])) -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(conditions) -}}
 {%- endmacro %}
@@ -19,19 +21,23 @@
     {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
     {%- if value is number and value is not boolean -%}
         {{- return(
-            '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text ~ ' as decimal(38, 12)) <=> '
+            '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text
+            ~ ' as decimal(38, 12)) <=> '
             ~ healing_tables._text(value) ~ '))') -}}
     {%- elif value is not boolean and healing_tables._parse_instant(value) is not none -%}
         {{- return(
-            'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp_ltz) <=> ' ~ healing_tables._open_end(value, 'timestamp')
+            'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp_ltz) <=> '
+            ~ healing_tables._open_end(value, 'timestamp')
             ~ ', ' ~ is_same ~ ')') -}}
     {%- endif -%}
     {{- return(is_same) -}}
 {%- endmacro %}
 
-{#- Text as one literal. Spark would put the value of a setting in the place of ${...}: an escaped dollar sign is none. -#}
+{#- Text as one literal. Spark would put the value of a setting in the place of ${...}: an escaped dollar sign is
+    none. -#}
 {% macro _text(value) -%}
-    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{')) ~ "'") -}}
+    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{'))
+        ~ "'") -}}
 {%- endmacro %}
 
 {#- A value of `current_values` as a SQL literal: true, 1 or 'Y'. -#}

@@ -2,7 +2,8 @@
 
 {#- In an operation or an inline query there is no model to name. -#}
 {% macro _model_name() -%}
-    {%- set is_named = model is defined and model is mapping and model.name and model.get('resource_type') != 'macro' -%}
+    {%- set is_named = model is defined and model is mapping and model.name
+        and model.get('resource_type') != 'macro' -%}
     {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
@@ -34,10 +35,12 @@
     {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias, type='table')) -}}
 {%- endmacro %}
 
-{#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there is none. -#}
+{#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there
+    is none. -#}
 {% macro _find_node(text) -%}
     {%- set nodes = [] -%}
-    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] and text in healing_tables._node_names(node) -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed']
+        and text in healing_tables._node_names(node) -%}
         {%- do nodes.append(node) -%}
     {%- endfor -%}
     {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}

@@ -13,7 +13,8 @@
     {{- return(default) -}}
 {%- endmacro %}
 
-{#- The open end as text, or none for NULL. 23:59:59 would be the year 10000 in zones east of UTC: Python has no such moment. -#}
+{#- The open end as text, or none for NULL. 23:59:59 would be the year 10000 in zones east of UTC: Python has no such
+    moment. -#}
 {% macro _valid_to_current(argument='(not given)') -%}
     {{- return(healing_tables._option('valid_to_current', argument, '9999-12-31 00:00:00')) -}}
 {%- endmacro %}
@@ -21,15 +22,19 @@
 {#- What a model of this materialization may be given; none: what a project may, whose models are of all kinds. -#}
 {% macro _known_options(materialized) -%}
     {%- set table = [
-        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values', 'deleted_values',
+        'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
+        'deleted_values',
         'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
         'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'overlap', 'log_schema'] -%}
     {%- set merge = [
-        'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie', 'change_reason',
+        'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie',
+        'change_reason',
         'change_source', 'correlation_id', 'change_log', 'history', 'max_removed_keys_ratio', 'current_while_deleted',
-        'surrogate_key', 'column_names', 'valid_to_current', 'current_values', 'deleted_values', 'valid_from_first', 'audit',
+        'surrogate_key', 'column_names', 'valid_to_current', 'current_values', 'deleted_values', 'valid_from_first',
+        'audit',
         'allow_full_refresh', 'log_schema'] -%}
-    {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio', 'allow_full_refresh', 'log_schema'] -%}
+    {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio',
+        'allow_full_refresh', 'log_schema'] -%}
     {%- if materialized is none -%} {{ return((table + merge + capture) | unique | list) }} {%- endif -%}
     {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
 {%- endmacro %}
@@ -43,12 +48,18 @@
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
 {%- endmacro %}
 
-{#- dbt writes names of tables without quotes: after two hyphens the rest would be a comment, and another table would be written. -#}
+{#- dbt writes names of tables without quotes: after two hyphens the rest would be a comment, and another table would be
+    written. -#}
 {% macro _check_table_name(mistakes) -%}
-    {%- if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture'] or this is not defined -%} {{ return(none) }} {%- endif -%}
-    {%- for option, name in {'schema': this.schema, 'alias': this.identifier}.items() if name and not modules.re.fullmatch('\\w+', name) -%}
+    {%- if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture']
+        or this is not defined -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- for option, name in {'schema': this.schema, 'alias': this.identifier}.items() if name
+        and not modules.re.fullmatch('\\w+', name) -%}
         {%- do healing_tables._mistake(
-            mistakes, option, 'a name of letters, digits and underscores: dbt does not quote it', name, 'set ' ~ option ~ ' in config()') -%}
+            mistakes, option, 'a name of letters, digits and underscores: dbt does not quote it', name,
+            'set ' ~ option ~ ' in config()') -%}
     {%- endfor -%}
 {%- endmacro %}
 
@@ -60,7 +71,8 @@
     {{- return((healing_tables._model_config().get('meta') or {}).get('healing_tables') or {}) -}}
 {%- endmacro %}
 
-{#- Whether the run reads only a part of its sources. dbt puts `empty` into `flags`, and `sample` only into its arguments. -#}
+{#- Whether the run reads only a part of its sources. dbt puts `empty` into `flags`, and `sample` only into its
+    arguments. -#}
 {% macro _is_partial_run() -%}
     {{- return(true if flags.EMPTY or invocation_args_dict.get('sample') else false) -}}
 {%- endmacro %}
@@ -71,5 +83,6 @@
 {%- endmacro %}
 
 {% macro _requests_keys() -%}
-    {{- return(var('heal_keys', none) is not none or var('heal_where', none) is not none or var('heal_since', none) is not none) -}}
+    {{- return(var('heal_keys', none) is not none or var('heal_where', none) is not none
+        or var('heal_since', none) is not none) -}}
 {%- endmacro %}

@@ -6,19 +6,23 @@
     {%- set relation = given -%}
     {%- if given is string -%} {%- set relation = healing_tables._parse_relation_name(given) -%} {%- endif -%}
     {%- set found = load_relation(relation) if relation else none -%}
-    {%- if found is none and given and given is not string -%} {%- set found = healing_tables._find_new_table(given) -%} {%- endif -%}
+    {%- if found is none and given and given is not string -%}
+        {%- set found = healing_tables._find_new_table(given) -%}
+    {%- endif -%}
     {%- if found is none -%}
         {%- do healing_tables._mistake(
             mistakes, argument, 'a table or view that exists, or the name of the model that builds it', given | string,
             'build it first, or correct the name') -%}
     {%- endif -%}
     {#- spelled as asked for: dbt's cache has Spark's lower case, the log what the build says -#}
-    {{- return(found.incorporate(path={'schema': relation.schema, 'identifier': relation.identifier}) if found is not none else none) -}}
+    {{- return(found.incorporate(path={'schema': relation.schema, 'identifier': relation.identifier})
+        if found is not none else none) -}}
 {%- endmacro %}
 
 {#- dbt does not know a table yet in the hooks of the run that makes it. -#}
 {% macro _find_new_table(relation) -%}
-    {%- for row in run_query('show tables in ' ~ relation.include(identifier=false)).rows if row['tableName'] | lower == relation.identifier | lower -%}
+    {%- for row in run_query('show tables in ' ~ relation.include(identifier=false)).rows
+        if row['tableName'] | lower == relation.identifier | lower -%}
         {{- return(relation.incorporate(type='table')) -}}
     {%- endfor -%}
     {{- return(none) -}}
@@ -43,7 +47,9 @@
 
 {#- Database, schema and name of a relation that others can read too; none for a CTE. -#}
 {% macro _relation_parts(relation) -%}
-    {%- if relation is string or relation.is_cte or relation.identifier.startswith('__dbt__cte__') -%} {{ return(none) }} {%- endif -%}
+    {%- if relation is string or relation.is_cte or relation.identifier.startswith('__dbt__cte__') -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {{- return([relation.database, relation.schema, relation.identifier]) -}}
 {%- endmacro %}
 

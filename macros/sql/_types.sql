@@ -31,7 +31,9 @@
 
 {#- Whether a column of the type `new` can hold every value of the type `old`. -#}
 {% macro _type_holds(new, old) -%}
-    {%- if new in [old, 'string'] or (old == 'date' and new in ['timestamp', 'timestamp_ntz']) -%} {{ return(true) }} {%- endif -%}
+    {%- if new in [old, 'string'] or (old == 'date' and new in ['timestamp', 'timestamp_ntz']) -%}
+        {{- return(true) -}}
+    {%- endif -%}
     {%- set families = [healing_tables._type_family(new), healing_tables._type_family(old)] -%}
     {%- if families[0] == 'floating' -%}
         {{- return(old in (['float', 'tinyint', 'smallint', 'int'] if new == 'double' else ['tinyint', 'smallint'])) -}}
@@ -39,7 +41,9 @@
         {{- return(healing_tables._common_type([new, old]) == new) -}}
     {%- endif -%}
     {%- set lengths = [] -%}
-    {%- for type in [new, old] -%} {%- do lengths.append(modules.re.match('^(?:var)?char[(]([0-9]+)[)]$', type)) -%} {%- endfor -%}
+    {%- for type in [new, old] -%}
+        {%- do lengths.append(modules.re.match('^(?:var)?char[(]([0-9]+)[)]$', type)) -%}
+    {%- endfor -%}
     {{- return(none not in lengths and lengths[0].group(1) | int >= lengths[1].group(1) | int) -}}
 {%- endmacro %}
 
@@ -130,12 +134,14 @@
     {%- elif not modules.re.search('double|float', type) or '...' in type -%} {{ return(expression) }}
     {%- elif type.startswith('array<') -%}
         {%- set item = 'item_' ~ depth -%}
-        {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._normalized_value(item, type[6:-1], depth + 1) ~ ')') -}}
+        {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._normalized_value(item,
+            type[6:-1], depth + 1) ~ ')') -}}
     {%- elif type.startswith('struct<') -%}
         {%- set fields = [] -%}
         {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
             {%- do fields.append(
-                healing_tables._text(name) ~ ', ' ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
+                healing_tables._text(name) ~ ', '
+                ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
         {%- endfor -%}
         {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
     {%- endif -%}
@@ -153,7 +159,8 @@
         {%- if letter == ',' and not at.quoted and at.depth == 0 -%}
             {%- set field = modules.re.match('^(`(?:[^`]|``)*`|[^:]*):(.*)$', at.part | trim) -%}
             {%- set name = field.group(1) -%}
-            {%- do parts.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name, field.group(2) | trim]) -%}
+            {%- do parts.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name,
+                field.group(2) | trim]) -%}
             {%- set at.part = '' -%}
         {%- else -%}
             {%- set at.part = at.part ~ letter -%}

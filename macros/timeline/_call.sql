@@ -14,7 +14,8 @@
 -#}
 {% macro _call_begin(spec) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
-    {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec)) | replace('/', '\\/')) ~ ' */') -}}
+    {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec)) | replace('/', '\\/'))
+        ~ ' */') -}}
 {%- endmacro %}
 
 {% macro _call_end() -%} {{ return('/* healing_tables end */') }} {%- endmacro %}
@@ -26,14 +27,17 @@
 
 {% macro _call_metadata(spec) -%}
     {%- set sources = [] -%}
-    {%- for source in spec.sources -%} {%- do sources.append(healing_tables._source_metadata(spec, source)) -%} {%- endfor -%}
+    {%- for source in spec.sources -%}
+        {%- do sources.append(healing_tables._source_metadata(spec, source)) -%}
+    {%- endfor -%}
     {%- set deleting = [] -%}
     {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}
         {%- do deleting.append(source.name) -%}
     {%- endfor -%}
     {{- return({
         'key_columns': spec.key_columns | map(attribute='name') | list,
-        'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6]) | map(attribute='name') | list,
+        'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6])
+        | map(attribute='name') | list,
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
@@ -52,7 +56,9 @@
 -#}
 {% macro _source_metadata(spec, source) -%}
     {%- set keys = [] -%}
-    {%- for _ in source.key_columns -%} {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%} {%- endfor -%}
+    {%- for _ in source.key_columns -%}
+        {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
+    {%- endfor -%}
     {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
     {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
     {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
@@ -60,20 +66,26 @@
         'name': source.name, 'kind': source.kind, 'relation': source.relation,
         'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
         'keys': keys,
-        'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)',
+        'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
+        ~ healing_tables._is_usable_row(spec, source) ~ ', false)',
         'at': healing_tables._source_moment(source),
-        'until': healing_tables._to_micros(healing_tables._id(source.until), healing_tables._source_column_type(source, source.until))
+        'until': healing_tables._to_micros(healing_tables._id(source.until),
+            healing_tables._source_column_type(source, source.until))
             if source.kind == 'periods' else none,
         'state': healing_tables._state(source) if source.kind == 'snapshots' else none,
         'limit': healing_tables._end_of_time(spec.valid_to_current),
-        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type) ~ ' as at from ' ~ source.calendar
+        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type)
+        ~ ' as at from ' ~ source.calendar
             if has_calendar else none,
-        'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._source_column_type(source, source.moment),
+        'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._source_column_type(source,
+            source.moment),
         'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
-        'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at else none,
+        'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
+        else none,
         'set_aside': healing_tables._count_set_aside(spec, source),
         'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
-        'is_row_local': not healing_tables._reads_beyond_row(source.where) and not healing_tables._reads_beyond_row(source.deleted_when),
+        'is_row_local': not healing_tables._reads_beyond_row(source.where)
+        and not healing_tables._reads_beyond_row(source.deleted_when),
         'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
 {%- endmacro %}
 
@@ -99,7 +111,8 @@
     a heal of some keys would give others than a rebuild.
 -#}
 {% macro _is_more_than_call(call) -%}
-    {{- return(healing_tables._without_comments(call.after) not in ['', ';'] or healing_tables._ctes_before(call) is none) -}}
+    {{- return(healing_tables._without_comments(call.after) not in ['', ';']
+        or healing_tables._ctes_before(call) is none) -}}
 {%- endmacro %}
 
 {#- The CTEs before the call, to be put before another select; none if the text before the call is anything else. -#}
@@ -115,7 +128,8 @@
 {#- The definition of a dimension as one number: if it is another one, what is stored cannot be healed. -#}
 {% macro _definition_hash(sql, call) -%}
     {%- if call is none -%} {{ return(local_md5(sql)) }} {%- endif -%}
-    {{- return(local_md5(call.before ~ call.select ~ call.after ~ tojson(call.metadata.sources | map(attribute='loaded_column') | list))) -}}
+    {{- return(local_md5(call.before ~ call.select ~ call.after
+        ~ tojson(call.metadata.sources | map(attribute='loaded_column') | list))) -}}
 {%- endmacro %}
 
 {#- The CTEs that read the sources: all rows, or those of the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
@@ -136,11 +150,13 @@
 {#- The SQL of a model with its sources cut to the keys in a table. -#}
 {% macro _with_changed_keys(sql, call, changed_keys) -%}
     {%- set before, rest = sql.split(healing_tables._inputs_begin(), 1) -%}
-    {{- return(before ~ healing_tables._inputs(call.metadata.sources, changed_keys) ~ rest.split(healing_tables._inputs_end(), 1)[1]) -}}
+    {{- return(before ~ healing_tables._inputs(call.metadata.sources, changed_keys)
+        ~ rest.split(healing_tables._inputs_end(), 1)[1]) -}}
 {%- endmacro %}
 
 {% macro _is_changed_key(expressions, changed_keys) -%}
-    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_names(expressions) ~ ' from ' ~ changed_keys ~ ')') -}}
+    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_names(expressions) ~ ' from '
+        ~ changed_keys ~ ')') -}}
 {%- endmacro %}
 
 {% macro _count_set_aside(spec, source) -%}
@@ -152,16 +168,21 @@
 {#- Moments of a key at which rows that differ agreed in tie_break_by, so that the greatest was taken. -#}
 {% macro _count_ties(spec, source) -%}
     {%- set columns = [] -%}
-    {%- for key in source.key_columns -%} {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {%- for key in source.key_columns -%}
+        {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%}
+    {%- endfor -%}
     {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
     {%- for column in source.tie_break_by -%} {%- do best.append(healing_tables._id(column)) -%} {%- endfor -%}
     {%- set keys = healing_tables._key_names(spec.key_columns) -%}
     {%- set within = healing_tables._window_conditions(source) -%}
     {{- return(
-        'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys ~ ', at, state, rank() over (partition by '
+        'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys
+        ~ ', at, state, rank() over (partition by '
         ~ keys ~ ', at order by tie desc) as place from (select ' ~ (columns | join(', ')) ~ ', '
         ~ healing_tables._windowed_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
         ~ (best | join(', ') or 'true') ~ ') as tie from ' ~ source.relation ~ ' where '
-        ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source)
-        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys ~ ', at) where states > 1') -}}
+        ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec,
+            source)
+        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys
+        ~ ', at) where states > 1') -}}
 {%- endmacro %}

@@ -3,7 +3,8 @@
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
     {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash' -%}
-        {%- do columns.append({'name': spec.surrogate_key.name, 'expression': healing_tables._surrogate_key_hash(spec)}) -%}
+        {%- do columns.append({'name': spec.surrogate_key.name,
+            'expression': healing_tables._surrogate_key_hash(spec)}) -%}
     {%- endif -%}
     {%- for key in spec.key_columns -%}
         {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
@@ -29,12 +30,14 @@
     }[attribute.scd_type]}] -%}
     {%- set extra = {} -%}
     {%- if attribute.scd_type == 6 -%}
-        {%- do extra.update({'current_' ~ attribute.name: 'newest_versioned' ~ field, 'previous_' ~ attribute.name: 'start.versioned_known' ~ field}) -%}
+        {%- do extra.update({'current_' ~ attribute.name: 'newest_versioned' ~ field,
+            'previous_' ~ attribute.name: 'start.versioned_known' ~ field}) -%}
     {%- elif attribute.scd_type == 3 -%}
         {%- do extra.update({'previous_' ~ attribute.name: move.name ~ '.previous'}) -%}
     {%- endif -%}
     {%- if attribute.changed_at -%}
-        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(move.name ~ '.at', spec.moment_type)}) -%}
+        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(move.name ~ '.at',
+            spec.moment_type)}) -%}
     {%- endif -%}
     {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
         {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
@@ -55,7 +58,8 @@
         'version': 'cast(version as int)',
         'compressed_row_count': 'slice_no - start.slice_no + 1',
         'ended_by_delete': healing_tables._flag(spec.deleted_values, 'valid_to is not null and before_gap'),
-        'last_updated': healing_tables._from_micros('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')', spec.moment_type),
+        'last_updated': healing_tables._from_micros('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')',
+            spec.moment_type),
         'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
         'change_source': 'start.change_source',
         'key_hash': healing_tables._key_hash_of(spec),
@@ -74,7 +78,8 @@
     {#- 1 equals true in Jinja -#}
     {%- if values[0] is sameas true and values[1] is sameas false -%} {{ return(condition) }} {%- endif -%}
     {{- return(
-        'if(' ~ condition ~ ', ' ~ healing_tables._literal(values[0]) ~ ', ' ~ healing_tables._literal(values[1]) ~ ')') -}}
+        'if(' ~ condition ~ ', ' ~ healing_tables._literal(values[0]) ~ ', ' ~ healing_tables._literal(values[1])
+        ~ ')') -}}
 {%- endmacro %}
 
 {#- none while a type is unknown: _spec() has refused that where the column is wanted. -#}
@@ -103,7 +108,8 @@
 {% macro _surrogate_key_hash(spec) -%}
     {%- set valid_from = healing_tables._from_micros('valid_from', spec.moment_type) -%}
     {%- set text = healing_tables._as_text(valid_from, spec.moment_type) if spec.moment_type is not none
-        else 'if(typeof(moment_type) = \'date\', cast(date_from_unix_date(cast(valid_from div 86400000000 as int)) as string), '
+        else 'if(typeof(moment_type) = \'date\', cast(date_from_unix_date(cast(valid_from div 86400000000 as int)) as '
+        'string), '
         ~ healing_tables._as_text('timestamp_micros(valid_from)', 'timestamp') ~ ')' -%}
     {{- return("substr(sha2(concat(" ~ healing_tables._key_hash_of(spec) ~ ", '|', " ~ text ~ '), 256), 1, 32)') -}}
 {%- endmacro %}

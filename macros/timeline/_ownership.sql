@@ -12,8 +12,10 @@
     {%- set owners = [] -%}
     {%- for entry in attribute.from -%}
         {#- where a source alone decides, its NULL is a statement #}
-        {%- set speaks = healing_tables._state_column(entry.source) if values | length == 1 or attribute.rule == 'first_present' else values[loop.index0] -%}
-        {%- do owners.append('if(' ~ speaks ~ ' is not null, ' ~ healing_tables._text(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
+        {%- set speaks = healing_tables._state_column(entry.source) if values | length == 1
+            or attribute.rule == 'first_present' else values[loop.index0] -%}
+        {%- do owners.append('if(' ~ speaks ~ ' is not null, '
+            ~ healing_tables._text(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
     {%- endfor -%}
     {{- return(healing_tables._choose_by_rule(spec, attribute, values, owners)) -}}
 {%- endmacro %}
@@ -28,7 +30,8 @@
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
         {%- do values.append(healing_tables._cast(
-            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type, attribute.type)) -%}
+            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type,
+            attribute.type)) -%}
     {%- endfor -%}
     {{- return(values) -}}
 {%- endmacro %}
@@ -40,7 +43,8 @@
     {%- set cases = [] -%}
     {%- if attribute.rule == 'first_present' -%}
         {%- for result in results -%}
-            {%- do cases.append('when ' ~ healing_tables._state_column(attribute.from[loop.index0].source) ~ ' is not null then ' ~ result) -%}
+            {%- do cases.append('when ' ~ healing_tables._state_column(attribute.from[loop.index0].source)
+                ~ ' is not null then ' ~ result) -%}
         {%- endfor -%}
         {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
     {%- endif -%}
@@ -52,7 +56,8 @@
     {%- set began = [] -%}
     {%- for entry in attribute.from -%}
         {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
-        {%- for change in healing_tables._watched_changes(spec) if change.source.name == entry.source and change.column == column -%}
+        {%- for change in healing_tables._watched_changes(spec) if change.source.name == entry.source
+            and change.column == column -%}
             {%- do began.append(change.began) -%}
         {%- endfor -%}
     {%- endfor -%}
@@ -61,7 +66,8 @@
         {%- set position = loop.index0 -%}
         {%- set conditions = [value ~ ' is not null'] -%}
         {%- for other in range(position + 1, values | length) -%}
-            {%- do conditions.append('(' ~ values[other] ~ ' is null or ' ~ began[position] ~ ' >= ' ~ began[other] ~ ')') -%}
+            {%- do conditions.append('(' ~ values[other] ~ ' is null or ' ~ began[position] ~ ' >= ' ~ began[other]
+                ~ ')') -%}
         {%- endfor -%}
         {%- do cases.append('when ' ~ conditions | join(' and ') ~ ' then ' ~ results[position]) -%}
     {%- endfor -%}

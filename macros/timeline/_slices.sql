@@ -28,10 +28,12 @@
 {% macro _change_condition(source, column) -%}
     {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
     {{- return(
-        'not (' ~ healing_tables._state_column(source.name) ~ field ~ ' <=> ' ~ healing_tables._source_column(source, 'before') ~ field ~ ')') -}}
+        'not (' ~ healing_tables._state_column(source.name) ~ field ~ ' <=> ' ~ healing_tables._source_column(source,
+            'before') ~ field ~ ')') -}}
 {%- endmacro %}
 
-{#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types need. -#}
+{#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types
+    need. -#}
 {% macro _slices(spec) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
 {%- set watched = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
@@ -54,7 +56,11 @@ slices as (
         moment_type,
         {%- endif %}
         {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
-        case when ({{ exists }}) and ({{ healing_tables._exists_condition(attribute.from | map(attribute='source') | unique) }}) then struct({{ healing_tables._owned_value(spec, attribute) }} as value, at) end as {{ healing_tables._first_value_column(spec, attribute) }},
+        case
+            when ({{ exists }})
+                and ({{ healing_tables._exists_condition(attribute.from | map(attribute='source') | unique) }})
+            then struct({{ healing_tables._owned_value(spec, attribute) }} as value, at)
+        end as {{ healing_tables._first_value_column(spec, attribute) }},
         {%- endfor %}
         {%- set overwritten = spec.attributes | selectattr('scd_type', 'in', [1, 3]) | list %}
         {%- if overwritten %}
@@ -67,14 +73,17 @@ slices as (
             {%- endfor -%}
         ) as change_source,
         {%- endif %}
-        {{ healing_tables._owned_struct(spec, spec.attributes | selectattr('scd_type', 'in', [2, 6]) | list, exists) }} as versioned
+        {{ healing_tables._owned_struct(spec, spec.attributes | selectattr('scd_type', 'in', [2, 6]) | list,
+            exists) }} as versioned
     from {{ 'recent' if watched else 'points' }}
 )
 {%- endmacro %}
 
 {% macro _exists_condition(source_names) -%}
     {%- set conditions = [] -%}
-    {%- for name in source_names -%} {%- do conditions.append(healing_tables._state_column(name) ~ ' is not null') -%} {%- endfor -%}
+    {%- for name in source_names -%}
+        {%- do conditions.append(healing_tables._state_column(name) ~ ' is not null') -%}
+    {%- endfor -%}
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 
@@ -88,7 +97,8 @@ slices as (
 {% macro _owned_struct(spec, attributes, exists) -%}
     {%- set fields = [] -%}
     {%- for attribute in attributes -%}
-        {%- do fields.append(healing_tables._owned_value(spec, attribute) ~ ' as ' ~ healing_tables._id(attribute.name)) -%}
+        {%- do fields.append(healing_tables._owned_value(spec, attribute) ~ ' as '
+            ~ healing_tables._id(attribute.name)) -%}
     {%- endfor -%}
     {{- return(
         'case when ' ~ exists ~ ' then struct(\n            '
@@ -97,5 +107,6 @@ slices as (
 
 {#- The column of `points` that says whether a source's row changes there; with change_source all are watched. -#}
 {% macro _change_flag(spec, source) -%}
-    {{- return((healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name', 'equalto', source.name) | first).name) -}}
+    {{- return((healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name',
+        'equalto', source.name) | first).name) -}}
 {%- endmacro %}

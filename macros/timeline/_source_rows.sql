@@ -4,7 +4,8 @@
     key_1..n  at (microseconds)  state (struct of the used columns, NULL where the row says "deleted")
               until (microseconds or NULL = open; periods, and sources that are cut)  tie (sources with a tie rule only)
 
-    Rows without a place on the timeline are left out here, and counted by set_aside. `has_input`: a CTE reads the relation.
+    Rows without a place on the timeline are left out here, and counted by set_aside. `has_input`: a CTE reads the
+    relation.
 -#}
 {% macro _source_rows(spec, source, has_input=false) -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
@@ -37,7 +38,8 @@
 {#- The CTE that reads a source, under the name of the relation where a condition may call it so. -#}
 {% macro _input_of(source) -%}
     {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '') -%}
-    {{- return(healing_tables._id(source.name ~ ' input') ~ (' as ' ~ healing_tables._id(source.alias) if is_qualified)) -}}
+    {{- return(healing_tables._id(source.name ~ ' input') ~ (' as ' ~ healing_tables._id(source.alias)
+        if is_qualified)) -}}
 {%- endmacro %}
 
 {#- The end that a row carries, NULL where it is open; none for a source without periods. -#}
@@ -45,7 +47,8 @@
     {%- if source.kind != 'periods' -%} {{ return(none) }} {%- endif -%}
     {%- set column = healing_tables._id(source.until) -%}
     {%- set until = healing_tables._to_micros(column, healing_tables._source_column_type(source, source.until)) -%}
-    {%- set is_closed = until ~ ' < ' ~ limit ~ (' and ' ~ column ~ ' is distinct from (' ~ source.open_end ~ ')' if source.open_end else '') -%}
+    {%- set is_closed = until ~ ' < ' ~ limit ~ (' and ' ~ column ~ ' is distinct from (' ~ source.open_end ~ ')'
+        if source.open_end else '') -%}
     {{- return('if(' ~ is_closed ~ ', ' ~ until ~ ', null)') -}}
 {%- endmacro %}
 
@@ -53,7 +56,8 @@
 {% macro _key_expression(spec, source, position) -%}
     {%- set key = source.key_columns[position] -%}
     {{- return(healing_tables._cast(
-        healing_tables._normalized_value(healing_tables._id(key.column), key.type), key.type, spec.key_columns[position].type)) -}}
+        healing_tables._normalized_value(healing_tables._id(key.column), key.type), key.type,
+        spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
 {#- True for a row that has a place: a key, a moment before the end of time, a period that is not empty. -#}
@@ -77,10 +81,13 @@
 {% macro _set_aside_reason(spec, source) -%}
 case
         {%- for key in source.key_columns %}
-        when {{ healing_tables._id(key.column) }} is null then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
+        when {{ healing_tables._id(key.column) }} is null
+        then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
         {%- endfor %}
-        when {{ healing_tables._id(source.moment) }} is null then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
-        when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }} then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
+        when {{ healing_tables._id(source.moment) }} is null
+        then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
+        when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }}
+        then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
         else 'empty or inverted period'
     end
 {%- endmacro %}
@@ -90,7 +97,8 @@ case
     {%- set fields = [] -%}
     {%- for column in source.used -%}
         {%- set name = healing_tables._id(column) -%}
-        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column)) ~ ' as ' ~ name) -%}
+        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column))
+            ~ ' as ' ~ name) -%}
     {%- endfor -%}
     {%- set state = 'struct(' ~ (fields | join(', ') or 'true as present') ~ ')' -%}
     {%- if source.deleted_when -%}
@@ -99,14 +107,18 @@ case
     {{- return(state) -}}
 {%- endmacro %}
 
-{#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide last. -#}
+{#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide
+    last. -#}
 {% macro _tie_order(source) -%}
     {%- set fields = [] -%}
     {#- of the rows that `since` brings to one moment the newest one counts -#}
-    {%- if healing_tables._is_clamped_to_since(source) -%} {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%} {%- endif -%}
+    {%- if healing_tables._is_clamped_to_since(source) -%}
+        {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%}
+    {%- endif -%}
     {%- for column in source.tie_break_by -%}
         {%- set name = healing_tables._id(column) -%}
-        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column)) ~ ' as tie_' ~ loop.index) -%}
+        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column))
+            ~ ' as tie_' ~ loop.index) -%}
     {%- endfor -%}
     {%- if source.on_tie == 'greatest' -%}
         {%- set state = healing_tables._state(source) -%}
@@ -124,8 +136,10 @@ case
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
     select {{ 'at, ' ~ healing_tables._windowed_end(source, 'until') ~ ' as until'
-        ~ (', greatest(at, ' ~ healing_tables._micros_constant(source.cut_from) ~ ') as since' if source.cut_from is not none)
-        ~ '\n    from (\n    select ' if is_cut }}inline(transform(moments, (moment, i) -> struct(moment as at, get(moments, i + 1) as until)))
+        ~ (', greatest(at, ' ~ healing_tables._micros_constant(source.cut_from) ~ ') as since'
+            if source.cut_from is not none)
+        ~ '\n    from (\n    select ' if is_cut }}inline(transform(moments, (moment, i) -> struct(moment as at,
+        get(moments, i + 1) as until)))
     from (
         select sort_array(collect_set(at)) as moments
         from (

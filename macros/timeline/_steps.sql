@@ -1,7 +1,9 @@
 {#- What the three kinds of effectivity share: the change points of one source, named `source` in the spec. -#}
 {% macro _effectivity(macro_name, key_columns, tracked_columns, options) -%}
 {%- set given = {} -%}
-{%- for option, value in options.items() if value is not none -%} {%- do given.update({option: value}) -%} {%- endfor -%}
+{%- for option, value in options.items() if value is not none -%}
+    {%- do given.update({option: value}) -%}
+{%- endfor -%}
 {%- set spec = healing_tables._step_spec(
     macro_name, {'source': given}, key_columns, tracked_columns, ['changed_at', 'is_deleted'],
     healing_tables._valid_to_current()) -%}

@@ -3,12 +3,14 @@
     a source overlap. It stands in one CASE, since Spark may evaluate the parts of an AND in any order.
 -#}
 {% macro _unless_tie(spec, sources, winner, keep) -%}
-    {%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list if winner == 'now' or not sources else [] -%}
+    {%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list if winner == 'now' or not sources
+        else [] -%}
     {%- if not sources and not periods -%} {{ return(keep) }} {%- endif -%}
     {%- set cases = [] -%}
     {%- for source in sources -%}
         {%- set event = healing_tables._source_column(source, 'event') -%}
-        {%- set same_rank = healing_tables._source_column(source, 'tie') ~ ' <=> ' ~ healing_tables._source_column(source, 'best') ~ ' and '
+        {%- set same_rank = healing_tables._source_column(source, 'tie') ~ ' <=> '
+            ~ healing_tables._source_column(source, 'best') ~ ' and '
             if source.has_tie else '' -%}
         {%- do cases.append(
             'when ' ~ event ~ ' is not null and ' ~ same_rank ~ 'not (' ~ event ~ ' <=> '
@@ -17,20 +19,24 @@
     {%- for source in periods -%}
         {%- set before = healing_tables._source_column(source, 'before') -%}
         {%- do cases.append(
-            'when ' ~ healing_tables._source_column(source, 'event') ~ ' is not null and ' ~ before ~ ' is not null and coalesce('
+            'when ' ~ healing_tables._source_column(source, 'event') ~ ' is not null and ' ~ before
+            ~ ' is not null and coalesce('
             ~ before ~ '.until > at, true) then ' ~ healing_tables._raise_tie(spec, source)) -%}
     {%- endfor -%}
-    {{- return('case\n            ' ~ cases | join('\n            ') ~ '\n            else ' ~ keep ~ '\n        end') -}}
+    {{- return('case\n            ' ~ cases | join('\n            ') ~ '\n            else ' ~ keep
+        ~ '\n        end') -}}
 {%- endmacro %}
 
 {% macro _raise_tie(spec, source) -%}
     {%- set key_texts = [] -%}
     {%- for key in spec.key_columns -%}
-        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._text(key.name ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)') -%}
+        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._text(key.name ~ ' = ')
+            ~ ', cast(key_' ~ loop.index ~ ' as string)') -%}
     {%- endfor -%}
     {%- if source.kind == 'periods' -%}
         {%- set what = 'overlapping periods' -%}
-        {%- set remedy = 'wanted: periods of a key that touch at most; got: a period that starts before the one before it has ended; '
+        {%- set remedy = 'wanted: periods of a key that touch at most; got: a period that starts before the one before '
+            'it has ended; '
             ~ 'remedy: cut or remove one of them in the source' -%}
     {%- else -%}
         {%- set what = 'unresolved tie' -%}
@@ -38,7 +44,8 @@
             ~ (' and agree in tie_break_by (' ~ (source.tie_break_by | join(', ')) ~ ')' if source.tie_break_by else '')
             ~ '; remedy: give the source tie_break_by, or on_tie: greatest' -%}
     {%- endif -%}
-    {%- set where = source.relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ source.relation ~ ')' -%}
+    {%- set where = source.relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ source.relation
+        ~ ')' -%}
     {%- set head = 'healing_tables: ' ~ what ~ ' in ' ~ where ~ ' of ' ~ healing_tables._model_name() ~ ': key ' -%}
     {{- return(
         'cast(raise_error(concat(' ~ healing_tables._text(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "

@@ -7,8 +7,9 @@
     web rows     1   | 5  | {a@b.no}                  1   | 5  | {Ann}   | {a@b.no}
 
     Every window is partitioned by the key and ordered by the moment, or by something that begins so: the data is
-    shuffled once and sorted once. A state of NULL means that the source does not have the key. `first` are CTEs to begin
-    with, which read the sources and not the CTEs of here; `has_inputs`: they read them for the timeline too, see _inputs.
+    shuffled once and sorted once. A state of NULL means that the source does not have the key. `first` are CTEs to
+    begin with, which read the sources and not the CTEs of here; `has_inputs`: they read them for the timeline too, see
+    _inputs.
 -#}
 {% macro _timeline(spec, first='', has_inputs=false) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
@@ -53,9 +54,11 @@ points as (
     {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
-{#- The column with what a source says, NULL if it does not have the key: its name, where the timeline has no such column. -#}
+{#- The column with what a source says, NULL if it does not have the key: its name, where the timeline has no such
+    column. -#}
 {% macro _state_column(name) -%}
-    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$', name | lower) is not none -%}
+    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$',
+        name | lower) is not none -%}
     {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
 {%- endmacro %}
 
@@ -97,9 +100,11 @@ points as (
     select *,
         row_number() over ranking as nth
         {%- for source in spec.sources if source.on_tie != 'greatest' %},
-        first_value({{ healing_tables._source_column(source, 'event') }}) over ranking as {{ healing_tables._source_column(source, 'winner') }}
+        first_value({{ healing_tables._source_column(source, 'event') }}) over ranking
+            as {{ healing_tables._source_column(source, 'winner') }}
         {%- if source.has_tie %},
-        first_value({{ healing_tables._source_column(source, 'tie') }}) over ranking as {{ healing_tables._source_column(source, 'best') }}
+        first_value({{ healing_tables._source_column(source, 'tie') }}) over ranking
+            as {{ healing_tables._source_column(source, 'best') }}
         {%- endif %}
         {%- endfor %}
     from (select * from events distribute by {{ keys }})
@@ -130,15 +135,18 @@ points as (
         {%- if not ranked or source.kind == 'periods' %}
         {{ healing_tables._source_column(source, 'event') }},
         {%- endif %}
-        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over now as {{ healing_tables._source_column(source, 'now') }},
+        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over now
+            as {{ healing_tables._source_column(source, 'now') }},
         {%- if source.kind == 'periods' %}
-        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over before as {{ healing_tables._source_column(source, 'before') }},
+        last_value({{ healing_tables._source_column(source, 'event') }}) ignore nulls over before
+            as {{ healing_tables._source_column(source, 'before') }},
         {%- endif %}
         {%- endfor %}
         lead(at) over (partition by {{ keys }} order by at) as next_at
     from {{ 'ranked' if ranked else 'events' }}
     {%- if ranked %}
-    where {{ healing_tables._unless_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list, 'winner', 'nth = 1') }}
+    where {{ healing_tables._unless_tie(spec, spec.sources | rejectattr('on_tie', 'equalto', 'greatest') | list,
+        'winner', 'nth = 1') }}
     {%- endif %}
     window
         now as (partition by {{ keys }} order by at range between unbounded preceding and current row)
@@ -147,7 +155,8 @@ points as (
         {%- endif %}
 {%- endmacro %}
 
-{#- One row per moment, with each source's state: NULL if it does not have the key, be it deleted, ended or never seen. -#}
+{#- One row per moment, with each source's state: NULL if it does not have the key, be it deleted, ended or never
+    seen. -#}
 {% macro _states(spec, keys) -%}
 {%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
     select
@@ -158,7 +167,8 @@ points as (
         {%- endif %}
         {%- for source in spec.sources %},
         {%- set now = healing_tables._source_column(source, 'now') %}
-        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end else now ~ '.state' }} as {{ healing_tables._state_column(source.name) }}
+        {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end
+            else now ~ '.state' }} as {{ healing_tables._state_column(source.name) }}
         {%- endfor %}
     from moments
     where {{ healing_tables._unless_tie(spec, [] if ranked else spec.sources, 'now', 'at is distinct from next_at') }}
@@ -181,7 +191,8 @@ points as (
     from (
         select *
             {%- for source in spec.sources %},
-            lag({{ healing_tables._state_column(source.name) }}) over (partition by {{ keys }} order by at) as {{ healing_tables._source_column(source, 'before') }}
+            lag({{ healing_tables._state_column(source.name) }}) over (partition by {{ keys }} order by at)
+                as {{ healing_tables._source_column(source, 'before') }}
             {%- endfor %}
         from states
     )

@@ -35,10 +35,12 @@ turns as (
 ),
 edges as (
     select *,
-        last_value(if(starts, struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls over so_far as start,
+        last_value(if(starts, struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls
+            over so_far as start,
         count(if(starts, 1, null)) over so_far as version
         {%- for move in moves %},
-        last_value(if({{ move.name }}_here, struct({{ move.fields }}), null)) ignore nulls over {{ move.window }} as {{ move.name }}
+        last_value(if({{ move.name }}_here, struct({{ move.fields }}), null)) ignore nulls
+            over {{ move.window }} as {{ move.name }}
         {%- endfor %}
     from turns
     where starts or ends
@@ -71,8 +73,12 @@ versions as (
     {%- set columns = ['versioned', 'valid_to', 'slice_no'] -%}
     {%- if spec.moment_type is none -%} {%- do columns.append('moment_type') -%} {%- endif -%}
     {%- if healing_tables._has_scd_type(spec, [1]) -%} {%- do columns.append('newest') -%} {%- endif -%}
-    {%- if healing_tables._has_scd_type(spec, [3]) -%} {%- do columns.extend(['overwritten', 'overwritten_known']) -%} {%- endif -%}
-    {%- if healing_tables._has_scd_type(spec, [6]) -%} {%- do columns.extend(['newest_versioned', 'versioned_known']) -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [3]) -%}
+        {%- do columns.extend(['overwritten', 'overwritten_known']) -%}
+    {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [6]) -%}
+        {%- do columns.extend(['newest_versioned', 'versioned_known']) -%}
+    {%- endif -%}
     {%- if spec.names.change_source is not none -%} {%- do columns.append('change_source') -%} {%- endif -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
         {%- do columns.append(healing_tables._first_value_column(spec, attribute) ~ '_value') -%}
@@ -110,7 +116,8 @@ versions as (
         last_value(versioned) ignore nulls over earlier as versioned_known,
         {%- endif %}
         {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
-        first_value({{ healing_tables._first_value_column(spec, attribute) }}) ignore nulls over whole as {{ healing_tables._first_value_column(spec, attribute) }}_value,
+        first_value({{ healing_tables._first_value_column(spec, attribute) }}) ignore nulls over whole
+            as {{ healing_tables._first_value_column(spec, attribute) }}_value,
         {%- endfor %}
         count(versioned) over so_far as slice_no
     from slices
@@ -133,13 +140,15 @@ versions as (
         {%- if attribute.scd_type == 3 or (attribute.scd_type == 1 and (attribute.changed_at or dated)) -%}
             {%- do moves.append({
                 'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': attribute.scd_type,
-                'condition': '(overwritten_known is null or not (overwritten' ~ field ~ ' <=> overwritten_known' ~ field ~ '))',
+                'condition': '(overwritten_known is null or not (overwritten' ~ field ~ ' <=> overwritten_known'
+                ~ field ~ '))',
                 'fields': 'at' ~ (', overwritten_known' ~ field ~ ' as previous' if attribute.scd_type == 3),
                 'window': 'so_far' if attribute.scd_type == 3 else 'whole'}) -%}
         {%- elif attribute.scd_type == 6 and dated -%}
             {%- do moves.append({
                 'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': 6,
-                'condition': '(versioned_known is null or not (versioned' ~ field ~ ' <=> versioned_known' ~ field ~ '))',
+                'condition': '(versioned_known is null or not (versioned' ~ field ~ ' <=> versioned_known' ~ field
+                ~ '))',
                 'fields': 'at', 'window': 'whole'}) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -60,9 +60,7 @@ def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
         def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:
             if isinstance(submission_result, MergeResponse):
                 return submission_result
-            stock_response: AdapterResponse = super().generate_python_submission_response(
-                submission_result
-            )
+            stock_response: AdapterResponse = super().generate_python_submission_response(submission_result)
             return stock_response
 
     return SparkAdapter

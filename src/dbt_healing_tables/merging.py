@@ -17,15 +17,14 @@ from healing_tables.errors import BatchError, HealingTablesError, Mistake
 from healing_tables.merge.merge import MergeResult, check_alone
 
 
-def merge_model(
-    settings: str, spark: SparkSession, model: Callable[[], Any] | None = None
-) -> MergeResponse:
+def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | None = None) -> MergeResponse:
     """Merge the batch of one model.
 
     Args:
         settings: JSON with ``target``, ``spec``, ``table`` (creation options), ``sql`` (the batch of a SQL model),
-            ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``, ``before``,
-            ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``, ``row``), ``batch_id``.
+            ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``,
+            ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``,
+            ``row``), ``batch_id``.
         model: gives the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
@@ -43,9 +42,7 @@ def merge_model(
     }
     if result.commit_version is None:
         version = given["log"]["row"]["version_before"]
-        write_log(
-            spark, given["log"], started, status="unchanged", version_after=version, **changes
-        )
+        write_log(spark, given["log"], started, status="unchanged", version_after=version, **changes)
     else:
         version = result.commit_version
         more = {"publish": "merge", "version_after": version}
@@ -64,9 +61,7 @@ def merge_model(
     )
 
 
-def merge_batch(
-    given: dict[str, Any], spark: SparkSession, model: Callable[[], Any] | None
-) -> MergeResult:
+def merge_batch(given: dict[str, Any], spark: SparkSession, model: Callable[[], Any] | None) -> MergeResult:
     spec = DimensionSpec.from_dict(given["spec"])
     target = DeltaTarget(given["target"], **given["table"])
     batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
@@ -82,9 +77,7 @@ def merge_batch(
         return merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
 
 
-def write_log(
-    spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object
-) -> None:
+def write_log(spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object) -> None:
     """Append the row of this merge to healing_log; columns that are not known are NULL."""
     finished = dt.datetime.now(dt.timezone.utc)
     row = {**log["row"], **known, "started_at": started, "finished_at": finished}
@@ -95,9 +88,7 @@ def write_log(
 
 
 @contextmanager
-def full_refresh(
-    spark: SparkSession, replaced: dict[str, Any] | None, *, history: str | None
-) -> Iterator[None]:
+def full_refresh(spark: SparkSession, replaced: dict[str, Any] | None, *, history: str | None) -> Iterator[None]:
     """The stored tables make room for new ones, and come back if these cannot be made.
 
     Args:
@@ -128,9 +119,7 @@ def full_refresh(
         raise
     if replaced["is_kept"]:
         kept = ", ".join(names.values())
-        logging.getLogger("healing_tables").info(
-            "%s: what had this name is kept as %s", replaced["target"], kept
-        )
+        logging.getLogger("healing_tables").info("%s: what had this name is kept as %s", replaced["target"], kept)
         return
     for before in names.values():
         spark.sql(f"drop table if exists {before}")
@@ -153,7 +142,5 @@ def as_data_frame(batch: Any, spark: SparkSession) -> DataFrame:
         return frame
     if type(batch).__module__.split(".")[0] == "pandas":
         return spark.createDataFrame(batch)
-    mistake = Mistake(
-        "model()", "a data frame of Spark or pandas", type(batch).__name__, "return the batch"
-    )
+    mistake = Mistake("model()", "a data frame of Spark or pandas", type(batch).__name__, "return the batch")
     raise BatchError("the model returned no batch; nothing was written.", [mistake])

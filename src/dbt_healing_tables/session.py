@@ -45,9 +45,7 @@ class Source:
 class SessionJob(PythonJobHelper):
     """dbt makes one for each model that it submits."""
 
-    def __init__(
-        self, project: str, packages: str, parsed_model: dict[str, Any], credentials: Any
-    ) -> None:
+    def __init__(self, project: str, packages: str, parsed_model: dict[str, Any], credentials: Any) -> None:
         self.folders = [Path(project), Path(project, packages, parsed_model["package_name"])]
         self.model = parsed_model
         self.credentials = credentials
@@ -112,9 +110,7 @@ def message_of(error: Exception, source: Source) -> str:
     report = traceback.TracebackException.from_exception(error)
     part: traceback.TracebackException | None = report
     while part is not None:
-        part.stack = traceback.StackSummary.from_list(
-            [frame for frame in part.stack if is_users(frame, source)]
-        )
+        part.stack = traceback.StackSummary.from_list([frame for frame in part.stack if is_users(frame, source)])
         part = part.__cause__ or part.__context__
     lines = report.format() if report.stack or report.__cause__ else report.format_exception_only()
     # a Connect server appends its own stack

@@ -68,7 +68,7 @@ class GuardError(HealingTablesError):
 
 
 class ConflictError(HealingTablesError):
-    """Other writers kept changing the same rows until the limit of attempts was reached; the text says what was written."""
+    """Other writers changed the same rows in every attempt. The text says what was written."""
 
 
 def counted(what: str, mistakes: Sequence[Mistake]) -> str:

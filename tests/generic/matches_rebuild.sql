@@ -25,9 +25,14 @@
 {%- set node = healing_tables._tested_node(context.model) -%}
 {%- set rendering = healing_tables._render_model(node) -%}
 {#- what the model reads is not built -#}
-{%- if rendering.code.startswith('select') and rendering.code.endswith(' as not_compiled') -%} {{ return(rendering.code) }} {%- endif -%}
-{%- if key_columns is not none -%} {%- do rendering.settings.update({'key_columns': healing_tables._as_list(key_columns)}) -%} {%- endif -%}
-{%- set inputs = healing_tables._row_report_inputs(rendering, healing_tables._stored_table('matches_rebuild', rendering), none, config.get('where')) -%}
+{%- if rendering.code.startswith('select') and rendering.code.endswith(' as not_compiled') -%}
+    {{- return(rendering.code) -}}
+{%- endif -%}
+{%- if key_columns is not none -%}
+    {%- do rendering.settings.update({'key_columns': healing_tables._as_list(key_columns)}) -%}
+{%- endif -%}
+{%- set inputs = healing_tables._row_report_inputs(rendering,
+    healing_tables._stored_table('matches_rebuild', rendering), none, config.get('where')) -%}
 select * from (
 {{ healing_tables._row_differences(inputs) }}
 select
@@ -40,7 +45,8 @@ select
 from differing
 {%- for which, names in inputs.left_out.items() if which in inputs.other_shape %}
 union all
-select {% for key in inputs.key_columns %}null, {% endfor %}null, 'columns', {{ healing_tables._text(which ~ ': ' ~ names) }}
+select {% for key in inputs.key_columns %}null, {% endfor %}null,
+'columns', {{ healing_tables._text(which ~ ': ' ~ names) }}
 {%- endfor %}
 )
 {% endtest %}

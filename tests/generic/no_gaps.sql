@@ -1,6 +1,7 @@
 {#- A failing row is a stretch between a key's first and last moment that no row covers. -#}
 {% test no_gaps(
-    model, key_columns=none, valid_from='(not given)', valid_to='(not given)', allowed_gaps=[], tolerance=none, is_current='(not given)',
+    model, key_columns=none, valid_from='(not given)', valid_to='(not given)', allowed_gaps=[], tolerance=none,
+    is_current='(not given)',
     column_name=none
 ) %}
 {%- set check_request = healing_tables._check_request('no_gaps', model, {

@@ -1,6 +1,7 @@
 {#- A failing row is a pair of rows of one key that share a moment; each pair once. -#}
 {% test no_overlaps(
-    model, key_columns=none, valid_from='(not given)', valid_to='(not given)', is_current='(not given)', column_name=none
+    model, key_columns=none, valid_from='(not given)', valid_to='(not given)', is_current='(not given)',
+    column_name=none
 ) %}
 {%- set check_request = healing_tables._check_request('no_overlaps', model, {
     'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to}, {'no_overlaps': {}}) %}

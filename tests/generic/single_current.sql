@@ -1,10 +1,12 @@
 {#- A failing row is a key with more than one current row, or (unless at_most_one) with none. -#}
 {% test single_current(
-    model, key_columns=none, is_current='(not given)', at_most_one='(not given)', current_value='(not given)', valid_to='(not given)',
+    model, key_columns=none, is_current='(not given)', at_most_one='(not given)', current_value='(not given)',
+    valid_to='(not given)',
     valid_to_current='(not given)', valid_from='(not given)', column_name=none
 ) %}
 {%- set check_request = healing_tables._check_request('single_current', model, {
-    'key_columns': key_columns or column_name, 'is_current': is_current, 'current_value': current_value, 'valid_to': valid_to,
+    'key_columns': key_columns or column_name, 'is_current': is_current, 'current_value': current_value,
+    'valid_to': valid_to,
     'valid_to_current': valid_to_current, 'at_most_one': at_most_one}, {'single_current': {}}) %}
 select
     {%- for key in check_request.key_columns %}

@@ -64,11 +64,7 @@ def session_settings(home: Path) -> dict[str, str]:
 
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
     output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev"]
-    settings = {
-        key: value
-        for key, value in output["server_side_parameters"].items()
-        if "env_var" not in str(value)
-    }
+    settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
     settings |= {
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
@@ -82,9 +78,7 @@ def session_settings(home: Path) -> dict[str, str]:
             f"-XX:+UseParallelGC -XX:MetaspaceSize=600m -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
         ),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={home / 'metastore'};create=true"
-        ),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),
     }
     return settings
 

@@ -7,7 +7,8 @@ from typing import Any
 from lab import Lab
 
 MODEL = (
-    "{{ healing_tables.dimension(key_columns=['id'], sources={'crm': {'relation': api.Relation.create(schema=target.schema, "
+    "{{ healing_tables.dimension(key_columns=['id'], sources={'crm': {'relation': "
+    "api.Relation.create(schema=target.schema, "
     "identifier='changes'), 'changed_at': 'at', 'loaded_at': 'loaded_at', 'deleted_when': 'gone'}}) }}"
 )
 
@@ -15,7 +16,8 @@ MODEL = (
 def healed_dimension(lab: Lab, **config: Any) -> None:
     """The models dim_healed and anew (the same select, nothing healed), and their source without rows."""
     lab.spark.sql(
-        f"create table {lab.schema}.changes (id int, name string, gone boolean, at timestamp, loaded_at timestamp) using delta"
+        f"create table {lab.schema}.changes (id int, name string, gone boolean, at timestamp, loaded_at timestamp) "
+        "using delta"
     )
     lab.model(
         "dim_healed",
@@ -46,11 +48,11 @@ def check_log(lab: Lab) -> set[str]:
     written = {
         row["version"]
         for row in history
-        if row["operation"]
-        in ("MERGE", "CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT")
+        if row["operation"] in ("MERGE", "CREATE OR REPLACE TABLE AS SELECT", "CREATE TABLE AS SELECT")
     }
     rows = lab.spark.sql(
-        f"select mode, status, version_after from {lab.schema}.healing_log where dimension = 'dim_healed' order by finished_at"
+        f"select mode, status, version_after from {lab.schema}.healing_log where dimension = 'dim_healed' order by "
+        "finished_at"
     ).collect()
     versions = [row["version_after"] for row in rows if row["status"] == "published"]
     assert len(set(versions)) == len(versions) and set(versions) <= written, (versions, history)

@@ -70,6 +70,4 @@ def before_statement(number: int) -> Callable[[int, str], bool]:
 
 def before_the_merge(table: str) -> Callable[[int, str], bool]:
     """Between the plan and the MERGE that commits the dimension."""
-    return lambda _, statement: (
-        statement.lstrip().startswith("merge") and f"into {table} t" in statement
-    )
+    return lambda _, statement: statement.lstrip().startswith("merge") and f"into {table} t" in statement

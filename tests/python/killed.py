@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 
 KEYS = 300
 MODEL = (
-    "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema=target.schema, identifier='crm'), "
+    "{{ healing_tables.dimension(sources={'crm': {'relation': api.Relation.create(schema=target.schema, "
+    "identifier='crm'), "
     "'changed_at': 'changed_at'%s}}, attributes=['name']) }}"
 )
 TABLES = ("dim_delta", "dim_parquet", "dim_healed")
@@ -80,7 +81,8 @@ def generate(lab: Lab, generation: int) -> None:
     """KEYS rows and one more with each generation, all with its name."""
     lab.spark.sql(
         f"create or replace view {lab.schema}.crm as select id, timestamp '2024-01-01 00:00:00Z' as changed_at, "
-        f"'generation {generation}' as name, timestamp '2024-01-01 00:00:00Z' + interval '{generation}' day as loaded_at "
+        f"'generation {generation}' as name, timestamp '2024-01-01 00:00:00Z' + interval '{generation}' day as "
+        "loaded_at "
         f"from range({KEYS + generation})"
     )
 

@@ -33,9 +33,7 @@ model-paths: [models]
 flags: {send_anonymous_usage_stats: false}
 """
 
-_state_check: Callable[[ManifestLoader], ManifestStateCheck] = (
-    ManifestLoader.build_manifest_state_check
-)
+_state_check: Callable[[ManifestLoader], ManifestStateCheck] = ManifestLoader.build_manifest_state_check
 
 
 def state_check(loader: ManifestLoader) -> ManifestStateCheck:
@@ -55,8 +53,8 @@ setattr(ManifestLoader, "build_manifest_state_check", state_check)  # noqa: B010
 class Lab:
     """Write models, run dbt, read tables.
 
-    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it; ``succeeded`` is what the exit
-    code of the newest run says. ``parsed`` is what dbt has kept of parsing an empty lab, if it has been.
+    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it; ``succeeded`` is what the
+    exit code of the newest run says. ``parsed`` is what dbt has kept of parsing an empty lab, if it has been.
     """
 
     parsed: ClassVar[Path | None] = None
@@ -83,43 +81,32 @@ class Lab:
 
     def model(self, name: str, sql: str, *, materialized: str = "view", **config: Any) -> None:
         settings = {"materialized": materialized, **config}
-        (self.home / "models" / f"{name}.sql").write_text(
-            f"{{{{ config(**{settings!r}) }}}}\n{sql}\n"
-        )
+        (self.home / "models" / f"{name}.sql").write_text(f"{{{{ config(**{settings!r}) }}}}\n{sql}\n")
 
     def write(self, path: str, text: str) -> None:
         target = self.home / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
-    def table(
-        self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]
-    ) -> None:
+    def table(self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> None:
         """A parquet table ``name`` (faster to make than Delta) from text as the cases write it."""
         self.frame(columns, rows).coalesce(1).write.mode("overwrite").saveAsTable(
             f"{self.schema}.`{name}`", format="parquet"
         )
 
-    def view(
-        self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]
-    ) -> None:
+    def view(self, name: str, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> None:
         """The same as a view that every session sees, ``global_temp.<name>``: nothing is written."""
         self.frame(columns, rows).createOrReplaceGlobalTempView(name)
 
     def frame(self, columns: Sequence[Sequence[str]], rows: Iterable[Sequence[Any]]) -> DataFrame:
         schema = t.StructType([t.StructField(name, spark_type(kind)) for name, kind in columns])
-        data = [
-            tuple(value_of(kind, value) for (_, kind), value in zip(columns, row, strict=True))
-            for row in rows
-        ]
+        data = [tuple(value_of(kind, value) for (_, kind), value in zip(columns, row, strict=True)) for row in rows]
         return self.spark.createDataFrame(data, schema)
 
     def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
         """Run dbt; returns the results of this run by node name."""
         self.log = []
-        runner = dbtRunner(
-            callbacks=[lambda event: self.log.append(str(getattr(event.info, "msg", "")))]
-        )
+        runner = dbtRunner(callbacks=[lambda event: self.log.append(str(getattr(event.info, "msg", "")))])
         where = ["--project-dir", str(self.home)]
         if "--profiles-dir" not in args:
             where += ["--profiles-dir", str(self.home)]

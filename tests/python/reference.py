@@ -269,11 +269,7 @@ def default_attributes(sources: Sequence[Source]) -> tuple[Attribute, ...]:
             *(column for condition in conditions for column in condition.columns),
             *(DBT_META if source.is_dbt_snapshot else ()),
         }
-        found += [
-            Attribute(column, ((source.name, column),))
-            for column in source.columns
-            if column not in taken
-        ]
+        found += [Attribute(column, ((source.name, column),)) for column in source.columns if column not in taken]
     return tuple(found)
 
 
@@ -287,18 +283,11 @@ def attribute_type(dim: Dimension, attribute: Attribute) -> str:
 
 
 def key_types(dim: Dimension) -> list[str]:
-    return [
-        common_type(source.columns[source.keys[key]] for source in dim.sources) for key in dim.keys
-    ]
+    return [common_type(source.columns[source.keys[key]] for source in dim.sources) for key in dim.keys]
 
 
 def used_columns(dim: Dimension, source: Source) -> tuple[str, ...]:
-    named = {
-        column
-        for attribute in attributes_of(dim)
-        for name, column in attribute.origins
-        if name == source.name
-    }
+    named = {column for attribute in attributes_of(dim) for name, column in attribute.origins if name == source.name}
     return tuple(sorted(named))
 
 
@@ -351,9 +340,7 @@ def is_deletion(source: Source, row: Row) -> bool:
 
 def rows_in_question(source: Source) -> list[Row]:
     return [
-        row
-        for row in source.rows
-        if (source.where is None or source.where.holds(row)) and not is_deletion(source, row)
+        row for row in source.rows if (source.where is None or source.where.holds(row)) and not is_deletion(source, row)
     ]
 
 
@@ -382,9 +369,7 @@ def same_state(left: State | None, right: State | None) -> bool:
     return not any(differ(left[column], right[column]) for column in left)
 
 
-def settle(
-    source: Source, key: Key, moment: dt.datetime, rows: Sequence[Row], used: Sequence[str]
-) -> State | None:
+def settle(source: Source, key: Key, moment: dt.datetime, rows: Sequence[Row], used: Sequence[str]) -> State | None:
     """The one state that rows of one key and moment leave."""
     order = [tuple(rank(row[column]) for column in source.tie_break_by) for row in rows]
     last = [row for row, place in zip(rows, order, strict=True) if place == max(order)]
@@ -413,9 +398,7 @@ def read_moments(source: Source, moments: Iterable[dt.datetime]) -> dict[dt.date
     return {moment: max(moment, since) for moment in inside if moment >= last}
 
 
-def ended(
-    source: Source, states: Mapping[dt.datetime, State | None]
-) -> dict[dt.datetime, State | None]:
+def ended(source: Source, states: Mapping[dt.datetime, State | None]) -> dict[dt.datetime, State | None]:
     until = configured(source.until)
     return {**states, **({} if until is None else {until: None})}
 
@@ -475,9 +458,7 @@ def period_states(
         start = max(start, since) if since else start
         open_end = min(open_end or until, until) if until else open_end
         state: State = {column: row[column] for column in used}
-        if not any(
-            (start, open_end) == known[:2] and same_state(state, known[2]) for known in periods
-        ):
+        if not any((start, open_end) == known[:2] and same_state(state, known[2]) for known in periods):
             periods.append((start, open_end, state))
     periods.sort(key=lambda period: period[0])
     states: dict[dt.datetime, State | None] = {}
@@ -558,13 +539,8 @@ def slices_of(dim: Dimension, changes: Mapping[str, Changes]) -> list[Slice]:
     for start, end in zip_longest(starts, starts[1:]):
         held = {name: held_at(points, start) for name, points in changes.items()}
         if any(held[name] is not None for name in deciding):
-            moved = tuple(
-                name for name, points in changes.items() if start in [at for at, _ in points]
-            )
-            values = {
-                attribute.name: owned_value(dim, attribute, held)
-                for attribute in attributes_of(dim)
-            }
+            moved = tuple(name for name, points in changes.items() if start in [at for at, _ in points])
+            values = {attribute.name: owned_value(dim, attribute, held) for attribute in attributes_of(dim)}
             found.append(Slice(start, end, held, moved, values))
     return found
 
@@ -704,9 +680,7 @@ def version_row(
         }
     start, end = slices[version[0]].start, slices[version[-1]].end
     start = start if at else first_start(dim, start)
-    hashed = sorted(
-        (a.name, attribute_type(dim, a)) for a in attributes_of(dim) if a.scd_type in VERSIONED
-    )
+    hashed = sorted((a.name, attribute_type(dim, a)) for a in attributes_of(dim) if a.scd_type in VERSIONED)
     key_hash = hash_of(key, key_types(dim))
     generated: dict[str, Value] = {
         "valid_from": shown_moment(dim, start),
@@ -724,9 +698,7 @@ def version_row(
     row |= in_output(dim, generated)
     if dim.surrogate_key is not None:
         kind = "date" if has_dates(dim) else "timestamp"
-        row[dim.surrogate_key] = hex_digest(f"{key_hash}|{text(generated['valid_from'], kind)}")[
-            :32
-        ]
+        row[dim.surrogate_key] = hex_digest(f"{key_hash}|{text(generated['valid_from'], kind)}")[:32]
     return row
 
 
@@ -764,9 +736,7 @@ def current_and_history(dim: Dimension) -> tuple[list[Row], list[Row]]:
         for here in range(len(slices)):
             before, after = slices[here - 1], slices[here]
             moved = any(
-                differ(before.values[a.name], after.values[a.name])
-                for a in attributes_of(dim)
-                if a.scd_type == 4
+                differ(before.values[a.name], after.values[a.name]) for a in attributes_of(dim) if a.scd_type == 4
             )
             if here and before.end == after.start and not moved:
                 rows[-1].append(here)

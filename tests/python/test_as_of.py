@@ -1,4 +1,5 @@
-"""Facts and dimensions: the cases and the rules, through the macro and the Python function, in both ways of looking up."""
+"""Facts and dimensions: the cases and the rules, through the macro and the Python function, in both ways of looking
+up."""
 
 from __future__ import annotations
 
@@ -23,8 +24,7 @@ def relation(table: str) -> str:
 def model(facts: str, dimension: str, arguments: dict[str, Any], way: str) -> str:
     listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return (
-        f"{{{{ healing_tables.as_of({relation(facts)}, {relation(dimension)}, {listed}, "
-        f"versions_per_key='{way}') }}}}"
+        f"{{{{ healing_tables.as_of({relation(facts)}, {relation(dimension)}, {listed}, versions_per_key='{way}') }}}}"
     )
 
 
@@ -46,7 +46,8 @@ with sales as (
         (8, 'Kyiv', timestamp '2024-01-01 00:00:00Z', null)
     as people(id, city, valid_from, valid_to)
 ), with_buyer as (
-    {{ healing_tables.as_of('sales', 'people', {'id': 'buyer'}, 'sold_on', {'buyer_city': 'city'}, unknown='no${where}') }}
+    {{ healing_tables.as_of(
+        'sales', 'people', {'id': 'buyer'}, 'sold_on', {'buyer_city': 'city'}, unknown='no${where}') }}
 )
 {{ healing_tables.as_of('with_buyer', 'people', {'id': 'payer'}, 'sold_on', {'payer_city': 'city', 'payer_id': 'id'},
     unknown={'payer_id': -1}, versions_per_key='%s') }}
@@ -128,8 +129,7 @@ def as_texts(frame: Any, rule: Rule) -> list[tuple[Any, ...]]:
         *[
             frame[f"`{name.replace('`', '``')}`"].cast(kind)
             for name, kind in (
-                (name, "int" if dict(frame.dtypes)[name] in ("int", "bigint") else "string")
-                for name in rule.shown
+                (name, "int" if dict(frame.dtypes)[name] in ("int", "bigint") else "string") for name in rule.shown
             )
             if name != "map"
         ]
@@ -216,11 +216,9 @@ def test_python_takes_bytes_as_the_unknown_member(built: Lab) -> None:
     ("way", "broadcast", "exchanges", "sorts"),
     [("many", "10MB", 1, 2), ("few", "-1", 2, 2), ("few", "10MB", 1, 1)],
 )
-def test_the_plan_is_short(
-    built: Lab, way: str, broadcast: str, exchanges: int, sorts: int
-) -> None:
-    """One shuffle of both sides together, sorted by a number and then by key; or one shuffle and one sort of each. Facts
-    stay where they are if the other side is small."""
+def test_the_plan_is_short(built: Lab, way: str, broadcast: str, exchanges: int, sorts: int) -> None:
+    """One shuffle of both sides together, sorted by a number and then by key; or one shuffle and one sort of each.
+    Facts stay where they are if the other side is small."""
     built.table("facts_0", RULES[0].fact_columns, RULES[0].facts)
     built.table("dim_0", RULES[0].columns, RULES[0].dimension)
     spark, settings = built.spark, {"spark.sql.autoBroadcastJoinThreshold": broadcast}

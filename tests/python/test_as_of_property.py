@@ -59,9 +59,7 @@ def scenario(seed: int) -> tuple[list[str], Facts, list[str], Versions]:
         (
             number // 2 if choose.random() < 0.2 else number,
             choose.choice(fact_keys),
-            as_kind(
-                choose.choice([*(edge + choose.choice(STEPS) for edge in EDGES), *FAR, None]), at
-            ),
+            as_kind(choose.choice([*(edge + choose.choice(STEPS) for edge in EDGES), *FAR, None]), at),
         )
         for number in range(60)
     ]

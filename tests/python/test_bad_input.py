@@ -40,7 +40,10 @@ CALLS = {
         ["1 mistake;", "sources.crm.where", "Cannot resolve routine `is_big`"],
     ),
     "not_built": (
-        f"sources={{'crm': {{{CRM}}}, 'no': {{'relation': api.Relation.create(schema='nowhere', identifier='no'), 'changed_at': 'at', 'where': 'id > 1'}}}}",
+        (
+            f"sources={{'crm': {{{CRM}}}, 'no': {{'relation': api.Relation.create(schema='nowhere', identifier='no'), "
+            f"'changed_at': 'at', 'where': 'id > 1'}}}}"
+        ),
         ["1 mistake;", "sources.no.relation", "nowhere.no", "dbt run --select +bad_not_built"],
     ),
     "overlap": (

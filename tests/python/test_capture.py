@@ -71,11 +71,7 @@ STANDARD = ("unique_key", "on_schema_change", "persist_docs", "pre_hook", "alias
 
 
 def run(lab: Lab, number: int, *args: str) -> None:
-    rows = [
-        [name, *row]
-        for name, states in STATES.items()
-        for row in (states[number] if number < len(states) else [])
-    ]
+    rows = [[name, *row] for name, states in STATES.items() for row in (states[number] if number < len(states) else [])]
     lab.table("state", COLUMNS, rows)
     lab.dbt("run", *args)
     for name, (status, message) in lab.results.items():
@@ -134,9 +130,7 @@ def built(lab: Lab, interpreted: None) -> Lab:
     run(lab, 1)
 
     capture(lab, "wide", "id, id as name, amount", on_schema_change="fail")
-    lab.spark.sql(
-        f"insert into {lab.schema}.cap_ahead values (1, 'a', timestamp '2999-01-01', false)"
-    )
+    lab.spark.sql(f"insert into {lab.schema}.cap_ahead values (1, 'a', timestamp '2999-01-01', false)")
     run(lab, 2, *ALLOW)
     lab.notes["plain"] = [repr(row) for row in log_rows(lab, "plain", "id", "name")]
 
@@ -191,9 +185,7 @@ def test_a_select_of_some_rows_says_nothing_of_the_others(built: Lab) -> None:
 
 
 def test_any_column_name_works(built: Lab) -> None:
-    rows = log_rows(
-        built, "odd", "a key", "select", "na``me", "key_1", "state", at="seen at", gone="gone?"
-    )
+    rows = log_rows(built, "odd", "a key", "select", "na``me", "key_1", "state", at="seen at", gone="gone?")
     assert rows == [
         (0, 1, "x", "a", "a", 1, False),
         (0, 2, "x", "b", "b", 1, False),
@@ -276,11 +268,7 @@ def test_a_dimension_from_the_log_is_that_of_full_snapshots(built: Lab) -> None:
     """Byte for byte, hashes included; the calendar knows every capture."""
     moments = table_of_moments(built)
     assert len(moments) == len(STATES["random"])
-    rows = [
-        (*row, moment)
-        for state, moment in zip(STATES["random"], moments, strict=True)
-        for row in state
-    ]
+    rows = [(*row, moment) for state, moment in zip(STATES["random"], moments, strict=True) for row in state]
     kinds = "id int, code string, name string, amount double, at timestamp"
     for name, data, schema in (
         ("snaps", rows, kinds),
@@ -317,9 +305,7 @@ def merge_text(lab: Lab, name: str, state: str) -> str:
 
 
 def up_to_date(lab: Lab, name: str, sql: str) -> str:
-    newest = lab.spark.sql(
-        f"select unix_micros(max(captured_at)) from {lab.schema}.cap_{name}"
-    ).collect()[0][0]
+    newest = lab.spark.sql(f"select unix_micros(max(captured_at)) from {lab.schema}.cap_{name}").collect()[0][0]
     sql = re.sub(r"newest <=> \w+", f"newest <=> {newest}", sql)
     return re.sub(r"timestamp_micros\(\d+\)", f"timestamp_micros({newest + 1})", sql)
 
@@ -354,9 +340,7 @@ def test_two_captures_at_once_do_not_double_rows(built: Lab) -> None:
 
 
 @pytest.mark.parametrize("statement", ["from {}__candidate", "merge into {} "])
-def test_a_capture_that_is_overtaken_begins_again(
-    built: Lab, monkeypatch: pytest.MonkeyPatch, statement: str
-) -> None:
+def test_a_capture_that_is_overtaken_begins_again(built: Lab, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     """The other one was committed after this one had read the log: the state is compared with its rows too."""
     which = f"raced_{statement.split()[0]}"
     capture(built, which, "id, name")
@@ -371,9 +355,7 @@ def test_a_capture_that_is_overtaken_begins_again(
     def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
         if statement.format(log) in sql and not others:
             others.append(sql)
-            built.spark.sql(
-                f"insert into {log} (id, name, captured_at, is_deleted) values (1, 'other', now(), false)"
-            )
+            built.spark.sql(f"insert into {log} (id, name, captured_at, is_deleted) values (1, 'other', now(), false)")
         execute(self, sql, *parameters)
 
     monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
@@ -420,6 +402,4 @@ def test_all_mistakes_come_together(built: Lab) -> None:
     message = built.results["not_a_log"][1]
     wanted = ["unique_key", "on_absence", "max_removed_keys_ratio", "meta.healing_tables.at"]
     for part in [*wanted, "file_format", "on_schema_change", "not_a_log, ", "7 mistakes"]:
-        assert part in message.replace("the table lab_test_capture.not_a_log", "not_a_log, "), (
-            message
-        )
+        assert part in message.replace("the table lab_test_capture.not_a_log", "not_a_log, "), message

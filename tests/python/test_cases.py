@@ -36,9 +36,7 @@ def changes_model(lab: Lab, case: dict[str, Any]) -> str:
     batches = case["input"].get("batches") or [case["input"]["changes"]]
     frame = lab.frame(batches[0]["columns"], batches[0]["rows"])
     for batch in batches[1:]:
-        frame = frame.unionByName(
-            lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True
-        )
+        frame = frame.unionByName(lab.frame(batch["columns"], batch["rows"]), allowMissingColumns=True)
     frame.createOrReplaceGlobalTempView(table)
     options = f"{relation(table)}, 'changed_at': '{params['ts']}'"
     if "order" in params:
@@ -149,9 +147,7 @@ def test_rows(built: Lab, name: str, case: dict[str, Any]) -> None:
     model = f"case_{case['id'].lower()}"
     expected = case["expect"]["rows"]
     columns = [column for column, _ in expected["columns"]]
-    assert plain_rows(made(built, model), columns) == plain_rows(
-        built.frame(expected["columns"], expected["rows"])
-    )
+    assert plain_rows(made(built, model), columns) == plain_rows(built.frame(expected["columns"], expected["rows"]))
 
 
 @pytest.mark.parametrize("case", HASH_CASES, ids=lambda case: case["id"])

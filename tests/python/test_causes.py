@@ -1,4 +1,5 @@
-"""What the rows of a batch say of their cause: reason, source and event, in the dimension, its log, history and audit."""
+"""What the rows of a batch say of their cause: reason, source and event, in the dimension, its log, history and
+audit."""
 
 from __future__ import annotations
 
@@ -101,9 +102,7 @@ def test_a_change_log_keeps_causes(lab: Lab, dim: str) -> None:
         merge(batch(lab, row), dim, spec)
     assert rows_of(lab, dim, *SHOWN) == VERSIONS
     logged = rows_of(lab, f"{dim}_log", "id", "change_reason", "change_source", "correlation_id")
-    assert logged == sorted(
-        ((row[0], *row[3:5], None if row[5] is None else str(row[5])) for row in ROWS), key=repr
-    )
+    assert logged == sorted(((row[0], *row[3:5], None if row[5] is None else str(row[5])) for row in ROWS), key=repr)
     # a late row is the cause of all that it changes
     lab.spark.sql(f"delete from {dim}_audit")
     late = (1, "A", "a", "found later", "mail", 106, "2023-12-31")
@@ -117,9 +116,7 @@ def test_a_change_log_keeps_causes(lab: Lab, dim: str) -> None:
 @pytest.mark.proof
 def test_a_log_that_begins_later_keeps_causes(lab: Lab, dim: str) -> None:
     merge(batch(lab, *ROWS[:3]), dim, DimensionSpec.from_dict(OPTIONS))
-    plain = {
-        name: value for name, value in OPTIONS.items() if not name.startswith(("chan", "corr"))
-    }
+    plain = {name: value for name, value in OPTIONS.items() if not name.startswith(("chan", "corr"))}
     logged = {"change_log": f"{dim}_log"}
     # a merge that does not ask for causes begins the log: what is stored stays
     attributes = {"name": 2, "mail": 1}

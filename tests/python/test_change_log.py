@@ -34,9 +34,7 @@ SHOWN = ("id", "name", "mail", "valid_from", "valid_to", "version")
 
 def spec_of(dim: str, **options: Any) -> DimensionSpec:
     attributes = options.pop("attributes", {"name": 2, "mail": 1})
-    return DimensionSpec(
-        key_columns="id", attributes=attributes, change_log=f"{dim}_changes", **options
-    )
+    return DimensionSpec(key_columns="id", attributes=attributes, change_log=f"{dim}_changes", **options)
 
 
 def batch(lab: Lab, *rows: Any, ddl: str = "id int, name string, mail string") -> DataFrame:
@@ -113,10 +111,7 @@ def test_a_log_begins_with_what_is_stored(lab: Lab, dim: str) -> None:
 
 
 def test_a_log_knows_when_a_value_became_null(lab: Lab, dim: str) -> None:
-    attributes = {
-        name: {"scd_type": 1, "changed_at": True}
-        for name in ("mail", "born", "list", "pair", "seen")
-    }
+    attributes = {name: {"scd_type": 1, "changed_at": True} for name in ("mail", "born", "list", "pair", "seen")}
     without = DimensionSpec(key_columns="id", attributes={"name": 2, **attributes})
     ddl = "id int, name string, mail string, born date, list array<int>, pair struct<a:int>, seen timestamp"
     born = dt.date(2000, 1, 1)
@@ -187,9 +182,7 @@ def test_a_process_that_dies_between_the_dimension_and_the_log(
     assert lab.spark.table(f"{dim}__pending").isEmpty()
 
 
-def test_another_writer_adds_to_the_log_after_the_plan(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_writer_adds_to_the_log_after_the_plan(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(dim)
     merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
     apply: Callable[..., Any] = DeltaTarget.apply
@@ -211,9 +204,7 @@ def test_another_writer_adds_to_the_log_after_the_plan(
     ]
 
 
-def test_a_process_that_dies_after_a_confirmation(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_dies_after_a_confirmation(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No commit of the dimension says that it came: the log does. Its keys are planned again."""
     spec = spec_of(dim)
     merge(batch(lab, (1, "A", None), (2, "A", None)), dim, spec, at=day(1))
@@ -262,9 +253,7 @@ def test_what_the_dimension_refuses_never_reaches_the_log(lab: Lab, dim: str, ru
     ]
 
 
-def test_a_conflict_says_what_is_written(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_conflict_says_what_is_written(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(dim)
     merge(batch(lab, (1, "A", None)), dim, spec, at=day(1))
     commits_since: Callable[..., Any] = DeltaTarget.commits_since
@@ -286,9 +275,7 @@ def test_a_conflict_says_what_is_written(
     assert lab.spark.table(f"{dim}__pending").isEmpty()
 
 
-def test_two_writers_contradict_each_other_at_one_moment(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_writers_contradict_each_other_at_one_moment(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither is lost: the later one is refused with the key, and the text says what is written."""
     spec = spec_of(dim)
     merge(batch(lab, (1, "A", "new")), dim, spec, at=day(5))
@@ -326,9 +313,7 @@ def test_a_dimension_names_its_log_and_a_log_its_dimension(lab: Lab, dim: str) -
         merge(batch(lab, (1, "C", None)), f"{dim}_second", spec, at=day(3))
     assert not lab.spark.catalog.tableExists(f"{dim}_second")
     # the same log, spelled in full
-    full = replace(
-        spec, change_log=f"spark_catalog.`{lab.schema}`.{dim.split('.')[1].upper()}_CHANGES"
-    )
+    full = replace(spec, change_log=f"spark_catalog.`{lab.schema}`.{dim.split('.')[1].upper()}_CHANGES")
     merge(batch(lab, (1, "C", None)), dim, full, at=day(3))
     lab.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")
     merge(batch(lab, (1, "D", None)), dim, without, at=day(4))
@@ -347,9 +332,7 @@ def test_a_log_that_begins_during_a_merge(lab: Lab, dim: str) -> None:
     news = batch(lab, (1, "A", "new"))
     with (
         other_writer(lab.spark, begin, before_the_merge(dim)) as other,
-        pytest.raises(
-            TargetError, match=r"(?s)has committed as version.*set change_log: "
-        ) as error,
+        pytest.raises(TargetError, match=r"(?s)has committed as version.*set change_log: ") as error,
     ):
         merge(news, dim, plain, at=day(2))
     assert other.has_acted
@@ -407,9 +390,7 @@ def test_a_tie_breaker_that_is_an_attribute(lab: Lab, on_tie: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "order"), [("plain", (1, 3, 5)), ("logged", (5, 3, 1))])
-def test_a_key_of_a_full_batch_is_not_absent_from_it(
-    lab: Lab, kind: str, order: tuple[int, ...]
-) -> None:
+def test_a_key_of_a_full_batch_is_not_absent_from_it(lab: Lab, kind: str, order: tuple[int, ...]) -> None:
     """Also where its rows are later than the moment of the batch."""
     dim, noon = f"{lab.schema}.later_{kind}", "2024-01-03 12:00:00"
     row = "select {} as id, '{}' as name, timestamp '{}' as at".format
@@ -419,9 +400,7 @@ def test_a_key_of_a_full_batch_is_not_absent_from_it(
     if kind == "plain":
         spec = replace(spec, change_log=None)
     for number in (*order, order[-1]):
-        result = merge(
-            lab.spark.sql(" union all ".join(batches[number])), dim, spec, at=day(number)
-        )
+        result = merge(lab.spark.sql(" union all ".join(batches[number])), dim, spec, at=day(number))
     assert result.commit_version is None
     assert versions(lab, dim, "id", "name", "valid_from", "valid_to") == [
         (1, "A", day(1), noon),

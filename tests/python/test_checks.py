@@ -171,12 +171,8 @@ def test_planted_faults(lab: Lab) -> None:
         "shop int, code string, tier string, effective_from timestamp, effective_to timestamp, scd_active string",
     ).write.saveAsTable(f"{lab.schema}.in_faulty", format="parquet")
     lab.model("dim_faulty", f"select * from {lab.schema}.in_faulty")
-    tests: list[dict[str, Any]] = [
-        block_of(f"faulty_{check}", check, arguments) for check, arguments in SINGLE.items()
-    ]
-    tests.append(
-        block_of("faulty_all", "temporal_integrity", NAMES | FLAG | {"tracked_columns": ["tier"]})
-    )
+    tests: list[dict[str, Any]] = [block_of(f"faulty_{check}", check, arguments) for check, arguments in SINGLE.items()]
+    tests.append(block_of("faulty_all", "temporal_integrity", NAMES | FLAG | {"tracked_columns": ["tier"]}))
     tests.append(
         block_of(
             "faulty_some",
@@ -237,10 +233,7 @@ def test_allowed_gaps_of_a_part_of_the_key(lab: Lab) -> None:
     tests = [
         block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": [gap | given]})
         for name, (given, _) in ALLOWED.items()
-    ] + [
-        block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": gaps})
-        for name, gaps in wrong.items()
-    ]
+    ] + [block_of(name, "no_gaps", {"key_columns": keys, "allowed_gaps": gaps}) for name, gaps in wrong.items()]
     # neither row_hash nor is_current is there, and no check that is on reads them
     off = {"no_consecutive_duplicates": False, "single_current": False}
     tests.append(

@@ -85,9 +85,7 @@ def built(lab: Lab, interpreted: None) -> Lab:
         meta=since,
     )
     lab.write("macros/mine.sql", "{% macro mine() %}1{% endmacro %}")
-    lab.model(
-        "dim_macro", PLAIN.replace("id < 9", "id < 9 and ' ~ mine() ~ ' = 1"), unique_key="id"
-    )
+    lab.model("dim_macro", PLAIN.replace("id < 9", "id < 9 and ' ~ mine() ~ ' = 1"), unique_key="id")
     lab.model("dim_config", PLAIN + "-- {{ config.get('x') }}", unique_key="id")
     lab.model(
         "dim_seq",
@@ -121,9 +119,7 @@ def damage(lab: Lab) -> None:
         table = f"{lab.schema}.dim_{name}"
         lab.spark.sql(f"update {table} set name = 'Anne', city = null where id = 1 and version = 2")
         start = "since" if name == "filtered" else "valid_from"
-        lab.spark.sql(
-            f"update {table} set {start} = date '2024-01-02' where id = 2 and version = 1"
-        )
+        lab.spark.sql(f"update {table} set {start} = date '2024-01-02' where id = 2 and version = 1")
         lab.spark.sql(f"insert into {table} select * from {table} where id = 2 and version = 2")
         lab.spark.sql(f"delete from {table} where id = 3")
 
@@ -136,9 +132,7 @@ def compare(lab: Lab, **arguments: object) -> list[str]:
         json.dumps(arguments),
     )
     lines = [line for text in lab.log for line in text.split("\n")]
-    start = next(
-        (n for n, line in enumerate(lines) if line.startswith("healing_tables compare:")), None
-    )
+    start = next((n for n, line in enumerate(lines) if line.startswith("healing_tables compare:")), None)
     assert start is not None, lab.log
     found = []
     for line in lines[start:]:
@@ -149,7 +143,8 @@ def compare(lab: Lab, **arguments: object) -> list[str]:
 
 
 DAMAGED = """
-healing_tables compare: {0}.dim_damaged against a rebuild by model dim_damaged: 5 rows stored, 5 rows rebuilt, 2 missing, 2 superfluous, 1 different
+healing_tables compare: {0}.dim_damaged against a rebuild by model dim_damaged: 5 rows stored, 5 rows rebuilt, \
+2 missing, 2 superfluous, 1 different
 
   column | rows that differ
   ------ | ----------------
@@ -168,24 +163,23 @@ healing_tables compare: {0}.dim_damaged against a rebuild by model dim_damaged: 
 
 
 def test_the_faults_of_a_damaged_table_are_printed_and_fail_on_request(built: Lab) -> None:
-    assert compare(built, dimension="dim_damaged") == DAMAGED.strip().format(built.schema).split(
-        "\n"
-    )
+    assert compare(built, dimension="dim_damaged") == DAMAGED.strip().format(built.schema).split("\n")
     assert built.succeeded
     before = built.spark.sql(f"describe history {built.schema}.dim_damaged").count()
     compare(built, dimension="lab.dim_damaged", fail=True)
     assert not built.succeeded
     assert any("dim_damaged differs in 5 rows. remedy: dbt run" in text for text in built.log)
     assert built.spark.sql(f"describe history {built.schema}.dim_damaged").count() == before
-    names = [
-        row["tableName"] for row in built.spark.sql(f"show tables in {built.schema}").collect()
-    ]
+    names = [row["tableName"] for row in built.spark.sql(f"show tables in {built.schema}").collect()]
     assert [name for name in names if "candidate" in name] == []
 
 
 def test_no_difference_is_said_and_integer_keys_are_left_out(built: Lab) -> None:
     assert compare(built, dimension="dim_good", fail=True) == [
-        f"healing_tables compare: {built.schema}.dim_good against a rebuild by model dim_good: 5 rows stored, 5 rows rebuilt, no difference"
+        (
+            f"healing_tables compare: {built.schema}.dim_good against a rebuild by model dim_good: "
+            "5 rows stored, 5 rows rebuilt, no difference"
+        )
     ]
     assert built.succeeded
     assert compare(built, dimension="dim_seq", fail=True)[1:] == [
@@ -360,9 +354,7 @@ def test_against_the_table_of_a_dbt_snapshot(built: Lab) -> None:
     ],
     ids=lambda value: str(value.get("dimension")) if isinstance(value, dict) else "",
 )
-def test_what_cannot_be_compared_is_refused(
-    built: Lab, arguments: dict[str, str], words: list[str]
-) -> None:
+def test_what_cannot_be_compared_is_refused(built: Lab, arguments: dict[str, str], words: list[str]) -> None:
     built.dbt(
         "run-operation",
         "healing_tables.compare",

@@ -53,9 +53,7 @@ def test_eight_writers(lab: Lab, connect_url: str) -> None:
 
     shared = rows(lab, "shared")
     for key in range(KEYS):
-        versions = sorted(
-            (row for row in shared if row["id"] == key), key=lambda row: row["version"]
-        )
+        versions = sorted((row for row in shared if row["id"] == key), key=lambda row: row["version"])
         assert [row["version"] for row in versions] == list(range(1, len(names) + 1))
         assert {row["name"] for row in versions} == names  # with their number: each once
         starts = [row["valid_from"] for row in versions]
@@ -68,9 +66,7 @@ def test_eight_writers(lab: Lab, connect_url: str) -> None:
             assert mine == sorted(mine)
 
     own = rows(lab, "own")
-    wanted = {
-        row for writer in range(WRITERS) for job in jobs(lab, writer)[1::2] for row in job.rows
-    }
+    wanted = {row for writer in range(WRITERS) for job in jobs(lab, writer)[1::2] for row in job.rows}
     assert Counter((row["id"], row["name"]) for row in own) == Counter(wanted)
     assert {(row["version"], row["is_current"]) for row in own} == {(1, True)}
     for table in (shared, own):

@@ -23,10 +23,7 @@ def test_side_tables_and_integer_keys(lab: Lab, connect_lab: Lab) -> None:
     """Both kinds of session write the same."""
     for home, is_connect in ((lab, False), (connect_lab, True)):
         with functions_of(is_connect), without_codegen(home.spark):
-            results = [
-                merge_here(home.spark, job(f"{home.schema}.sides", OPTIONS, number))
-                for number in range(2)
-            ]
+            results = [merge_here(home.spark, job(f"{home.schema}.sides", OPTIONS, number)) for number in range(2)]
         assert results[-1].inserted and results[-1].updated and results[-1].closed
     compare(lab.spark, f"{connect_lab.schema}.sides%s", f"{lab.schema}.sides%s", OPTIONS)
 

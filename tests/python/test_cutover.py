@@ -62,16 +62,12 @@ def moved(lab: Lab, interpreted: None) -> Lab:
     lab.dbt("build")
 
     now = lab.spark.sql("select cast(unix_micros(current_timestamp()) as string)").collect()[0][0]
-    cut = dt.datetime.fromtimestamp(int(now) / 1e6, dt.timezone.utc).strftime(
-        "%Y-%m-%d %H:%M:%S.%f"
-    )
+    cut = dt.datetime.fromtimestamp(int(now) / 1e6, dt.timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
     lab.notes["cut"] = [cut]
     sources = f"'old': {{{OLD}, 'until': '{cut}'}}, 'new': {{{NEW}, 'since': '{cut}'}}"
     dim(lab, "dim_new", sources, "{'*': {'rule': 'first_present'}}")
     log = [[1, "2024-01-01", "a"], [1, "2024-01-01", "b"], [1, "2024-02-01", "b"]]
-    lab.table(
-        "log", LOG, [*log, [1, "2024-02-01", "c"], [2, "2024-05-01", "x"], [None, *log[0][1:]]]
-    )
+    lab.table("log", LOG, [*log, [1, "2024-02-01", "c"], [2, "2024-05-01", "x"], [None, *log[0][1:]]])
     ties = f"{raw('log')}, 'changed_at': 'at', 'on_tie': 'greatest', 'since': '2024-03-01'"
     dim(lab, "dim_ties", f"'log': {{{ties}}}")
     lab.table("customers", CUSTOMERS, [[1, "a3"], [2, "b"]])
@@ -84,7 +80,10 @@ def query(lab: Lab, sql: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows), key=repr)
 
 
-SAME = "select id, name, began, if(ended = timestamp '2500-01-01', timestamp '9999-12-31 00:00:00', ended) from LAB.customers_snapshot version as of %s where dbt_is_deleted = 'False'"
+SAME = (
+    "select id, name, began, if(ended = timestamp '2500-01-01', timestamp '9999-12-31 00:00:00', ended) "
+    "from LAB.customers_snapshot version as of %s where dbt_is_deleted = 'False'"
+)
 
 
 def test_the_old_table_is_rebuilt_from_the_snapshot(moved: Lab) -> None:
@@ -125,9 +124,7 @@ def test_the_log_goes_on_where_the_snapshot_stops(moved: Lab) -> None:
     captured = query(moved, "select max(captured_at) from LAB.captured")
     assert query(moved, "select valid_from from LAB.dim_new where name = 'a3'") == captured
     assert query(moved, "select valid_to from LAB.dim_new where name = 'c'") == captured
-    after = (
-        f"select 1 from LAB.customers_snapshot where began > timestamp '{moved.notes['cut'][0]}Z'"
-    )
+    after = f"select 1 from LAB.customers_snapshot where began > timestamp '{moved.notes['cut'][0]}Z'"
     assert len(query(moved, after)) >= 3
 
 

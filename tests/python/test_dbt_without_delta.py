@@ -14,7 +14,8 @@ from lab import PROJECT, ROOT
 pytestmark = pytest.mark.proof
 SELECT = "select 1 as id, 'Ann' as name, date '2024-01-01' as changed_at"
 DIMENSION = (
-    "with rows as (%s) {{ healing_tables.dimension({'s': {'relation': api.Relation.create(identifier='rows', type='cte'), "
+    "with rows as (%s) {{ healing_tables.dimension({'s': {'relation': api.Relation.create(identifier='rows', "
+    "type='cte'), "
     "'changed_at': 'changed_at'}}, attributes={'name': {'from': ['s'], 'type': 'string'}}, "
     "column_types={'id': 'int', 'name': 'string', 'changed_at': 'date'}) }}"
 )

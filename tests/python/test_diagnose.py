@@ -11,7 +11,8 @@ from lab import Lab
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 
 DIM = """{{ healing_tables.dimension({'crm': {'relation': ref('stg_crm'), 'changed_at': 'at'}},
-    attributes=['name'], column_types={'id': 'int', 'at': 'date', 'name': 'string'}, column_names={'valid_from': 'since', 'valid_to': 'until', 'is_current': 'active'},
+    attributes=['name'], column_types={'id': 'int', 'at': 'date', 'name': 'string'},
+    column_names={'valid_from': 'since', 'valid_to': 'until', 'is_current': 'active'},
     valid_to_current=none, current_values=['Y', 'N']) }}"""
 
 # Its source has two rows of key 1: both are current, from one moment on.
@@ -45,12 +46,8 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
         "snapshot": operation(lab, "diagnose", dimension="seen"),
         "bad": operation(lab, "diagnose", **bad, **tracked),
         "fail": operation(lab, "diagnose", **bad, **tracked, fail=True, ignore=["gap"]),
-        "good": operation(
-            lab, "diagnose", dimension=f"{lab.schema}.dim_good", key_columns=["id"], fail=True
-        ),
-        "mistakes": operation(
-            lab, "diagnose", dimension="dim_bad", valid_from="since", current_values=["Y", "N"]
-        ),
+        "good": operation(lab, "diagnose", dimension=f"{lab.schema}.dim_good", key_columns=["id"], fail=True),
+        "mistakes": operation(lab, "diagnose", dimension="dim_bad", valid_from="since", current_values=["Y", "N"]),
         "unknown": operation(lab, "diagnose", dimension="no.such_table"),
     }
     lab.spark.sql(f"update {lab.schema}.dim_called set active = 'N' where id = 2")
@@ -83,10 +80,7 @@ def test_a_good_table_has_nothing(told: dict[str, list[str]]) -> None:
 
 def test_names_come_from_the_model_and_its_call(told: dict[str, list[str]]) -> None:
     text = "\n".join(told["model"])
-    assert (
-        "2 keys, 3 rows; key id; valid_from since, valid_to until, is_current active (Y), version"
-        in text
-    )
+    assert "2 keys, 3 rows; key id; valid_from since, valid_to until, is_current active (Y), version" in text
     assert "open end NULL; tracked name" in text
     assert "nothing found" in text
     found = table_told(told["model damaged"])

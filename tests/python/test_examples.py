@@ -41,9 +41,7 @@ def rows_of(block: str) -> Rows:
 
 
 EXPECTED = {
-    key: tables
-    for path in sorted(BATCHES.glob("*/README.md"))
-    for key, tables in tables_of(path.read_text()).items()
+    key: tables for path in sorted(BATCHES.glob("*/README.md")) for key, tables in tables_of(path.read_text()).items()
 }
 # the history of type 4 has no model, and no row after the first batch
 WANTED = {(model.stem, batch) for model in MODELS for batch in (1, 2, 3)}
@@ -59,10 +57,7 @@ def stored(lab: Lab, table: str, header: list[str]) -> Rows:
 
 def commits(lab: Lab) -> dict[str, int]:
     tables = {table for table, _ in EXPECTED} - set(FACTS)
-    return {
-        table: len(lab.spark.sql(f"describe history {lab.schema}.{table}").collect())
-        for table in tables
-    }
+    return {table: len(lab.spark.sql(f"describe history {lab.schema}.{table}").collect()) for table in tables}
 
 
 def dbt(lab: Lab, command: str, batch: int) -> dict[str, str]:
@@ -102,9 +97,7 @@ def outcome(lab: Lab, interpreted: None) -> Outcome:
             found.failed[f"batch {batch}"] = dbt(lab, "build" if batch == 3 else "run", batch)
             for (table, number), tables in EXPECTED.items():
                 if number == batch:
-                    found.stored[table, number] = [
-                        stored(lab, table, header) for header, *_ in tables
-                    ]
+                    found.stored[table, number] = [stored(lab, table, header) for header, *_ in tables]
         before = commits(lab)
         found.failed["batch 3 again"] = dbt(lab, "run", 3)
         after = commits(lab)

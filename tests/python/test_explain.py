@@ -45,7 +45,9 @@ MODEL = """
 with rhs as (select * from {{ ref('right') }})
 {{ healing_tables.dimension(
     sources={
-        'left': {'relation': ref('left'), 'changed_at': 'at', 'tie_break_by': 'no', 'deleted_when': "op = 'D'", 'where': 'kept'},
+        'left': {
+            'relation': ref('left'), 'changed_at': 'at', 'tie_break_by': 'no', 'deleted_when': "op = 'D'",
+            'where': 'kept'},
         'r, s': {'relation': 'rhs', 'changed_at': 'at', 'deleted_when': "op = 'D'"}
     },
     attributes={
@@ -54,7 +56,8 @@ with rhs as (select * from {{ ref('right') }})
         'b': {'from': ['left', 'r, s'], 'rule': 'first_present'},
         'c': {'from': ['left', 'r, s.d'], 'rule': 'most_recent_row'}
     },
-    column_types={'shop': 'int', 'code': 'string', 'at': 'date', 'op': 'string', 'a': 'string', 'b': 'string', 'd': 'string'}
+    column_types={
+        'shop': 'int', 'code': 'string', 'at': 'date', 'op': 'string', 'a': 'string', 'b': 'string', 'd': 'string'}
 ) }}
 """
 
@@ -80,9 +83,7 @@ CUT = """
 
 def explained(log: list[str]) -> list[str]:
     lines = [line for text in log for line in text.split("\n")]
-    start = next(
-        (n for n, line in enumerate(lines) if line.startswith("healing_tables explain:")), None
-    )
+    start = next((n for n, line in enumerate(lines) if line.startswith("healing_tables explain:")), None)
     assert start is not None, log
     end = start + 1
     while end < len(lines) and (not lines[end] or lines[end].startswith("  ")):
@@ -278,7 +279,10 @@ def test_all_rules_and_all_that_can_become_of_a_row(rules: Lab) -> None:
     lines = ask(rules, dimension="dim_four", key={"CODE": "x'1", "shop": 1})
     assert lines == FOUR.strip().format(rules.schema).split("\n")
     assert ask(rules, dimension="dim_four", key={"code": "x", "shop": 1}) == [
-        f"healing_tables explain: {rules.schema}.dim_four, shop = 1, code = x: 0 rows in the sources, 0 slices, 0 versions"
+        (
+            f"healing_tables explain: {rules.schema}.dim_four, shop = 1, code = x: 0 rows in the sources, 0 slices, 0 "
+            "versions"
+        )
     ]
 
 
@@ -347,9 +351,7 @@ def test_the_worked_example(rules: Lab, monkeypatch: pytest.MonkeyPatch) -> None
     rules.write("profiles.yml", profiles)
     assert outcome.success
     lines = explained(log)
-    assert lines[0].endswith(
-        "dim_customer, customer_id = 1002: 13 rows in the sources, 6 slices, 3 versions"
-    )
+    assert lines[0].endswith("dim_customer, customer_id = 1002: 13 rows in the sources, 6 slices, 3 versions")
     for title, expected in CUSTOMER.items():
         wanted = cells(expected.strip().split("\n"))
         assert [row[: len(wanted[0])] for row in part(lines, title)] == wanted, title
@@ -373,9 +375,7 @@ def test_the_worked_example(rules: Lab, monkeypatch: pytest.MonkeyPatch) -> None
     ],
     ids=["no key", "half a key", "no dimension", "a select around it"],
 )
-def test_what_cannot_be_explained_is_refused(
-    rules: Lab, arguments: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_be_explained_is_refused(rules: Lab, arguments: dict[str, Any], words: str) -> None:
     text = json.dumps(arguments)
     rules.dbt("run-operation", "healing_tables.explain", "--args", text)
     assert not rules.succeeded

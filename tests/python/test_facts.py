@@ -1,4 +1,5 @@
-"""Keys in facts: rekey_facts in all its scopes, facts_covered with its reasons, placeholders for keys that come later."""
+"""Keys in facts: rekey_facts in all its scopes, facts_covered with its reasons, placeholders for keys that come
+later."""
 
 from __future__ import annotations
 
@@ -189,10 +190,7 @@ def failing(loaded: Lab) -> dict[str, list[Any]]:
     """What facts_covered says before anything is re-keyed."""
     loaded.dbt("test")
     audit = f"{loaded.schema}_dbt_test__audit"
-    return {
-        name: loaded.spark.table(f"{audit}.covered_{name}_rows").collect()
-        for name in ("unknown", "known")
-    }
+    return {name: loaded.spark.table(f"{audit}.covered_{name}_rows").collect() for name in ("unknown", "known")}
 
 
 @pytest.fixture(scope="module")
@@ -208,16 +206,10 @@ def rekeyed(loaded: Lab, failing: dict[str, list[Any]]) -> Lab:
 
 def test_a_failing_row_is_a_fact_and_says_why(failing: dict[str, list[Any]]) -> None:
     named = ["reason", "where's", "code", "stored_the key", "wanted_the key"]
-    expected = [
-        (reason, row[1], row[2], row[4], key, row[3] and row[3][:19])
-        for row, key, reason in LOADED
-        if reason
-    ]
+    expected = [(reason, row[1], row[2], row[4], key, row[3] and row[3][:19]) for row, key, reason in LOADED if reason]
 
     def shown(rows: list[Any]) -> list[Any]:
-        found = [
-            (*(row[name] for name in named), row["at"] and str(row["at"])[:19]) for row in rows
-        ]
+        found = [(*(row[name] for name in named), row["at"] and str(row["at"])[:19]) for row in rows]
         return sorted(found, key=repr)
 
     assert shown(failing["unknown"]) == sorted(expected, key=repr)

@@ -125,12 +125,8 @@ def figures(lab: Lab, interpreted: None) -> dict[str, dict[str, int]]:
     found = {"as loaded": totals(lab, BY_KEY), "naive": totals(lab, NAIVE)}
     rekey(lab, facts="fct_sales", at="sold_at", columns={"customer_key": "sk"})
     found["rekeyed"] = totals(lab, BY_KEY)
-    all_sold, dimension = (
-        lab.spark.table(f"{lab.schema}.{name}") for name in ("sales", "dim_customer")
-    )
-    once = (
-        as_of(all_sold, dimension, "id", "sold_at", "tier", "unknown").groupBy("tier").sum("amount")
-    )
+    all_sold, dimension = (lab.spark.table(f"{lab.schema}.{name}") for name in ("sales", "dim_customer"))
+    once = as_of(all_sold, dimension, "id", "sold_at", "tier", "unknown").groupBy("tier").sum("amount")
     return found | {"one pass": dict(map(tuple, once.collect()))}
 
 
@@ -141,9 +137,7 @@ def rekey(lab: Lab, **arguments: Any) -> None:
     lab.notes["told"] = [line for line in lab.log if line.startswith("healing_tables.rekey_facts")]
 
 
-def test_totals_are_those_of_one_pass_over_complete_data(
-    lab: Lab, figures: dict[str, dict[str, int]]
-) -> None:
+def test_totals_are_those_of_one_pass_over_complete_data(lab: Lab, figures: dict[str, dict[str, int]]) -> None:
     assert figures["one pass"] == BY_HAND
     assert figures["rekeyed"] == BY_HAND
     assert figures["as loaded"] != BY_HAND
@@ -153,11 +147,7 @@ def test_totals_are_those_of_one_pass_over_complete_data(
 
 
 def test_the_documented_figures_are_these(figures: dict[str, dict[str, int]]) -> None:
-    pages = [
-        table_of(block)
-        for block in blocks_of((ROOT / "docs" / "facts.md").read_text())
-        if block.kind == "table"
-    ]
+    pages = [table_of(block) for block in blocks_of((ROOT / "docs" / "facts.md").read_text()) if block.kind == "table"]
     (table,) = [table for table in pages if table.header[0] == "tier"]
     shown = {row[0]: [int(cell) for cell in row[1:]] for row in table.rows}
     assert table.header[1:] == ["complete data", "re-keyed", "as loaded", "current rows", "error"]

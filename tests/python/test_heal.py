@@ -1,6 +1,7 @@
 """A heal rebuilds the keys with news only, and gives what a rebuild gives, byte for byte.
 
-Random histories come in instalments: late rows, corrections, rows taken away, an instalment that comes twice and one that comes late.
+Random histories come in instalments: late rows, corrections, rows taken away, an instalment that comes twice and one
+that comes late.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ TABLES = {
     "taken": ("taken date", ""),
 }
 SOURCES = {
-    "crm": "'changed_at': 'at', 'loaded_at': 'loaded', 'deleted_when': 'gone', 'tie_break_by': ['seq'], 'on_tie': 'greatest'",
+    "crm": "'changed_at': 'at', 'loaded_at': 'loaded', 'deleted_when': 'gone', 'tie_break_by': ['seq'], 'on_tie': "
+    "'greatest'",
     "erp": "'changed_at': 'at', 'on_tie': 'greatest'",
     "web": "'snapshot_at': 'taken', 'loaded_at': 'loaded', 'calendar': source('raw', 'taken'), 'on_tie': 'greatest'",
     "shop": "'snapshot_at': 'taken', 'on_tie': 'greatest'",
@@ -52,13 +54,9 @@ DIMS = {
 }
 
 
-def model(
-    lab: Lab, name: str, sources: list[str], types: dict[str, int], without: str = ""
-) -> None:
+def model(lab: Lab, name: str, sources: list[str], types: dict[str, int], without: str = "") -> None:
     """Args: without: a source that has no attribute in it."""
-    listed = ", ".join(
-        f"'{s}': {{'relation': source('raw', '{s}'), {SOURCES[s]}}}" for s in sources
-    )
+    listed = ", ".join(f"'{s}': {{'relation': source('raw', '{s}'), {SOURCES[s]}}}" for s in sources)
     attributes = {ATTRIBUTES[s]: types.get(s, 2) for s in sources if s != without}
     sql = f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes}) }}}}"
     lab.model(
@@ -118,25 +116,20 @@ class World:
             for k, n in KEYS
             if self.chance.random() < 0.7
         ]
-        shop = [
-            f"('{k}', {n}, {self.chance.randint(1, 2)}, {day})"
-            for k, n in KEYS
-            if self.chance.random() < 0.8
-        ]
+        shop = [f"('{k}', {n}, {self.chance.randint(1, 2)}, {day})" for k, n in KEYS if self.chance.random() < 0.8]
         if self.chance.random() < 0.3:
             web = []  # a snapshot with nobody in it, which only the calendar knows
-        return (
-            self.inserts("web", web)
-            + self.inserts("shop", shop)
-            + [f"insert into {{raw}}.taken values ({day})"]
-        )
+        return self.inserts("web", web) + self.inserts("shop", shop) + [f"insert into {{raw}}.taken values ({day})"]
 
     def terms(self) -> list[str]:
         k, n = KEYS[self.step % len(KEYS)]
         end = self.chance.choice(["null", f"date '2024-03-{self.step + 5:02}'"])
         return [
             f"delete from {{raw}}.terms where k = '{k}' and n = {n}",
-            f"insert into {{raw}}.terms values ('{k}', {n}, '{self.chance.choice('uvw')}', date '2024-01-{self.step + 1:02}', {end})",
+            (
+                f"insert into {{raw}}.terms values ('{k}', {n}, '{self.chance.choice('uvw')}', date "
+                f"'2024-01-{self.step + 1:02}', {end})"
+            ),
         ]
 
     def corrections(self) -> list[str]:
@@ -197,10 +190,7 @@ def raw(lab: Lab) -> Iterator[Lab]:
 def test_instalments_healed_one_by_one_are_a_rebuild(raw: Lab) -> None:
     chance = random.Random(SEED)
     world = World(raw, chance)
-    types = {
-        name: {s: chance.choice([0, 1, 2, 3, 6]) for s in sources[1:]}
-        for name, sources in DIMS.items()
-    }
+    types = {name: {s: chance.choice([0, 1, 2, 3, 6]) for s in sources[1:]} for name, sources in DIMS.items()}
     modes = []
     for step in range(STEPS):
         for name, sources in DIMS.items():  # one attribute comes halfway

@@ -43,9 +43,7 @@ def one_source(source: str) -> str:
 
 
 def snapshot(lab: Lab, day: int, *rows: str) -> None:
-    values = (
-        f"({row}, date '2024-01-0{day}', timestamp '2024-01-0{day} 02:00:00Z')" for row in rows
-    )
+    values = (f"({row}, date '2024-01-0{day}', timestamp '2024-01-0{day} 02:00:00Z')" for row in rows)
     lab.spark.sql(f"insert into {lab.schema}.web values {', '.join(values)}")
 
 
@@ -74,9 +72,7 @@ def built(lab: Lab) -> Lab:
         f"create table {lab.schema}.web (id int, name string, region string, day date, loaded_at timestamp) "
         "using delta tblproperties (delta.enableChangeDataFeed = true)"
     )
-    sql(
-        f"create table {lab.schema}.terms (id int, name string, since date, until date, seen_at timestamp) using delta"
-    )
+    sql(f"create table {lab.schema}.terms (id int, name string, since date, until date, seen_at timestamp) using delta")
     sql(
         f"insert into {lab.schema}.terms values (1, 'x', date '2020-01-01', date '2020-06-01', timestamp '2024-01-01'),"
         " (2, 'y', date '2020-01-01', date '2020-06-01', timestamp '2024-01-01')"
@@ -133,12 +129,11 @@ def test_a_snapshot_that_goes_as_a_whole(built: Lab) -> None:
 
 @pytest.mark.proof
 def test_a_mark_goes_back_with_the_rows_that_made_it(built: Lab) -> None:
-    built.spark.sql(
-        f"delete from {built.schema}.web where loaded_at > timestamp '2024-01-02 02:00:00Z'"
-    )
+    built.spark.sql(f"delete from {built.schema}.web where loaded_at > timestamp '2024-01-02 02:00:00Z'")
     built.dbt("run", "--select", "loaded")
     log = built.spark.sql(
-        f"select max_by(high_water_marks, finished_at)['one'] from {built.schema}.healing_log where dimension = 'loaded'"
+        f"select max_by(high_water_marks, finished_at)['one'] from {built.schema}.healing_log where dimension = "
+        "'loaded'"
     )
     assert log.collect() == [('{"loaded_until": "2024-01-02 02:00:00.000000Z"}',)]
 
@@ -163,9 +158,7 @@ def test_a_feed_that_is_new_is_not_taken_for_a_new_table(built: Lab) -> None:
 
 @pytest.mark.proof
 def test_another_column_of_load_times_is_another_definition(built: Lab) -> None:
-    model(
-        built, "terms_dim", one_source(DIMS["terms_dim"].replace("}", ", 'loaded_at': 'seen_at'}"))
-    )
+    model(built, "terms_dim", one_source(DIMS["terms_dim"].replace("}", ", 'loaded_at': 'seen_at'}")))
     run(built, "--select", "terms_dim")
     sql = f"select *, seen_at as loaded_at from {built.schema}.terms"
     built.spark.sql(f"create or replace table {built.schema}.terms using delta as {sql}")

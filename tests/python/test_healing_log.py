@@ -15,8 +15,7 @@ from lab import Lab
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
 CRM = (
-    "'crm': {'relation': source('raw', '%s'), 'changed_at': 'changed_at', 'deleted_when': 'gone', "
-    "'on_tie': 'greatest'}"
+    "'crm': {'relation': source('raw', '%s'), 'changed_at': 'changed_at', 'deleted_when': 'gone', 'on_tie': 'greatest'}"
 )
 LOADED = CRM[:-1] + ", 'loaded_at': 'loaded_at'}"
 OVERLAPPING = (
@@ -69,10 +68,7 @@ def built(lab: Lab) -> Lab:
         add(
             lab,
             table,
-            ", ".join(
-                f"({id_}, 'a', false, date '2024-01-01', timestamp '2024-01-01 00:00:00Z')"
-                for id_ in (1, 2, 3)
-            ),
+            ", ".join(f"({id_}, 'a', false, date '2024-01-01', timestamp '2024-01-01 00:00:00Z')" for id_ in (1, 2, 3)),
         )
     tables = ", ".join(f"{{name: {name}}}" for name in ("plain", "fed", "anew", "typed", "apart"))
     lab.write(
@@ -194,7 +190,8 @@ def test_a_refused_build_has_a_row_too(built: Lab) -> None:
 def test_a_warning_that_is_an_error_is_a_refusal(built: Lab) -> None:
     """`--warn-error`: nothing is published, and the log says why."""
     built.spark.sql(
-        f"create table {built.schema}.keyless using delta as select cast(null as int) as id, 'a' as name, date '2024-01-01' as changed_at"
+        f"create table {built.schema}.keyless using delta as select cast(null as int) as id, 'a' as name, date "
+        "'2024-01-01' as changed_at"
     )
     place = f"api.Relation.create(schema='{built.schema}', identifier='keyless')"
     dim(built, "strict", f"'crm': {{'relation': {place}, 'changed_at': 'changed_at'}}")
@@ -243,7 +240,8 @@ def test_history_prints_the_last_builds(built: Lab) -> None:
     built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: loaded, limit: 1}")
     lines = [line for line in built.log if " | " in line]
     assert [cell.strip() for cell in lines[0].split("|")] == [
-        "finished (UTC)", "mode", "status", "publish", "added", "changed", "removed", "unchanged", "seconds", "version", "reason",
+        "finished (UTC)", "mode", "status", "publish", "added", "changed", "removed", "unchanged", "seconds",
+        "version", "reason",
     ]  # fmt: skip
     assert [cell.strip() for cell in lines[-1].split("|")][1:8] == [
         "heal",
@@ -291,14 +289,10 @@ TYPED = "at string, size decimal(8,2), open boolean, since timestamp"
 def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
     """Whatever their types; a key may have a name that the package uses itself."""
     table = f"{built.schema}.typed"
-    built.spark.sql(
-        f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using delta"
-    )
+    built.spark.sql(f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using delta")
     moment = "timestamp '2024-02-01 10:00:00Z'"
     for at in ("n", "s", "e"):
-        values = (
-            f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
-        )
+        values = f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
         add(built, "typed", f"({values})")
     keys = ["at", "size", "open", "since"]
     dim(built, "typed_dim", OF_TYPED, unique_key=keys)
@@ -323,14 +317,10 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
 
 def test_a_load_time_that_is_still_to_come_hides_nothing(built: Lab) -> None:
     when = "timestamp '{} 00:00:00Z'"
-    add(
-        built, "typed", f"('w', 1, true, null, 'x', date '2024-01-01', {when.format('2999-01-01')})"
-    )
+    add(built, "typed", f"('w', 1, true, null, 'x', date '2024-01-01', {when.format('2999-01-01')})")
     dim(built, "clocks", OF_TYPED, unique_key="at")
     assert run(built, "clocks")[0] == "success", built.results["clocks"]
-    add(
-        built, "typed", f"('n', 7, true, null, 'y', date '2024-01-09', {when.format('2024-01-02')})"
-    )
+    add(built, "typed", f"('n', 7, true, null, 'y', date '2024-01-09', {when.format('2024-01-02')})")
     assert run(built, "clocks")[0] == "success", built.results["clocks"]
     assert newest(built, "clocks")["mode"] == "heal"
     assert ("n", "y") in built.rows("clocks", "at", "name")
@@ -382,9 +372,7 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     for commit in Path(where.removeprefix("file:"), "_delta_log").glob("*.json"):
         os.utime(commit, (time.time() - 8 * 86400,) * 2)
     assert "older than its deleted files are kept" in reason("fed_dim")
-    built.spark.sql(
-        f"alter table {built.schema}.fed set tblproperties (delta.enableTypeWidening = true)"
-    )
+    built.spark.sql(f"alter table {built.schema}.fed set tblproperties (delta.enableTypeWidening = true)")
     built.spark.sql(f"alter table {built.schema}.fed alter column id type bigint")
     assert "another type" in reason("fed_dim")
     built.spark.sql(f"update {built.schema}.loaded set name = 'z' where id = 1")
@@ -417,9 +405,7 @@ def test_what_no_source_tells_is_rebuilt(built: Lab) -> None:
         f"with known as (\n{call}\n)\nselect {column_list} from known union all select {unknown}",
         **settings,
     )
-    built.model(
-        "behind", f"select {unknown} union all select {column_list} from (\n{call}\n)", **settings
-    )
+    built.model("behind", f"select {unknown} union all select {column_list} from (\n{call}\n)", **settings)
     built.model("noted", f"-- one\nwith a as (select 1)\n{call} -- call;\n;", **settings)
     other = "'where': 'id in (select id from {{ source('raw', 'plain') }})'"
     dim(
@@ -500,9 +486,7 @@ def test_a_build_that_another_writer_overtakes_begins_again(
 
 
 @pytest.mark.proof
-def test_a_build_that_always_meets_another_writer_gives_up(
-    built: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_always_meets_another_writer_gives_up(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     execute = dbt_session.Cursor.execute
     add(built, "fed", "(2, 'limit', false, date '2024-03-04', null)")
 
@@ -522,9 +506,7 @@ def test_a_build_that_always_meets_another_writer_gives_up(
     assert ("limit",) in built.rows("fed_dim", "name")
 
 
-def test_a_build_that_was_killed_is_seen_by_the_next(
-    built: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_was_killed_is_seen_by_the_next(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """It dies after the MERGE and before its row: the table is ahead of the log."""
     execute = dbt_session.Cursor.execute
     rows = len(log(built, "fed_dim"))
@@ -551,16 +533,11 @@ def test_a_build_that_was_killed_is_seen_by_the_next(
 
 
 @pytest.mark.parametrize("name, wanted", [("fed_dim", "true"), ("elsewhere", "false")])
-def test_a_healed_table_has_deletion_vectors_unless_told_otherwise(
-    built: Lab, name: str, wanted: str
-) -> None:
+def test_a_healed_table_has_deletion_vectors_unless_told_otherwise(built: Lab, name: str, wanted: str) -> None:
     rows = built.spark.sql(f"show tblproperties {built.schema}.{name}").collect()
     assert ("delta.enableDeletionVectors", wanted) in [tuple(row) for row in rows]
     merges = built.spark.sql(f"describe history {built.schema}.{name}").where("operation = 'MERGE'")
-    added = [
-        int(row[0]["numTargetDeletionVectorsAdded"])
-        for row in merges.select("operationMetrics").collect()
-    ]
+    added = [int(row[0]["numTargetDeletionVectorsAdded"]) for row in merges.select("operationMetrics").collect()]
     assert wanted == "false" or sum(added) > 0
 
 

@@ -32,7 +32,8 @@ models:
     columns:
       - name: id
         data_tests:
-          [healing_tables.no_overlaps, healing_tables.no_gaps, healing_tables.valid_order, healing_tables.single_current,
+          [healing_tables.no_overlaps, healing_tables.no_gaps,
+           healing_tables.valid_order, healing_tables.single_current,
            healing_tables.no_consecutive_duplicates]
   - name: dim_py
     data_tests: [{healing_tables.single_current: {arguments: {key_columns: id}}}]
@@ -149,11 +150,7 @@ def test_each_merge_tells_its_figures(merged: Lab) -> None:
     told = merged.notes["progress"]
     assert [part in text for part, text in zip(wanted, told, strict=True)] == [True] * 3, told
     run = json.loads(merged.notes["run"][0])
-    (figures,) = [
-        result["adapter_response"]
-        for result in run["results"]
-        if result["unique_id"] == "model.lab.dim_py"
-    ]
+    (figures,) = [result["adapter_response"] for result in run["results"] if result["unique_id"] == "model.lab.dim_py"]
     assert [figures[name] for name in ("rows_in_batch", "inserted", "attempts")] == [3, 0, 1]
     assert "commit_version" not in figures
 
@@ -161,17 +158,13 @@ def test_each_merge_tells_its_figures(merged: Lab) -> None:
 def test_what_dbt_configures_is_honoured(merged: Lab) -> None:
     assert merged.results["dim_full"][0] == "success", merged.results["dim_full"]
     name = f"{merged.schema}_marts.dim_other_name"
-    about = {
-        row[0]: row[1] for row in merged.spark.sql(f"describe table extended {name}").collect()
-    }
+    about = {row[0]: row[1] for row in merged.spark.sql(f"describe table extended {name}").collect()}
     assert about["Location"].endswith("elsewhere/dim_other_name")
     assert about["Comment"] == "Who's ${who}"
     assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
     partitions = merged.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
     assert partitions == ["is_current"]
-    comments = {
-        field.name: field.metadata.get("comment") for field in merged.spark.table(name).schema
-    }
+    comments = {field.name: field.metadata.get("comment") for field in merged.spark.table(name).schema}
     assert comments["name"] == "What they are called"
     assert merged.rows("hooked") == [("dim_other_name",)] * 2
     history = merged.spark.sql(f"describe history {name}").collect()
@@ -313,9 +306,7 @@ def test_an_empty_batch_closes_nothing(refused: Lab) -> None:
     assert refused.rows("dim_sql", "id", "name", "is_current") == MERGED
 
 
-def test_without_the_library_the_error_names_the_remedy(
-    refused: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_the_error_names_the_remedy(refused: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dbt.adapters.spark.Plugin, "adapter", StockAdapter)
     monkeypatch.setattr(dbt_healing_tables.plugins[0], "initialize", lambda self: None)
     refused.dbt("run", "--select", "dim_new")

@@ -39,7 +39,8 @@ BAD = " union all ".join(
 
 
 def call(table: str, more: str = "") -> str:
-    return f"{{{{ healing_tables.dimension(sources={{'crm': {{'relation': source('raw', '{table}'), 'changed_at': 'changed_at'{more}}}}}) }}}}"
+    crm = f"{{'relation': source('raw', '{table}'), 'changed_at': 'changed_at'{more}}}"
+    return f"{{{{ healing_tables.dimension(sources={{'crm': {crm}}}) }}}}"
 
 
 def dim(lab: Lab, name: str, sql: str | None = None, **config: Any) -> None:
@@ -105,9 +106,7 @@ def test_delta_publishes_in_one_commit(twice: Lab) -> None:
         (1, "MERGE"),
         (2, "CREATE"),
     ]
-    before = twice.spark.sql(
-        f"select count(*) from {twice.schema}.dim_delta version as of 1"
-    ).collect()[0][0]
+    before = twice.spark.sql(f"select count(*) from {twice.schema}.dim_delta version as of 1").collect()[0][0]
     assert before == len(ROWS)
 
 
@@ -133,16 +132,10 @@ def test_what_is_the_same_stays_in_its_folder(twice: Lab) -> None:
 
 
 def test_progress_is_told(twice: Lab) -> None:
-    told = [
-        text
-        for text in twice.notes["log"]
-        if text.startswith("healing_table ") and "dim_delta:" in text
-    ]
+    told = [text for text in twice.notes["log"] if text.startswith("healing_table ") and "dim_delta:" in text]
     assert [
         part in text
-        for part, text in zip(
-            ["3 keys and 5 versions", "passed single_current", "unchanged"], told, strict=True
-        )
+        for part, text in zip(["3 keys and 5 versions", "passed single_current", "unchanged"], told, strict=True)
     ] == [True] * 3
 
 
@@ -197,11 +190,7 @@ def test_checks_can_be_turned_off(refused: Lab) -> None:
 
 def test_rows_set_aside_and_ties_are_counted(refused: Lab) -> None:
     assert refused.results["dim_ties"][0] == "success"
-    warnings = [
-        text
-        for text in refused.log
-        if "dim_ties" in text and ("set aside" in text or "resolved" in text)
-    ]
+    warnings = [text for text in refused.log if "dim_ties" in text and ("set aside" in text or "resolved" in text)]
     assert any("3 rows of source crm set aside" in text for text in warnings)
     assert any("1 ties in source crm resolved by on_tie: greatest" in text for text in warnings)
     assert (2, "Dan") in refused.rows("dim_ties", "id", "name")
@@ -241,18 +230,23 @@ def configured(raw: Lab) -> Lab:
     dim(raw, "dim_constrained", contract={"enforced": True})
     dim(raw, "dim_csv", file_format="csv")
     generated = (
-        "{name: valid_from, data_type: timestamp}, {name: valid_to, data_type: timestamp}, {name: is_current, data_type: boolean}, "
-        "{name: version, data_type: int}, {name: compressed_row_count, data_type: bigint}, {name: key_hash, data_type: string}, {name: row_hash, data_type: string}"
+        "{name: valid_from, data_type: timestamp}, {name: valid_to, data_type: timestamp}, {name: is_current, "
+        "data_type: boolean}, "
+        "{name: version, data_type: int}, {name: compressed_row_count, data_type: bigint}, {name: key_hash, data_type: "
+        "string}, {name: row_hash, data_type: string}"
     )
     raw.write(
         "models/dims.yml",
         "version: 2\nmodels:\n"
-        "  - {name: dim_full, description: 'Who they are, ${spark.app.id}', columns: [{name: name, description: What they are called}]}\n"
-        f"  - {{name: dim_contract, columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, {generated}]}}\n"
+        "  - {name: dim_full, description: 'Who they are, ${spark.app.id}', columns: [{name: name, description: What "
+        "they are called}]}\n"
+        f"  - {{name: dim_contract, columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, "
+        f"{generated}]}}\n"
         "  - name: dim_constrained\n"
         "    constraints: [{type: check, name: few, expression: id < 2}]\n"
         f"    columns: [{{name: id, data_type: int}}, {{name: name, data_type: string}}, {generated}]\n"
-        f"  - {{name: dim_broken_contract, columns: [{{name: id, data_type: string}}, {{name: name, data_type: string}}, {generated}]}}\n",
+        f"  - {{name: dim_broken_contract, columns: [{{name: id, data_type: string}}, {{name: name, data_type: "
+        f"string}}, {generated}]}}\n",
     )
     raw.spark.sql(f"create or replace view {raw.schema}.dim_was_view as select 1 as x")
     dim(raw, "dim_was_view")
@@ -264,18 +258,14 @@ def configured(raw: Lab) -> Lab:
 def test_what_table_honours_is_honoured(configured: Lab) -> None:
     assert configured.results["dim_full"][0] == "success", configured.results["dim_full"]
     name = f"{configured.schema}_marts.dim_other_name"
-    about = {
-        row[0]: row[1] for row in configured.spark.sql(f"describe table extended {name}").collect()
-    }
+    about = {row[0]: row[1] for row in configured.spark.sql(f"describe table extended {name}").collect()}
     assert about["Provider"] == "delta"
     assert about["Location"].endswith("elsewhere/dim_other_name")
     assert about["Comment"] == "Who they are, ${spark.app.id}"
     assert "delta.enableChangeDataFeed=true" in about["Table Properties"]
     partitions = configured.spark.sql(f"describe detail {name}").collect()[0]["partitionColumns"]
     assert partitions == ["is_current"]
-    comments = {
-        field.name: field.metadata.get("comment") for field in configured.spark.table(name).schema
-    }
+    comments = {field.name: field.metadata.get("comment") for field in configured.spark.table(name).schema}
     assert comments["name"] == "What they are called"
     assert configured.rows("hooked") == [("dim_other_name",)]
 

@@ -1,4 +1,5 @@
-"""A newcomer follows the section *Install in your project* of the README: an empty folder, dbt as a command, its own JVM."""
+"""A newcomer follows the section *Install in your project* of the README: an empty folder, dbt as a command, its own
+JVM."""
 
 from __future__ import annotations
 
@@ -17,9 +18,7 @@ README = (ROOT / "README.md").read_text()
 SECTION = README[README.index("## Install in your project") :].split("\n## ", 1)[0]
 BLOCKS = blocks_of(SECTION)
 FILES = {
-    re.sub("^(#|--) ", "", block.lines[0]): "\n".join(block.lines)
-    for block in BLOCKS
-    if block.kind in ("yaml", "sql")
+    re.sub("^(#|--) ", "", block.lines[0]): "\n".join(block.lines) for block in BLOCKS if block.kind in ("yaml", "sql")
 }
 PROJECT = """
 name: my_project

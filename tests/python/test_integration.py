@@ -21,9 +21,7 @@ KEPT = ("macros", "models", "python_models", "tests", "dbt_project.yml", "packag
 
 
 def invoke(home: Path, *args: str) -> object:
-    where = ["--project-dir", str(home)] + (
-        [] if args[0] == "deps" else ["--profiles-dir", str(home)]
-    )
+    where = ["--project-dir", str(home)] + ([] if args[0] == "deps" else ["--profiles-dir", str(home)])
     outcome = dbtRunner().invoke([*args, *where, "--quiet"])
     assert outcome.success, outcome.exception or outcome.result
     return outcome.result
@@ -60,9 +58,7 @@ def tarball_url(tmp_path: Path, package: Path) -> Iterator[str]:
     (tmp_path / "served").mkdir()
     with tarfile.open(tmp_path / "served" / "healing_tables.tar.gz", "w:gz") as archive:
         archive.add(package, arcname=package.name)
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served")
-    )
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/healing_tables.tar.gz"
@@ -70,9 +66,7 @@ def tarball_url(tmp_path: Path, package: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_local_path_builds_and_passes(
-    spark: SparkSession, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_path_builds_and_passes(spark: SparkSession, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEALING_TABLES_PACKAGE", str(ROOT))
     invoke(project, "deps")
     result = invoke(project, "build")
@@ -119,9 +113,7 @@ def assert_installs(project: Path) -> None:
     assert "acme_shop.dim_product" in invoke(project, "ls")  # type: ignore[operator]
 
 
-def test_installing_adds_nothing_to_a_project(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installing_adds_nothing_to_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEALING_TABLES_PACKAGE", str(ROOT))
     for name in ("dim_product.sql", "dim_product.yml"):
         os.remove(project / "models" / name)

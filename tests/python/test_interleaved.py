@@ -45,10 +45,7 @@ class Case:
 
     def __init__(self, lab: Lab, kind: str) -> None:
         self.lab, self.dim = lab, f"{lab.schema}.{kind}_{next(numbers)}"
-        options = {
-            name: value % self.dim if name == "change_log" else value
-            for name, value in KINDS[kind].items()
-        }
+        options = {name: value % self.dim if name == "change_log" else value for name, value in KINDS[kind].items()}
         self.options = options
         self.merge(1, (1, "A"), (2, "A"), (3, "A"))
         self.merge(2, (1, "B"), (2, "A"), (3, "A"))
@@ -60,9 +57,7 @@ class Case:
         attributes = dict(self.options["attributes"])
         if not has_city:
             del attributes["city"]
-        spec = DimensionSpec(
-            **{**self.options, "attributes": attributes}, on_schema_change="append_new_columns"
-        )
+        spec = DimensionSpec(**{**self.options, "attributes": attributes}, on_schema_change="append_new_columns")
         columns = ["id", "name", "name as mail", *(["'Oslo' as city"] if has_city else [])]
         batch = self.lab.spark.createDataFrame(list(rows), "id int, name string")
         merge(batch.selectExpr(*columns), self.dim, spec, at=day(at), batch_id="b")
@@ -99,10 +94,7 @@ class Case:
     def check_numbers(self) -> None:
         """The surrogate keys are unique and equal to those in the key map. A retried attempt may leave gaps."""
         if "surrogate_key" in self.options:
-            given = [
-                number
-                for (number,) in self.lab.rows(f"{self.dim.split('.')[1]}__keys", "surrogate_key")
-            ]
+            given = [number for (number,) in self.lab.rows(f"{self.dim.split('.')[1]}__keys", "surrogate_key")]
             stored = [number for (number,) in plain_rows(self.lab.spark.table(self.dim), ["sk"])]
             assert len(set(stored)) == len(stored) and set(stored) <= set(given)
             assert len(set(given)) == len(given)

@@ -74,9 +74,7 @@ def test_a_dropped_dimension_comes_back_from_its_log_with_its_numbers(lab: Lab) 
     spec = spec_of(change_log=f"{dim}_log", changed_at="at")
     ddl = "id int, name string, at timestamp_ntz"
     for number in (3, 1, 2):
-        query = (
-            f"select {number % 2} as id, 'v{number}' as name, timestamp_ntz '{day(number)}' as at"
-        )
+        query = f"select {number % 2} as id, 'v{number}' as name, timestamp_ntz '{day(number)}' as at"
         merge(lab.spark.sql(query), dim, spec)
     before = rows_of(lab, dim, "sk", "id", "name")
     assert before == [(1, 1, "v3"), (2, 1, "v1"), (3, 0, "v2")]
@@ -117,14 +115,9 @@ def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == keys
 
 
-def test_a_build_whose_numbers_were_given_meanwhile_begins_again(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_whose_numbers_were_given_meanwhile_begins_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     def rows(names: str) -> str:
-        moments = [
-            f"select 1 as id, timestamp '{day(n)}Z' as at, '{x}' as name"
-            for n, x in enumerate(names, 1)
-        ]
+        moments = [f"select 1 as id, timestamp '{day(n)}Z' as at, '{x}' as name" for n, x in enumerate(names, 1)]
         return " union all ".join(moments)
 
     lab.model("raced_source", rows("A"))
@@ -160,9 +153,7 @@ def test_a_build_whose_numbers_were_given_meanwhile_begins_again(
 @pytest.mark.proof
 def test_numbers_of_a_stored_table_are_taken_over(lab: Lab) -> None:
     dim = f"{lab.schema}.theirs"
-    columns = (
-        "sk int, id int, name string, valid_from timestamp, valid_to timestamp, is_current boolean"
-    )
+    columns = "sk int, id int, name string, valid_from timestamp, valid_to timestamp, is_current boolean"
     lab.spark.sql(f"create table {dim} ({columns}) using delta")
     end = "timestamp '9999-12-31 00:00:00Z'"
     lab.spark.sql(

@@ -129,9 +129,7 @@ def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
             held[name] = generation if is_new and name in selected else held[name]
             lab.spark.catalog.refreshTable(f"{lab.schema}.{name}")
             rows = lab.spark.sql(f"select name, count(*) from {lab.schema}.{name} group by name")
-            assert [tuple(row) for row in rows.collect()] == [
-                (f"generation {held[name]}", KEYS + held[name])
-            ]
+            assert [tuple(row) for row in rows.collect()] == [(f"generation {held[name]}", KEYS + held[name])]
 
 
 def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

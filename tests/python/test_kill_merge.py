@@ -1,7 +1,8 @@
 """A merge that is killed at any moment is made good by the next run: dimension, history and audit.
 
 The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them per kind of
-dimension; without it one). The server may still be running the statement of a process that is gone, beside the next run.
+dimension; without it one). The server may still be running the statement of a process that is gone, beside the next
+run.
 """
 
 from __future__ import annotations
@@ -65,9 +66,7 @@ def test_a_killed_writer_that_came_first(
 
 
 @pytest.mark.parametrize("kind", SPECS)
-def test_killed_again_and_again(
-    lab: Lab, connect_url: str, undisturbed: Callable[[str, int], str], kind: str
-) -> None:
+def test_killed_again_and_again(lab: Lab, connect_url: str, undisturbed: Callable[[str, int], str], kind: str) -> None:
     options, table = SPECS[kind], f"{lab.schema}.killed_{kind}"
     luck, left = random.Random(kind), Left(lab, table)
     seconds = run(connect_url, [job(table, options, n) for n in range(3)])[-1].seconds

@@ -41,9 +41,7 @@ def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
     found["many"] = operation(lab, "maintain", dimension=f"{lab.schema}.dim_many", **where)
     found["files"] = files_of(lab, "dim_many")
     found["many commits"] = commits(lab, "dim_many")
-    found["short"] = operation(
-        lab, "maintain", dimension=f"{lab.schema}.dim_many", **where, retention_hours=0
-    )
+    found["short"] = operation(lab, "maintain", dimension=f"{lab.schema}.dim_many", **where, retention_hours=0)
     found["files after short"] = files_of(lab, "dim_many")
     found["allowed"] = operation(
         lab,

@@ -92,9 +92,7 @@ def test_a_spec_from_yaml(tmp_path: Any) -> None:
     path.write_text("KEYS: [id]\nDIFF_COLS: [name]\nvalid_from_first: 1900-01-01\n")
     spec = DimensionSpec.from_yaml(path)
     assert spec.keys == ("id",)
-    assert spec == DimensionSpec(
-        key_columns=["id"], attributes=["name"], valid_from_first=spec.valid_from_first
-    )
+    assert spec == DimensionSpec(key_columns=["id"], attributes=["name"], valid_from_first=spec.valid_from_first)
     path.write_text("KEYS: [id]\nDIFF_COLS: [name]\nattributes: {mail: 1, tier: }\n")
     mixed = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1, "tier": 2})
     assert DimensionSpec.from_yaml(path) == mixed
@@ -136,9 +134,7 @@ def test_rows_that_change_are_marked_in_their_files(lab: Lab, dim: str, wanted: 
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(
-    "kinds, narrowed", [(("int", "string", "decimal(9,2)"), True), (("double",), False)]
-)
+@pytest.mark.parametrize("kinds, narrowed", [(("int", "string", "decimal(9,2)"), True), (("double",), False)])
 def test_a_merge_of_few_rows_names_the_buckets_of_its_keys(
     lab: Lab, dim: str, kinds: tuple[str, ...], narrowed: bool
 ) -> None:
@@ -189,9 +185,7 @@ def test_ties(lab: Lab, dim: str) -> None:
         (2, "Z", 1, False),
     ]
     ddl = "id int, name string, seq int, gone boolean"
-    spec = DimensionSpec(
-        key_columns="id", tie_break_by="seq", on_tie="greatest", deleted_when="gone"
-    )
+    spec = DimensionSpec(key_columns="id", tie_break_by="seq", on_tie="greatest", deleted_when="gone")
     merge(batch(lab, rows, ddl), dim, spec)
     assert versions(lab, dim, "id", "name") == [(1, "B")]  # 2 is gone: a delete wins
 
@@ -226,9 +220,7 @@ def test_a_new_column(lab: Lab, dim: str) -> None:
 
 
 def test_a_target_of_someone_else(lab: Lab, dim: str) -> None:
-    lab.spark.sql(
-        f"create table {dim} (id int, name string, mail string, colour string) using delta"
-    )
+    lab.spark.sql(f"create table {dim} (id int, name string, mail string, colour string) using delta")
     with pytest.raises(TargetError) as error:
         merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC)
     assert {mistake.where for mistake in error.value.mistakes} == {
@@ -245,7 +237,8 @@ def test_a_target_of_someone_else(lab: Lab, dim: str) -> None:
 def test_columns_that_someone_else_spells_differently(lab: Lab, dim: str) -> None:
     lab.spark.sql(
         f"create table {dim} (ID int, Name string, MAIL string, Mail_Changed_At timestamp, Tier string, "
-        "PREVIOUS_TIER string, Valid_From timestamp, VALID_TO timestamp, Is_Current boolean, SCD_VERSION int) using delta"
+        "PREVIOUS_TIER string, Valid_From timestamp, VALID_TO timestamp, Is_Current boolean, SCD_VERSION int) using "
+        "delta"
     )
     spec = DimensionSpec(
         key_columns="id",
@@ -274,9 +267,7 @@ def test_columns_that_someone_else_spells_differently(lab: Lab, dim: str) -> Non
 
 def test_a_damaged_dimension(lab: Lab, dim: str) -> None:
     merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
-    later = lab.spark.table(dim).selectExpr(
-        "* except (valid_from)", "timestamp '2024-01-02' as valid_from"
-    )
+    later = lab.spark.table(dim).selectExpr("* except (valid_from)", "timestamp '2024-01-02' as valid_from")
     later.select(lab.spark.table(dim).columns).write.insertInto(dim)
     with pytest.raises(TargetError, match="two current versions"):
         merge(batch(lab, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
@@ -310,7 +301,8 @@ def test_stored_versions_that_overlap(lab: Lab, dim: str) -> None:
     ids=["one by one", "whole"],
 )
 def test_type_4_remembers_keys_that_were_gone(lab: Lab, dim: str, cuts: list[list[int]]) -> None:
-    """Ann leaves and comes back as Bea: the history still knows the first value, and when the mail became what it is."""
+    """Ann leaves and comes back as Bea: the history still knows the first value, and when the mail became what it
+    is."""
     spec = DimensionSpec(
         key_columns="id",
         attributes={"first": 0, "name": 4, "mail": {"scd_type": 1, "changed_at": True}},
@@ -327,18 +319,14 @@ def test_type_4_remembers_keys_that_were_gone(lab: Lab, dim: str, cuts: list[lis
     ]
     name = f"{dim}_{len(cuts)}"
     for cut in cuts:
-        given = batch(
-            lab, [rows[i] for i in cut], "first string, name string, mail string, t string"
-        )
+        given = batch(lab, [rows[i] for i in cut], "first string, name string, mail string, t string")
         merge(given.selectExpr("1 as id", "* except (t)", "timestamp(t) as at"), name, spec)
     shown = ("first", "name", "mail", "mail_changed_at")
     assert versions(lab, name, *shown, "last_updated") == [("Ann", "Bea", "new", day(2), day(4))]
     key = f"{hashlib.sha256(b'1').hexdigest()}|{day(1)}"
     id_ = hashlib.sha256(key.encode()).hexdigest()[:32]
     told = (*shown, "valid_from", "valid_to", "change_reason", "history_id")
-    assert versions(lab, f"{name}_history", *told) == [
-        ("Ann", "Ann", "new", day(2), day(1), day(3), "deleted", id_)
-    ]
+    assert versions(lab, f"{name}_history", *told) == [("Ann", "Ann", "new", day(2), day(1), day(3), "deleted", id_)]
     assert versions(lab, name, "sk") == [(id_,)]
 
 
@@ -361,9 +349,7 @@ def test_names_of_the_columns_that_attributes_bring_along(lab: Lab) -> None:
     # the table gets new columns by their own names, too
     spec = DimensionSpec(attributes={**first, "tier": 6}, column_names={**shown, **tier}, **options)
     wide = f"{ddl}, tier string"
-    changes = plan(
-        batch(lab, [(1, "A", "Rome", "x")], wide), stored, spec, day(2)
-    ).localCheckpoint()
+    changes = plan(batch(lab, [(1, "A", "Rome", "x")], wide), stored, spec, day(2)).localCheckpoint()
     columns = ["name", "city", *city.values(), "tier", *tier.values(), "was_deleted"]
     assert plain_rows(changes.selectExpr("new.*"), columns) == sorted(
         [
@@ -449,9 +435,7 @@ def test_a_key_that_comes_and_goes_meets_another_writer(
     lab: Lab, dim: str, between: list[Callable[[], object]]
 ) -> None:
     """Type 4: the history must not run past a row that the other writer has put there since."""
-    spec = DimensionSpec(
-        key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'"
-    )
+    spec = DimensionSpec(key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'")
     row = "select {} as id, '{}' as name, date '2024-01-0{}' as at".format
     merge(lab.spark.sql(row(1, "a", 1)), dim, spec)
     other = lab.spark.sql(row(7, "x", 2))
@@ -506,9 +490,7 @@ def test_full_batches(lab: Lab, dim: str) -> None:
 
 
 def test_the_guard_counts_keys_that_change_and_end_in_one_batch(lab: Lab, dim: str) -> None:
-    spec = DimensionSpec(
-        key_columns="id", attributes={"name": 2}, changed_at="at", deleted_when="name = 'gone'"
-    )
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at", deleted_when="name = 'gone'")
     rows = "select id, '{}' as name, date '2024-01-0{}' as at from range({}, {})".format
     merge(lab.spark.sql(rows("A", 1, 0, 20)), dim, spec)
     with pytest.raises(GuardError, match=r"11 of 20 \(0.55\)"):
@@ -520,9 +502,7 @@ def test_the_guard_counts_keys_that_change_and_end_in_one_batch(lab: Lab, dim: s
 
 
 def test_the_open_end_of_a_dimension_of_dates_is_its_day(lab: Lab, dim: str) -> None:
-    spec = DimensionSpec(
-        key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59"
-    )
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59")
     for day, name in ((1, "A"), (2, "B")):
         merge(batch(lab, [(1, name)], "id int, name string"), dim, spec, at=f"2024-01-0{day}")
     found = [tuple(map(str, row)) for row in versions(lab, dim, "name", "valid_from", "valid_to")]
@@ -577,9 +557,7 @@ def test_several_changes_of_a_key_in_one_batch(lab: Lab, dim: str) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("when", ["known", "unknown"])
-def test_a_plan_from_before_another_commit(
-    lab: Lab, dim: str, when: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_from_before_another_commit(lab: Lab, dim: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dim = f"{dim}_{when}"
     if when == "known":
         merge(batch(lab, [(1, "Ann", "a")]), dim, SPEC, at="2024-01-01 00:00:00")
@@ -649,9 +627,7 @@ def test_type_4_and_the_audit(lab: Lab, dim: str) -> None:
         (2, "B", days[1], days[3]),
     ]
     audit = lab.spark.table(f"{dim}_changes")
-    assert [
-        tuple(row) for row in audit.groupBy("change_type").count().orderBy("change_type").collect()
-    ] == [
+    assert [tuple(row) for row in audit.groupBy("change_type").count().orderBy("change_type").collect()] == [
         ("insert", 3),
         ("remove", 1),
         ("update", 2),
@@ -681,18 +657,14 @@ def test_integer_keys_of_rows_that_left_are_not_given_again(lab: Lab, dim: str) 
         deleted_when="name = 'gone'",
         surrogate_key={"name": "sk", "strategy": "sequence"},
     )
-    for day, rows in enumerate(
-        ([(1, "A"), (2, "B")], [(2, "gone")], [(1, "C"), (3, "D")]), start=1
-    ):
+    for day, rows in enumerate(([(1, "A"), (2, "B")], [(2, "gone")], [(1, "C"), (3, "D")]), start=1):
         merge(batch(lab, rows, "id int, name string"), dim, spec, at=f"2024-01-0{day} 00:00:00")
     assert versions(lab, dim, "sk", "id", "name") == [(1, 1, "C"), (3, 3, "D")]
 
 
 @pytest.mark.proof
 def test_a_new_column_of_type_4(lab: Lab, dim: str) -> None:
-    spec = DimensionSpec(
-        key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns"
-    )
+    spec = DimensionSpec(key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns")
     wide = "id int, name string, city string"
     merge(batch(lab, [(1, "A")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")
     merge(batch(lab, [(1, "B", "Rome")], wide), dim, spec, at="2024-01-03 00:00:00")
@@ -837,9 +809,7 @@ def test_a_surrogate_key_of_another_type(lab: Lab, dim: str) -> None:
             attributes={"name": 2},
             surrogate_key={"name": "sk", "strategy": strategy},
         )
-        lab.spark.sql(
-            f"create table {dim}_{kind} (sk {kind}, id int, name string, {bounds}) using delta"
-        )
+        lab.spark.sql(f"create table {dim}_{kind} (sk {kind}, id int, name string, {bounds}) using delta")
         with pytest.raises(TargetError, match=f"sk(.*\n)+.*{kind}"):
             merge(lab.spark.sql("select 1 as id, 'a' as name"), f"{dim}_{kind}", spec)
 
@@ -902,9 +872,7 @@ def test_a_conflict_reported_for_a_merge_that_has_committed(
 
 
 @pytest.mark.proof
-def test_many_commits_since_a_merge_was_killed(
-    lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_commits_since_a_merge_was_killed(lab: Lab, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1}, audit={})
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Outbox, "deliver", interrupted)

@@ -32,10 +32,7 @@ def spec_of(case: dict[str, Any]) -> DimensionSpec:
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, marks=[pytest.mark.proof] * (len(case["input"]["batches"]) > 5))
-        for case in CASES
-    ],
+    [pytest.param(case, marks=[pytest.mark.proof] * (len(case["input"]["batches"]) > 5)) for case in CASES],
     ids=[case["id"] for case in CASES],
 )
 def test_case(either: Lab, case: dict[str, Any]) -> None:

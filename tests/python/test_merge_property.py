@@ -95,7 +95,8 @@ def rebuilt(lab: Lab) -> Lab:
         )
         lab.model(
             f"rebuilt_{seed}",
-            f"{{{{ healing_tables.dimension(sources={source}, key_columns=['id', 'part'], attributes={ATTRIBUTES!r}, {arguments}) }}}}",
+            f"{{{{ healing_tables.dimension(sources={source}, key_columns=['id', 'part'], attributes={ATTRIBUTES!r}, "
+            f"{arguments}) }}}}",
             materialized="table",
             file_format="parquet",
         )
@@ -130,9 +131,7 @@ def test_batches_in_order_equal_a_rebuild(rebuilt: Lab, seed: int) -> None:
     edges = [START + dt.timedelta(minutes=minute) for minute in [-1, *CUTS[seed], 3000]]
     read = rebuilt.spark.table(f"{rebuilt.schema}.changes_{seed}")
     for low, high in pairwise(edges):
-        part = read.where(
-            f"at > timestamp '{low.isoformat()}' and at <= timestamp '{high.isoformat()}'"
-        )
+        part = read.where(f"at > timestamp '{low.isoformat()}' and at <= timestamp '{high.isoformat()}'")
         merge(part, name, spec)
     assert_equal_tables(rebuilt.spark, name, f"{rebuilt.schema}.rebuilt_{seed}")
     # whatever is merged again is known already
@@ -209,16 +208,12 @@ def random_changes(seed: int, *, moments: int = 40, kind: str = "timestamp") -> 
     for key in range(KEYS):
         values: dict[str, Any] = dict.fromkeys(NAMES)
         for place in sorted(choose.sample(range(moments), choose.randint(1, 8))):
-            at = START + (
-                dt.timedelta(days=place) if kind == "date" else dt.timedelta(minutes=place)
-            )
+            at = START + (dt.timedelta(days=place) if kind == "date" else dt.timedelta(minutes=place))
             for name in NAMES:
                 if choose.random() < 0.5:
                     values[name] = choose.choice([None, "x", "y", "z"])
             gone = choose.random() < 0.3
-            found.append(
-                {"id": key, "at": moment_as(at, kind), "op": "D" if gone else "U", **values}
-            )
+            found.append({"id": key, "at": moment_as(at, kind), "op": "D" if gone else "U", **values})
     return found
 
 
@@ -262,9 +257,7 @@ def expected(rows: Sequence[Row], spec: DimensionSpec, kind: str = "timestamp") 
     """The same dimension for the reference."""
     columns = {"id": "int", "at": kind, "op": "string", **dict.fromkeys(NAMES, "string")}
     is_gone = ref.Condition("op = 'D'", ("op",), lambda row: row["op"] == "D")
-    source = ref.Source(
-        "log", "changes", columns, rows, {"id": "id"}, ("at",), deleted_when=is_gone
-    )
+    source = ref.Source("log", "changes", columns, rows, {"id": "id"}, ("at",), deleted_when=is_gone)
     attributes = tuple(
         ref.Attribute(name, (("log", name),), scd_type=found.scd_type, changed_at=found.changed_at)
         for name in NAMES
@@ -350,9 +343,7 @@ def test_a_log_begun_over_a_filled_table(lab: Lab, family: str) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize(
-    "types", [(2, 0, 1, 3, 6), (1, 0, 3), (4, 0, 1)], ids=["mixed", "flat", "type_4"]
-)
+@pytest.mark.parametrize("types", [(2, 0, 1, 3, 6), (1, 0, 3), (4, 0, 1)], ids=["mixed", "flat", "type_4"])
 @pytest.mark.parametrize("with_moments", [False, True], ids=["plain", "moments"])
 def test_full_batches_of_many_keys(lab: Lab, types: Sequence[int], with_moments: bool) -> None:
     """Each batch holds every key that exists at its moment, and comes twice."""
@@ -366,9 +357,7 @@ def test_full_batches_of_many_keys(lab: Lab, types: Sequence[int], with_moments:
     known: set[Any] = set()
     for minute in (10, 20, 30, 40):
         at = START + dt.timedelta(minutes=minute)
-        newest = {
-            row["id"]: row for row in rows if instant_of(row) <= at
-        }  # in the order of moments
+        newest = {row["id"]: row for row in rows if instant_of(row) <= at}  # in the order of moments
         held = [row for row in newest.values() if row["op"] == "U"]
         told += [row if with_moments else {**row, "at": at} for row in held]
         ids = {row["id"] for row in held}

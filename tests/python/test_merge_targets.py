@@ -26,9 +26,7 @@ def dim(lab: Lab, request: pytest.FixtureRequest) -> str:
 def names(lab: Lab, dim: str, *letters: str) -> None:
     """A batch a day, from the first on."""
     for day, letter in enumerate(letters, start=1):
-        merge(
-            lab.spark.sql(f"select 1 as id, '{letter}' as name"), dim, TYPE_4, at=f"2024-01-0{day}"
-        )
+        merge(lab.spark.sql(f"select 1 as id, '{letter}' as name"), dim, TYPE_4, at=f"2024-01-0{day}")
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 7, "warehouse/dim", "./dim"])
@@ -196,9 +194,7 @@ def merged(lab: Lab, dim: str) -> list[Any]:
     }
     found: list[Any] = []
     for kind, options in kinds.items():
-        spec = DimensionSpec(
-            key_columns="id", changed_at="at", valid_to_current="2999-12-31", **options
-        )
+        spec = DimensionSpec(key_columns="id", changed_at="at", valid_to_current="2999-12-31", **options)
         for day, name in ((1, "a"), (2, "b")):
             row = (
                 f"select 1 as id, '{name}' as name, array('x', '{name}') as tags, "
@@ -250,9 +246,7 @@ def test_values_are_no_sql(lab: Lab, dim: str) -> None:
 
 def test_type_4_keys_that_come_and_go_in_one_batch(lab: Lab, dim: str) -> None:
     """Nothing of them reaches the dimension, and their rows are in the history."""
-    spec = DimensionSpec(
-        key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'"
-    )
+    spec = DimensionSpec(key_columns="id", attributes={"name": 4}, changed_at="at", deleted_when="name = 'gone'")
     row = "select {} as id, '{}' as name, date '2024-01-0{}' as at".format
     merge(lab.spark.sql(row(1, "a", 1)), dim, spec)
     for is_repeated in (False, True):
@@ -309,9 +303,7 @@ def test_side_tables_that_spell_columns_differently(lab: Lab, dim: str) -> None:
     names(lab, dim, "a", "b")
     assert plain_rows(lab.spark.table(f"{dim}_history"), ["id", "name"]) == [(1, "a")]
     for day, seq in enumerate(("seq", "SEQ"), start=1):
-        spec = DimensionSpec(
-            key_columns="id", attributes=["name"], tie_break_by=seq, change_log=f"{dim}_log"
-        )
+        spec = DimensionSpec(key_columns="id", attributes=["name"], tie_break_by=seq, change_log=f"{dim}_log")
         merge(lab.spark.sql(f"{ROW}, 1 as {seq}"), f"{dim}_logged", spec, at=f"2024-01-0{day}")
     assert plain_rows(lab.spark.table(f"{dim}_logged"), ["id", "name"]) == [(1, "a")]
 

@@ -76,16 +76,12 @@ def test_pandas_holds_a_dimension_whose_open_end_is_null(built: Lab) -> None:
     assert str(frame["valid_to"].max()) == ENDED
 
 
-@pytest.mark.parametrize(
-    "change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.proof)]
-)
+@pytest.mark.parametrize("change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.proof)])
 def test_a_merge_keeps_the_old_end_where_it_is_stored(lab: Lab, change_log: str | None) -> None:
     name = f"{lab.schema}.dim_merged_{change_log}"
     log = None if change_log is None else f"{lab.schema}.{change_log}"
     new = DimensionSpec(key_columns="id", attributes={"name": 2}, change_log=log)
-    old = DimensionSpec(
-        key_columns="id", attributes={"name": 2}, change_log=log, valid_to_current=OLD_END
-    )
+    old = DimensionSpec(key_columns="id", attributes={"name": 2}, change_log=log, valid_to_current=OLD_END)
     rows = lab.spark.sql("select id, concat('first ', id) as name from range(25)")
     merge(rows, name, old, at="2024-01-01 00:00:00")
     assert merge(rows, name, new, at="2024-01-02 00:00:00").commit_version is None

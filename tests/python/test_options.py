@@ -1,4 +1,5 @@
-"""Options of dimension() that meet: columns that are named though the default leaves them out, names, values of the flag."""
+"""Options of dimension() that meet: columns that are named though the default leaves them out, names, values of the
+flag."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
     "star_and_a_named_one": (
         (
-            f"sources={{'s': {{{SOURCE}, 'deleted_when': \"closed <= date '2023-12-31' and year(closed) > 0 and status <> \\\"seq\\\"\"}}}}, "
+            f"sources={{'s': {{{SOURCE}, 'deleted_when': \"closed <= date '2023-12-31' and year(closed) > 0 and status "
+            f'<> \\"seq\\""}}}}, '
             "attributes={'*': 2, 'status': 1}"
         ),
         # closed is named by deleted_when; date and year only look so, and seq stands in quotes
@@ -58,7 +60,8 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     ),
     "conditions_that_end_in_comments": (
         (
-            f"sources={{'s': {{{SOURCE}, 'where': 'seq > 0 -- all', 'deleted_when': \"status = 'gone' -- it left\"}}}}, "
+            f"sources={{'s': {{{SOURCE}, 'where': 'seq > 0 -- all', 'deleted_when': \"status = 'gone' -- it "
+            f'left"}}}}, '
             "attributes=['status']"
         ),
         [
@@ -121,7 +124,10 @@ def built(lab: Lab) -> Lab:
             f"{{{{ healing_tables.dimension(key_columns='id', {arguments}, column_names={{{NO_HASHES}}}) }}}}",
         )
     # a source that can delete, named in another case: its gaps are no mistake
-    gaps = f"sources={{'s': {{{SOURCE}, 'deleted_when': \"status = 'x' -- left\", 'where': 'seq > 0 -- all'}}}}, exists_in=['S'], attributes=['seq']"
+    gaps = (
+        f"sources={{'s': {{{SOURCE}, 'deleted_when': \"status = 'x' -- left\", 'where': 'seq > 0 -- all'}}}}, "
+        "exists_in=['S'], attributes=['seq']"
+    )
     lab.model(
         "gaps",
         f"{{{{ healing_tables.dimension({gaps}) }}}}",
@@ -131,8 +137,10 @@ def built(lab: Lab) -> Lab:
     types = f"{{'id': 'int', 'at': 'date', 'thing': '{FIELDS}'}}"
     lab.model(
         "fields",
-        "with things as (select id, at, named_struct('sku', status, 'variant_id', seq) as thing from {{ source('raw', 'log') }})\n"
-        f"{{{{ healing_tables.dimension({{'s': {{'relation': 'things', 'changed_at': 'at'}}}}, 'id', ['thing'], column_types={types}) }}}}",
+        "with things as (select id, at, named_struct('sku', status, 'variant_id', seq) as thing from {{ source('raw', "
+        "'log') }})\n"
+        f"{{{{ healing_tables.dimension({{'s': {{'relation': 'things', 'changed_at': 'at'}}}}, 'id', ['thing'], "
+        f"column_types={types}) }}}}",
     )
     lab.dbt("run")
     return lab
@@ -141,10 +149,7 @@ def built(lab: Lab) -> Lab:
 @pytest.mark.parametrize("name", MODELS)
 def test_options(built: Lab, name: str) -> None:
     assert built.results[name][0] == "success", built.results[name]
-    found = [
-        tuple(str(value) if hasattr(value, "isoformat") else value for value in row)
-        for row in built.rows(name)
-    ]
+    found = [tuple(str(value) if hasattr(value, "isoformat") else value for value in row) for row in built.rows(name)]
     assert found == sorted(MODELS[name][1], key=repr)
 
 

@@ -112,9 +112,7 @@ def test_only_the_method_session_changes() -> None:
     session, thrift = adapter("session"), adapter("thrift")
     assert session.default_python_submission_method == "session"
     assert session.python_submission_helpers["session"].func is SessionJob
-    assert session.python_submission_helpers["all_purpose_cluster"] is (
-        AllPurposeClusterPythonJobHelper
-    )
+    assert session.python_submission_helpers["all_purpose_cluster"] is (AllPurposeClusterPythonJobHelper)
     assert thrift.default_python_submission_method == "all_purpose_cluster"
     assert "session" not in thrift.python_submission_helpers
 
@@ -145,9 +143,7 @@ def test_it_steps_aside_for_a_session_helper_of_dbt_spark() -> None:
         ("session", "job_cluster", "submission_method job_cluster"),
     ],
 )
-def test_the_adapter_says_why_a_merge_cannot_run(
-    method: str, submission: str | None, got: str | None
-) -> None:
+def test_the_adapter_says_why_a_merge_cannot_run(method: str, submission: str | None, got: str | None) -> None:
     obstacle = adapter(method).healing_tables_obstacle(submission)
     assert (obstacle and obstacle["got"]) == got
 
@@ -177,9 +173,7 @@ def test_progress_of_a_thread_goes_to_dbt_under_its_own_model(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(
-        "dbt_healing_tables.progress.fire_event", lambda event, level: told.append(event.msg)
-    )
+    monkeypatch.setattr("dbt_healing_tables.progress.fire_event", lambda event, level: told.append(event.msg))
     logger = logging.getLogger("healing_tables")
     at_once = threading.Barrier(2)
 

@@ -166,9 +166,7 @@ class Maker:
         return self.rng.random() < chance
 
     def some(self, values: Sequence[Any], most: int | None = None) -> list[Any]:
-        return self.rng.sample(
-            list(values), self.rng.randint(1, min(len(values), most or len(values)))
-        )
+        return self.rng.sample(list(values), self.rng.randint(1, min(len(values), most or len(values))))
 
     def dimension(self) -> Dimension:
         rng = self.rng
@@ -178,9 +176,7 @@ class Maker:
         moments = rng.sample(INSTANTS, rng.randint(5, 8))
         columns: dict[str, dict[str, Sequence[Value]]] = {name: {} for name in names}
         attributes = self.attributes(names, columns)
-        sources = tuple(
-            self.source(name, keys, columns[name], moments, days=days) for name in names
-        )
+        sources = tuple(self.source(name, keys, columns[name], moments, days=days) for name in names)
         bare = len(sources) == 1 and self.likely(0.5)
         return Dimension(
             keys=tuple(key.name for key in keys),
@@ -194,9 +190,7 @@ class Maker:
             surrogate_key="sk" if self.likely(0.5) else None,
         )
 
-    def attributes(
-        self, names: Sequence[str], columns: dict[str, dict[str, Sequence[Value]]]
-    ) -> tuple[Attribute, ...]:
+    def attributes(self, names: Sequence[str], columns: dict[str, dict[str, Sequence[Value]]]) -> tuple[Attribute, ...]:
         """Also notes in ``columns`` what each source has to bring, with the values to draw from."""
         rng = self.rng
         found = []
@@ -219,9 +213,7 @@ class Maker:
                 Attribute(
                     name=name,
                     origins=tuple(origins),
-                    rule=rng.choice(
-                        ("first_non_null", "first_present", "most_recent_row", "most_recent_value")
-                    ),
+                    rule=rng.choice(("first_non_null", "first_present", "most_recent_row", "most_recent_value")),
                     scd_type=scd_type,
                     changed_at=scd_type in (1, 3) and self.likely(0.5),
                 )
@@ -229,9 +221,7 @@ class Maker:
         return tuple(found)
 
     def column_names(self) -> dict[str, str | None]:
-        names: dict[str, str | None] = {
-            name: name for name in ref.OPTIONAL_COLUMNS if self.likely(0.7)
-        }
+        names: dict[str, str | None] = {name: name for name in ref.OPTIONAL_COLUMNS if self.likely(0.7)}
         if self.likely(0.2):
             names |= {"valid_from": "effective_from", "is_current": "active", "key_hash": None}
         return names
@@ -320,9 +310,7 @@ class Maker:
         """A row but for its moments; keys are seldom NULL, the rest often."""
         keys = set(source.keys.values())
         return {
-            column: None
-            if self.likely(0.03 if column in keys else 0.25)
-            else self.rng.choice(domain)
+            column: None if self.likely(0.03 if column in keys else 0.25) else self.rng.choice(domain)
             for column, domain in domains.items()
         }
 
@@ -331,9 +319,7 @@ class Maker:
             return None
         return self.rng.choice(BEYOND if self.likely(0.05) else moments)
 
-    def change_log(
-        self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]
-    ) -> Source:
+    def change_log(self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]) -> Source:
         columns = dict(source.columns)
         clock = columns["changed_at"]
         if self.likely(0.7):
@@ -352,9 +338,7 @@ class Maker:
         ]
         return replace(source, columns=columns, rows=rows)
 
-    def snapshots(
-        self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]
-    ) -> Source:
+    def snapshots(self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]) -> Source:
         """With a calendar, some of the snapshots it names have no rows at all."""
         clock = source.columns["snapshot_at"]
         calendar, filled = None, moments
@@ -372,9 +356,7 @@ class Maker:
         on_absence = self.rng.choice(choices)
         return replace(source, rows=rows, calendar=calendar, on_absence=on_absence)
 
-    def periods(
-        self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]
-    ) -> Source:
+    def periods(self, source: Source, domains: dict[str, Sequence[Value]], moments: Sequence[dt.datetime]) -> Source:
         """Periods of one key never overlap: each key walks through the moments once."""
         clock = source.columns["since"]
         stops = sorted({ref.instant(moment_as(clock, moment)) for moment in moments}, key=str)
@@ -392,9 +374,7 @@ class Maker:
                 since, until = self.rng.choice(
                     [(None, None), (BEYOND[0], None), (stops[0], stops[0]), (stops[-1], stops[0])]
                 )
-                rows.append(
-                    {**values, "since": moment_as(clock, since), "until": moment_as(clock, until)}
-                )
+                rows.append({**values, "since": moment_as(clock, since), "until": moment_as(clock, until)})
                 continue
             seen[key] = end
             until = stops[end] if end < len(stops) else self.rng.choice((None, *BEYOND[:3]))
@@ -439,9 +419,7 @@ def scenario(seed: int) -> Scenario:
     return Scenario(f"s{seed}", dim, expected)
 
 
-def refused(
-    name: str, kind: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]
-) -> Scenario:
+def refused(name: str, kind: str, columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> Scenario:
     moments = ("since", "until") if kind == "periods" else ("changed_at",)
     listed = [dict(zip(columns, row, strict=True)) for row in rows]
     source = Source("shop", kind, columns, listed, {"id": "id"}, moments)  # type: ignore[arg-type]
@@ -516,10 +494,7 @@ def attribute_options(attribute: Attribute) -> dict[str, Any]:
 
 
 def model_sql(name: str, dim: Dimension) -> str:
-    sources = ", ".join(
-        f"{source.name!r}: {source_options(source, f'{name}_{source.name}')}"
-        for source in dim.sources
-    )
+    sources = ", ".join(f"{source.name!r}: {source_options(source, f'{name}_{source.name}')}" for source in dim.sources)
     options: dict[str, Any] = {
         "key_columns": list(dim.keys),
         "column_names": dict(dim.column_names),
@@ -566,16 +541,11 @@ def rows_of(frame: DataFrame) -> list[dict[str, Value]]:
     """Rows with instants in UTC, whatever the session's zone."""
     moments = {field.name for field in frame.schema if field.dataType == t.TimestampType()}
     plain = frame.select(
-        *(
-            f.unix_micros(f"`{name}`").alias(name) if name in moments else f"`{name}`"
-            for name in frame.columns
-        )
+        *(f.unix_micros(f"`{name}`").alias(name) if name in moments else f"`{name}`" for name in frame.columns)
     )
     return [
         {
-            name: EPOCH + dt.timedelta(microseconds=value)
-            if name in moments and value is not None
-            else value
+            name: EPOCH + dt.timedelta(microseconds=value) if name in moments and value is not None else value
             for name, value in row.asDict().items()
         }
         for row in plain.collect()
@@ -605,9 +575,7 @@ def assert_same(got: Sequence[Row], expected: Sequence[Row], one: Scenario) -> N
 
 
 def frame_of(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[Row]) -> DataFrame:
-    schema = t.StructType(
-        [t.StructField(name, t.DataType.fromDDL(kind)) for name, kind in columns.items()]
-    )
+    schema = t.StructType([t.StructField(name, t.DataType.fromDDL(kind)) for name, kind in columns.items()])
     return spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
 
 
@@ -657,9 +625,7 @@ def session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 def assert_integrity(rows: Sequence[Mapping[str, Any]], dim: Dimension) -> None:
     """The five checks; gaps and keys that ended only where a source can end a key."""
-    start, end, current = (
-        dim.column_names.get(name, name) for name in ("valid_from", "valid_to", "is_current")
-    )
+    start, end, current = (dim.column_names.get(name, name) for name in ("valid_from", "valid_to", "is_current"))
     if start is None or end is None:
         return
     can_end = any(

@@ -30,23 +30,17 @@ def history(dim: str, keys: int) -> Rows:
 
 
 def deleted(dim: str, keys: int, gone: int) -> Rows:
-    return history(dim, keys) + [
-        [dim, key, "2024-03-01", "D", None, None, None] for key in range(1, gone + 1)
-    ]
+    return history(dim, keys) + [[dim, key, "2024-03-01", "D", None, None, None] for key in range(1, gone + 1)]
 
 
 def returned(dim: str, keys: int, gone: int, back: int) -> Rows:
-    return deleted(dim, keys, gone) + [
-        [dim, key, "2024-04-01", "U", "b", "north", key] for key in range(1, back + 1)
-    ]
+    return deleted(dim, keys, gone) + [[dim, key, "2024-04-01", "U", "b", "north", key] for key in range(1, back + 1)]
 
 
 def few(dim: str) -> Rows:
     """Of 30 keys: 1 changes, the first value of 2 was wrong, 3 never was, a late row of 4 arrives."""
     rows = [row for row in history(dim, 30) if row[1] != 3]
-    corrected = [
-        [*row[:4], "a2", *row[5:]] if row[1] == 2 and row[4] == "a" else row for row in rows
-    ]
+    corrected = [[*row[:4], "a2", *row[5:]] if row[1] == 2 and row[4] == "a" else row for row in rows]
     return [
         *corrected,
         [dim, 1, "2024-03-01", "U", "c", "north", 1],
@@ -117,9 +111,7 @@ def commits(lab: Lab, name: str) -> list[str]:
 
 
 def southern_files(lab: Lab) -> list[str]:
-    rows = lab.spark.sql(
-        f"select distinct _metadata.file_path from {lab.schema}.dim_few where region = 'south'"
-    )
+    rows = lab.spark.sql(f"select distinct _metadata.file_path from {lab.schema}.dim_few where region = 'south'")
     return sorted(row[0] for row in rows.collect())
 
 
@@ -196,10 +188,9 @@ def run(lab: Lab, state: int, *args: str) -> None:
 
 
 def test_rows_that_differ_are_merged_in_one_commit(built: Lab) -> None:
-    # 1: one ends, one begins; 2: one corrected; 3: two go; 4: one ends early, one begins, one has another version number
-    assert built.notes["told"][-1].endswith(
-        "by a merge: 2 rows inserted, 4 updated, 2 deleted, 54 as they were"
-    )
+    # 1: one ends, one begins; 2: one corrected; 3: two go; 4: one ends early, one begins, one has another version
+    # number
+    assert built.notes["told"][-1].endswith("by a merge: 2 rows inserted, 4 updated, 2 deleted, 54 as they were")
     assert built.notes["few"].count("MERGE") == 1
     assert built.notes["few"][-1] == "MERGE"
     rows = built.rows("dim_few", "id", "name", "valid_from", "is_current", "version")
@@ -277,10 +268,7 @@ def test_columns_that_come_go_and_change(built: Lab) -> None:
 
 def test_by_default_no_column_and_no_value_is_lost(built: Lab) -> None:
     assert built.results["dim_grown"][0] == "success", built.results["dim_grown"]
-    columns = {
-        field.name: field.dataType
-        for field in built.spark.table(f"{built.schema}.dim_grown").schema
-    }
+    columns = {field.name: field.dataType for field in built.spark.table(f"{built.schema}.dim_grown").schema}
     assert columns["points"].simpleString() == "bigint" and "name" in columns
     for name, part in {
         "kept": "column region (string) goes",
@@ -321,24 +309,19 @@ def test_integer_keys_survive_a_merge_and_an_overwrite(built: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", ["seq", "seq_parquet"])
-def test_integer_keys_survive_a_drop_and_numbers_of_others_are_not_given(
-    built: Lab, name: str
-) -> None:
+def test_integer_keys_survive_a_drop_and_numbers_of_others_are_not_given(built: Lab, name: str) -> None:
     table = f"{built.schema}.dim_{name}"
     before = built.rows(f"dim_{name}", *SEQUENCE)
     built.spark.sql(f"drop table {table}")
     built.dbt("run", "--select", f"dim_{name}")
     assert built.rows(f"dim_{name}", *SEQUENCE) == before
     if name == "seq":
-        columns = ", ".join(
-            field.name for field in built.spark.table(table).schema if field.name != "sk"
-        )
+        columns = ", ".join(field.name for field in built.spark.table(table).schema if field.name != "sk")
         built.spark.sql(f"insert into {table} select 20 as sk, {columns} from {table} where sk = 5")
     built.table(
         "crm",
         COLUMNS,
-        [row for states in DIMS.values() for row in states[1]]
-        + [[name, 9, "2024-03-01", "U", "n", "north", 1]],
+        [row for states in DIMS.values() for row in states[1]] + [[name, 9, "2024-03-01", "U", "n", "north", 1]],
     )
     built.dbt("run", "--select", f"dim_{name}", "--vars", ALLOW)
     assert built.results[f"dim_{name}"][0] == "success", built.results

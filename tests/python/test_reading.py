@@ -67,8 +67,7 @@ def in_force(at: str) -> list[list[Any]]:
     return [
         row
         for row in versions()
-        if dt.datetime.fromisoformat(row[3]) <= moment
-        and (row[5] or moment < dt.datetime.fromisoformat(row[4]))
+        if dt.datetime.fromisoformat(row[3]) <= moment and (row[5] or moment < dt.datetime.fromisoformat(row[4]))
     ]
 
 
@@ -77,9 +76,7 @@ def built(lab: Lab) -> Lab:
     for name, kind in KINDS.items():
         columns = [[one, kind if one.startswith("valid") else other] for one, other in COLUMNS]
         if name == "named":
-            columns = [
-                [{"valid_from": "began", "valid_to": "ended"}.get(a, a), b] for a, b in columns
-            ]
+            columns = [[{"valid_from": "began", "valid_to": "ended"}.get(a, a), b] for a, b in columns]
         lab.view(f"dim_{name}", columns, versions())
         renamed = f", {NAMED}" if name == "named" else ""
         for number, at in enumerate(MOMENTS):
@@ -170,9 +167,7 @@ def test_only_what_is_tracked_counts(built: Lab) -> None:
     assert all(row["before"] != row["after"] for row in changed)
     assert {tuple(row["after"].asDict()) for row in changed} == {("city",)}
     ordered = [[*row[:3], row[3], row[4] or "9999-12-31"] for row in versions()]
-    wanted = sum(
-        one[0] == two[0] and one[4] == two[3] and one[1] != two[1] for one, two in pairwise(ordered)
-    )
+    wanted = sum(one[0] == two[0] and one[4] == two[3] and one[1] != two[1] for one, two in pairwise(ordered))
     assert len(changed) == wanted
 
 

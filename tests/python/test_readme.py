@@ -99,11 +99,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def table_of(block: Block) -> Table:
-    lines = [
-        [cell.strip() for cell in line[1:].rstrip().removesuffix("|").split("|")]
-        for line in block.lines
-        if line
-    ]
+    lines = [[cell.strip() for cell in line[1:].rstrip().removesuffix("|").split("|")] for line in block.lines if line]
     for number, line in enumerate(lines):
         assert len(line) == len(lines[0]), f"line {block.line + number}: {line}"
     return Table(lines[0], lines[2:])
@@ -131,9 +127,7 @@ def read_page(name: str) -> Page:
 def input_model(table: Table) -> str:
     columns = [header.rsplit(" ", 1) for header in table.header]
     values = ",\n    ".join(
-        "("
-        + ", ".join(literal(cell, kind) for cell, (_, kind) in zip(row, columns, strict=True))
-        + ")"
+        "(" + ", ".join(literal(cell, kind) for cell, (_, kind) in zip(row, columns, strict=True)) + ")"
         for row in table.rows
     )
     names = ", ".join(f"`{name}`" for name, _ in columns)
@@ -150,16 +144,10 @@ def literal(cell: str, kind: str) -> str:
 def difference(expected: Table, found: list[list[str]]) -> dict[str, list[tuple[str, ...]]]:
     """Rows that one side lacks, as bags; empty if both are the same."""
     prefixes = {
-        column: len(row[column]) - 1
-        for row in expected.rows
-        for column in range(len(row))
-        if row[column].endswith("…")
+        column: len(row[column]) - 1 for row in expected.rows for column in range(len(row)) if row[column].endswith("…")
     }
     shown = Counter(
-        tuple(
-            cell[: prefixes[column]] + "…" if column in prefixes else cell
-            for column, cell in enumerate(row)
-        )
+        tuple(cell[: prefixes[column]] + "…" if column in prefixes else cell for column, cell in enumerate(row))
         for row in found
     )
     wanted = Counter(tuple(row) for row in expected.rows)
@@ -205,9 +193,7 @@ FILES = {path: text for page in READ.values() for path, text in page.files.items
 @pytest.fixture(scope="module")
 def documented(lab: Lab) -> Lab:
     stub = lab.home / "dbt_packages" / "dbt_utils"
-    lab.write(
-        "packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(stub)}]})
-    )
+    lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(stub)}]}))
     lab.write(f"{stub}/dbt_project.yml", "name: dbt_utils\nversion: 1.0.0\nconfig-version: 2\n")
     lab.write(f"{stub}/macros/star.sql", STAR)
     for page in READ.values():
@@ -233,10 +219,7 @@ def found_rows(lab: Lab, example: Example) -> list[list[str]]:
     assert example.result
     frame = lab.spark.table(f"{lab.schema}.{example.name}")
     columns = [frame[f"`{name}`"].cast("string") for name in example.result.header]
-    return [
-        ["NULL" if cell is None else str(cell) for cell in row]
-        for row in frame.select(*columns).collect()
-    ]
+    return [["NULL" if cell is None else str(cell) for cell in row] for row in frame.select(*columns).collect()]
 
 
 def test_names_are_used_once() -> None:
@@ -309,20 +292,14 @@ def test_operation_is_documented(name: str) -> None:
     assert name in first_column("README.md", "operation")
     pages = ["operations", "operations-compare", "healing", "facts"]
     text = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
-    assert [
-        argument
-        for argument in arguments
-        if f"`{argument}" not in text and f"{argument}: " not in text
-    ] == []
+    assert [argument for argument in arguments if f"`{argument}" not in text and f"{argument}: " not in text] == []
 
 
 def test_options_of_sources_are_documented() -> None:
     text = (ROOT / "macros" / "spec" / "_source.sql").read_text()
     match = re.search(r"_check_options\(mistakes, at, given, (\[.*?\])\)", text, re.DOTALL)
     assert match
-    assert sorted(first_column("README.md", "option of a source")) == sorted(
-        ast.literal_eval(match[1])
-    )
+    assert sorted(first_column("README.md", "option of a source")) == sorted(ast.literal_eval(match[1]))
 
 
 @pytest.mark.parametrize("name", GENERIC_TESTS)
@@ -343,7 +320,5 @@ def test_links_lead_somewhere(page: str) -> None:
         assert file.exists(), target
         if anchor:
             headings: list[Any] = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
-            slugs = [
-                re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings
-            ]
+            slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
             assert anchor in slugs, target

@@ -223,9 +223,7 @@ SEQUENCE_CONFIG: dict[str, Any] = {
 # The example of docs/operations.md: the table before and after.
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 DOCUMENTED = [
-    table_of(block)
-    for block in blocks_of(PAGE)
-    if block.kind == "table" and block.lines[0].startswith("| player_id")
+    table_of(block) for block in blocks_of(PAGE) if block.kind == "table" and block.lines[0].startswith("| player_id")
 ]
 DOC_COLUMNS = [["player_id", "int"], ["tier", "string"], *COLUMNS[2:]]
 
@@ -290,9 +288,7 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
     seen["seq keys"] = lab.rows("dim_seq__keys", "key", "surrogate_key")
 
     lab.table("dim_parquet", COLUMNS, ROWS)
-    seen["parquet"] = operation(
-        lab, "repair", dimension=f"{lab.schema}.dim_parquet", **plain, dry_run=False
-    )
+    seen["parquet"] = operation(lab, "repair", dimension=f"{lab.schema}.dim_parquet", **plain, dry_run=False)
     lab.write("macros/overtaken.sql", OVERTAKEN)
     delta(lab, "dim_raced", COLUMNS, ROWS)
     lab.dbt("run-operation", "overtaken")
@@ -317,7 +313,8 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
 OVERTAKEN = """
 {% macro overtaken() %}
     {%- set table = healing_tables._operation_table('repair', target.schema ~ '.dim_raced') -%}
-    {%- set stored = healing_tables._stored_dimension('repair', table, {'key_columns': ['id'], 'tracked_columns': ['name']}) -%}
+    {%- set stored = healing_tables._stored_dimension(
+        'repair', table, {'key_columns': ['id'], 'tracked_columns': ['name']}) -%}
     {%- set candidate = healing_tables._candidate_relation(table.relation) -%}
     {%- set side = api.Relation.create(schema=target.schema, identifier='dim_raced__set_aside') -%}
     {%- do run_query(healing_tables._create_repair_candidate(candidate, stored)) -%}
@@ -451,14 +448,10 @@ def test_random_damage_is_mended_and_healthy_keys_stay(lab: Lab, mended: dict[st
 def test_the_order_of_rows_does_not_matter(lab: Lab, mended: dict[str, Any]) -> None:
     assert lab.rows("dim_random") == lab.rows("dim_shuffled")
     columns = [name for name, _ in RANDOM_COLUMNS] + ["set_aside_reason"]
-    assert lab.rows("dim_random__set_aside", *columns) == lab.rows(
-        "dim_shuffled__set_aside", *columns
-    )
+    assert lab.rows("dim_random__set_aside", *columns) == lab.rows("dim_shuffled__set_aside", *columns)
 
 
-def test_another_writer_is_seen_and_a_dead_run_is_taken_up(
-    lab: Lab, mended: dict[str, Any]
-) -> None:
+def test_another_writer_is_seen_and_a_dead_run_is_taken_up(lab: Lab, mended: dict[str, Any]) -> None:
     assert "another writer has changed these keys" in "\n".join(mended["raced"])
     assert mended["raced commits"] == ["CREATE OR REPLACE TABLE AS SELECT", "UPDATE"]
     assert mended["raced aside"] == len(SET_ASIDE)
@@ -468,9 +461,7 @@ def test_another_writer_is_seen_and_a_dead_run_is_taken_up(
     assert found(lab, "dim_raced") == shown(renamed + HEALTHY)
 
 
-def test_a_model_brings_its_names_and_integer_keys_are_not_given_twice(
-    lab: Lab, mended: dict[str, Any]
-) -> None:
+def test_a_model_brings_its_names_and_integer_keys_are_not_given_twice(lab: Lab, mended: dict[str, Any]) -> None:
     text = "\n".join(mended["seq"])
     assert "key id; valid_from since, valid_to until, is_current active (Y); open end NULL" in text
     assert "status published" in text

@@ -85,14 +85,10 @@ def test_a_known_row_does_not_hide_the_end_after_it(lab: Lab) -> None:
 def test_a_return_is_an_update(lab: Lab) -> None:
     """A dimension without versions: the row of a key that comes back with its old values changes at that moment."""
     table = f"{lab.schema}.returns"
-    spec = DimensionSpec(
-        attributes={"a": 1}, column_names={"last_updated": "last_updated"}, **TIMED
-    )
+    spec = DimensionSpec(attributes={"a": 1}, column_names={"last_updated": "last_updated"}, **TIMED)
     for row in [(1, False, "A", None), (3, True, None, None), (5, False, "A", None)]:
         merge(batch(lab, row), table, spec)
-    assert plain_rows(lab.spark.table(table), ["a", "valid_from", "last_updated"]) == [
-        ("A", day(1), day(5))
-    ]
+    assert plain_rows(lab.spark.table(table), ["a", "valid_from", "last_updated"]) == [("A", day(1), day(5))]
 
 
 def test_the_end_of_time_is_no_moment(lab: Lab) -> None:

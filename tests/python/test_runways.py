@@ -1,6 +1,7 @@
 """Real data, healed as it came: dim_runway is one rebuild, and what the monthly files say; what an outage does.
 
-HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in sixty, and three instalments.
+HEALING_TABLES_MONTHS=1 takes every runway and one instalment a month; otherwise one runway in sixty, and three
+instalments.
 """
 
 from __future__ import annotations
@@ -109,9 +110,7 @@ def healed(files: Lab) -> Healed:
         patch.setenv("DBT_PROJECT_DIR", str(ROOT))
         project(lab, "run", "--select", log_view)
         lab.spark.sql(f"alter view {lab.schema}.{log_view} rename to {lab.schema}.all_rows")
-        lab.spark.sql(
-            f"create view {lab.schema}.all_{log_view} as select * from {lab.schema}.all_rows where {SAMPLE}"
-        )
+        lab.spark.sql(f"create view {lab.schema}.all_{log_view} as select * from {lab.schema}.all_rows where {SAMPLE}")
         for moment in INSTALMENTS:
             until(lab, log_view, "changed_at", moment)
             (result,) = project(lab, "run", "--select", "dim_runway")
@@ -162,9 +161,7 @@ def monthly(healed: Healed) -> Lab:
             materialized="healing_table",
             unique_key="runway_id",
         )
-    lab.spark.sql(
-        f"create view {lab.schema}.all_seen_so_far as select * from {lab.schema}.all_seen"
-    )
+    lab.spark.sql(f"create view {lab.schema}.all_seen_so_far as select * from {lab.schema}.all_seen")
     for step, moment in enumerate(("2025-01-31 12:00:00", NIGHT, END)):
         until(lab, "seen_so_far", "snapshot_at", moment)
         until(lab, "calendar", "taken_at", moment)
@@ -178,9 +175,7 @@ def monthly(healed: Healed) -> Lab:
 @pytest.mark.parametrize("dimension", ["dim_runway", "dim_monthly", "dim_monthly_ignored"])
 def test_states_are_those_of_the_monthly_files(monthly: Lab, dimension: str) -> None:
     """A month's changes between two files are in the log only; at the moment of a file both know the same."""
-    wanted = monthly.spark.table(f"{monthly.schema}.all_seen").withColumnRenamed(
-        "snapshot_at", "taken_at"
-    )
+    wanted = monthly.spark.table(f"{monthly.schema}.all_seen").withColumnRenamed("snapshot_at", "taken_at")
     found = states(monthly, dimension)
     wanted = wanted.select(found.columns)
     if dimension == "dim_monthly_ignored":  # it never hears that a runway has gone
@@ -207,15 +202,9 @@ def test_without_on_absence_an_empty_file_says_nothing(monthly: Lab) -> None:
 def test_taken_at_its_word_the_outage_is_a_gap_of_each_runway(monthly: Lab, name: str) -> None:
     spark, schema = monthly.spark, monthly.schema
     gone = spark.sql(f"select runway_id from {schema}.{name} where valid_to = timestamp'{OUTAGE}Z'")
-    back = spark.sql(
-        f"select runway_id from {schema}.{name} where valid_from = timestamp'{MENDED}Z'"
-    )
-    listed = spark.sql(
-        f"select runway_id from {schema}.all_seen where snapshot_at = timestamp'{MENDED}Z'"
-    )
+    back = spark.sql(f"select runway_id from {schema}.{name} where valid_from = timestamp'{MENDED}Z'")
+    listed = spark.sql(f"select runway_id from {schema}.all_seen where snapshot_at = timestamp'{MENDED}Z'")
     assert listed.count() > 0.9 * runways(monthly)
     assert differences(gone, listed) == [[], []]
     assert differences(back, listed) == [[], []]
-    assert spark.sql(
-        f"select 1 from {schema}.dim_runway where valid_to = timestamp'{OUTAGE}Z'"
-    ).isEmpty()
+    assert spark.sql(f"select 1 from {schema}.dim_runway where valid_to = timestamp'{OUTAGE}Z'").isEmpty()

@@ -41,9 +41,7 @@ SOURCES = """{
     'web': {'relation': 'web', 'snapshot_at': 'snapshot_on', 'calendar': 'taken'},
     'terms': {'relation': 'terms', 'valid_from': 'start', 'valid_to': 'end'}
 }"""
-ATTRIBUTES = (
-    "{'name': {'from': ['crm']}, 'email': {'from': ['web']}, 'office': {'from': ['terms']}}"
-)
+ATTRIBUTES = "{'name': {'from': ['crm']}, 'email': {'from': ['web']}, 'office': {'from': ['terms']}}"
 NO_HASH = "column_names={'key_hash': none, 'row_hash': none}"
 
 
@@ -59,12 +57,14 @@ def steps(lab: Lab) -> Lab:
     named = "{" + ", ".join(f"'{name}': 'eff_{name}'" for name in EFFECTIVITY) + "}"
     lab.model(
         "chained",
-        f"{SETUP}, {chain}, slices as ({{{{ healing_tables.unified_timeline({named}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms']) }}}}) "
+        f"{SETUP}, {chain}, slices as ({{{{ healing_tables.unified_timeline({named}, ['id'], {ATTRIBUTES}, "
+        f"exists_in=['crm', 'terms']) }}}}) "
         "{{ healing_tables.compress('slices', ['id'], ['name', 'email', 'office']) }}",
     )
     lab.model(
         "whole",
-        f"{SETUP}{{{{ healing_tables.dimension({SOURCES}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms'], {NO_HASH}) }}}}",
+        f"{SETUP}{{{{ healing_tables.dimension({SOURCES}, ['id'], {ATTRIBUTES}, exists_in=['crm', 'terms'], {NO_HASH}) "
+        f"}}}}",
     )
     lab.model("aside", f"{SETUP}{{{{ healing_tables.set_aside('crm', ['id'], 'changed_on') }}}}")
     lab.model(
@@ -142,10 +142,7 @@ def test_chained_steps_give_the_dimension(steps: Lab) -> None:
     chained = steps.rows("chained", *columns)
     assert len(chained) > 8
     assert chained == steps.rows("whole", *columns)
-    assert (
-        steps.spark.table(f"{steps.schema}.whole").schema["valid_from"].dataType.simpleString()
-        == "date"
-    )
+    assert steps.spark.table(f"{steps.schema}.whole").schema["valid_from"].dataType.simpleString() == "date"
 
 
 def test_rows_without_a_place_are_listed_with_the_reason(steps: Lab) -> None:
@@ -153,9 +150,7 @@ def test_rows_without_a_place_are_listed_with_the_reason(steps: Lab) -> None:
         (10, "NULL moment in changed_on"),
         (9, "NULL in key column id"),
     ]
-    assert [row[-2:] for row in steps.rows("aside_terms")] == [
-        ("empty", "empty or inverted period")
-    ]
+    assert [row[-2:] for row in steps.rows("aside_terms")] == [("empty", "empty or inverted period")]
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -165,9 +160,7 @@ def test_hashes_are_the_published_recipe_in_every_session(steps: Lab, ansi: str,
 
     row_text = "|".join(HASHED[name][2] for name in sorted(HASHED))
     spark = steps.spark
-    before = {
-        key: spark.conf.get(key) for key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
-    }
+    before = {key: spark.conf.get(key) for key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")}
     compiled = next((steps.home / "target" / "compiled").rglob("hashed.sql")).read_text()
     try:
         spark.conf.set("spark.sql.ansi.enabled", ansi)

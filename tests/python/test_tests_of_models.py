@@ -9,13 +9,17 @@ import pytest
 from lab import Lab
 
 SOURCE = "sources={'crm': {'relation': ref('changes'), 'changed_at': 'at'%s}}"
-NAMES = "column_names={'valid_from': 'effective_from', 'valid_to': 'effective_to', 'is_current': 'active', 'row_hash': 'digest'}"
+NAMES = (
+    "column_names={'valid_from': 'effective_from', 'valid_to': 'effective_to', "
+    "'is_current': 'active', 'row_hash': 'digest'}"
+)
 OTHERS = "current_values=['open', 'closed'], valid_to_current=none"
 ENDING = SOURCE % ", 'deleted_when': 'is_deleted'"
 DELETING = f"dimension({ENDING}, {NAMES}, {OTHERS})"
 # key 1 goes and comes back, key 2 goes: a gap, and a key without a current row
 CHANGES = """
-select * from values (1, 'a', false, 1), (1, 'a', true, 2), (1, 'b', false, 3), (1, 'c', false, 4), (2, 'a', false, 1), (2, 'a', true, 2)
+select * from values
+    (1, 'a', false, 1), (1, 'a', true, 2), (1, 'b', false, 3), (1, 'c', false, 4), (2, 'a', false, 1), (2, 'a', true, 2)
 as t (id, name, is_deleted, day) lateral view explode(array(timestamp_seconds(day * 86400))) as at
 """
 
@@ -71,9 +75,7 @@ def commits(lab: Lab) -> int:
     return lab.spark.sql(f"describe history {lab.schema}.dim_deleting").count()
 
 
-@pytest.mark.parametrize(
-    "name", ["all", "current", "overlaps", "order", "repeats", "column", "parquet", "older"]
-)
+@pytest.mark.parametrize("name", ["all", "current", "overlaps", "order", "repeats", "column", "parquet", "older"])
 def test_a_healthy_dimension_passes_without_arguments(built: Lab, name: str) -> None:
     assert built.results[name][0] == "pass", built.results[name]
 

@@ -49,10 +49,7 @@ def project(lab: Lab) -> Lab:
     lab.table(
         "odd",
         columns,
-        [
-            [f"k{i}", "2024-01-01 00:00:00", *(HOSTILE[(i + j) % 10] for j in range(10))]
-            for i in range(10)
-        ],
+        [[f"k{i}", "2024-01-01 00:00:00", *(HOSTILE[(i + j) % 10] for j in range(10))] for i in range(10)],
     )
     lab.table(
         "crm",
@@ -63,7 +60,8 @@ def project(lab: Lab) -> Lab:
         "models/sources.yml",
         f"version: 2\nsources: [{{name: raw, schema: {lab.schema}, tables: [{{name: odd}}, {{name: crm}}]}}]",
     )
-    call = f"{{{{ healing_tables.dimension(sources={{'the crm': {{{relation('odd')}, 'changed_at': 'changed at', 'where': \"`it's` <> 'no*/ne'\"}}}}, key_columns=['the key']) }}}}"
+    crm = f"{{{relation('odd')}, 'changed_at': 'changed at', 'where': \"`it's` <> 'no*/ne'\"}}"
+    call = f"{{{{ healing_tables.dimension(sources={{'the crm': {crm}}}, key_columns=['the key']) }}}}"
     lab.model("odd_delta", call, materialized="healing_table")
     lab.model("odd_parquet", call, materialized="healing_table", file_format="parquet")
     lab.model("stg_crm", "select * from {{ source('raw', 'crm') }}")
@@ -172,9 +170,7 @@ def test_state_modified_sees_a_changed_spec(project: Lab) -> None:
     )
     try:
         assert project.listed(*arguments) == []
-        model.write_text(
-            before.replace("'changed_at': 'at'", "'changed_at': 'at', 'where': 'id > 0'")
-        )
+        model.write_text(before.replace("'changed_at': 'at'", "'changed_at': 'at', 'where': 'id > 0'"))
         assert project.listed(*arguments) == ["lab.dim_crm"]
     finally:
         model.write_text(before)
@@ -182,7 +178,10 @@ def test_state_modified_sees_a_changed_spec(project: Lab) -> None:
 
 def test_parsing_needs_no_connection(project: Lab, tmp_path: Path) -> None:
     """A profile that leads nowhere is enough for parse, ls and deps."""
-    nowhere = "lab:\n  target: dev\n  outputs:\n    dev: {type: spark, method: session, host: localhost, schema: nowhere, server_side_parameters: {spark.master: 'nonsense'}}\n"
+    nowhere = (
+        "lab:\n  target: dev\n  outputs:\n    dev: {type: spark, method: session, host: localhost, schema: nowhere, "
+        "server_side_parameters: {spark.master: 'nonsense'}}\n"
+    )
     (tmp_path / "profiles.yml").write_text(nowhere)
     project.dbt("parse", "--profiles-dir", str(tmp_path))
     assert any("Performance info" in text or "parse" in text for text in project.log)
@@ -199,9 +198,7 @@ def test_what_is_not_built_compiles(lab: Lab, tmp_path: Path) -> None:
     """`dbt compile` and `dbt docs generate` say what to build; `dbt run` and `dbt test` refuse."""
     project = Lab(lab.spark, tmp_path, schema="lab_not_built")
     project.model("stg", "select 1 as id, 'Ann' as name, timestamp '2024-01-01 00:00:00Z' as at")
-    project.model(
-        "facts", "select 1 as id, timestamp '2024-01-01 00:00:00Z' as at, '' as customer_sk"
-    )
+    project.model("facts", "select 1 as id, timestamp '2024-01-01 00:00:00Z' as at, '' as customer_sk")
     source = "{'crm': {'relation': ref('stg'), 'changed_at': 'at', 'where': 'id > 0'}}"
     calls = {
         "dim": f"dimension(sources={source}, key_columns='id')",
@@ -212,9 +209,7 @@ def test_what_is_not_built_compiles(lab: Lab, tmp_path: Path) -> None:
     }
     for name, call in calls.items():
         project.model(name, f"{{{{ healing_tables.{call} }}}}", unique_key="id")
-    project.model(
-        "hashed", "select {{ healing_tables.row_hash(ref('stg')) }} as h from {{ ref('stg') }}"
-    )
+    project.model("hashed", "select {{ healing_tables.row_hash(ref('stg')) }} as h from {{ ref('stg') }}")
     project.write(
         "models/dim.yml",
         """
@@ -262,14 +257,8 @@ def test_installing_adds_nothing(project: Lab, lab: Lab) -> None:
         key
         for key, macro in manifest["macros"].items()
         if macro["package_name"] == "healing_tables"
-        and not key.startswith(
-            ("macro.healing_tables.test_", "macro.healing_tables.materialization_healing_")
-        )
+        and not key.startswith(("macro.healing_tables.test_", "macro.healing_tables.materialization_healing_"))
         and macro["name"]
-        in {
-            other["name"]
-            for other in manifest["macros"].values()
-            if other["package_name"] in ("dbt", "dbt_spark")
-        }
+        in {other["name"] for other in manifest["macros"].values() if other["package_name"] in ("dbt", "dbt_spark")}
     ]
     assert overrides == []

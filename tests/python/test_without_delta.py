@@ -12,9 +12,7 @@ pytestmark = pytest.mark.proof
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize(
-    "parts", [[], ["jar"], ["jar", "extension"], ["jar", "catalog"]], ids="-".join
-)
+@pytest.mark.parametrize("parts", [[], ["jar"], ["jar", "extension"], ["jar", "catalog"]], ids="-".join)
 def test_a_part_is_missing(tmp_path: Path, parts: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, HERE / "without_delta.py", tmp_path, *parts],

@@ -1,7 +1,7 @@
 """Another writer acts between two statements of a heal: the result is that of some order of the two, or a refusal.
 
-A hook in dbt's cursor, no sleep: the other writer acts right before the n-th statement of the build. The next build always
-equals a rebuild.
+A hook in dbt's cursor, no sleep: the other writer acts right before the n-th statement of the build. The next build
+always equals a rebuild.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ class OtherWriter:
 def healed(lab: Lab, interpreted: None) -> Lab:
     healed_dimension(lab)
     path = lab.home / "models" / "dim_healed.sql"
-    path.write_text(
-        path.read_text().replace("config(", "config(on_schema_change='sync_all_columns', ", 1)
-    )
+    path.write_text(path.read_text().replace("config(", "config(on_schema_change='sync_all_columns', ", 1))
     for step in range(3):
         arrive(lab, step)
     lab.dbt("run")

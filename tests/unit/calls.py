@@ -30,7 +30,8 @@ def everything(window: str = "") -> str:
     """`dimension` over a source of each kind. Args: window: options that all sources have besides."""
     sources = {
         "log": "'relation': relation('log'), 'changed_at': 'at', 'deleted_when': 'gone'",
-        "ties": "'relation': relation('log_with_ties'), 'changed_at': 'at', 'tie_break_by': 'seq', 'on_tie': 'greatest'",
+        "ties": "'relation': relation('log_with_ties'), 'changed_at': 'at', 'tie_break_by': 'seq', 'on_tie': "
+        "'greatest'",
         "snapshots": "'relation': relation('snapshots'), 'snapshot_at': 'at', 'calendar': relation('calendar')",
         "periods": "'relation': relation('periods'), 'valid_from': 'at', 'valid_to': 'until'",
     }
@@ -43,9 +44,7 @@ def everything(window: str = "") -> str:
         for number in range(8)
     }
     attributes["c6"]["changed_at"] = True
-    optional = {
-        name: name for name in ("ended_by_delete", "last_updated", "change_reason", "change_source")
-    }
+    optional = {name: name for name in ("ended_by_delete", "last_updated", "change_reason", "change_source")}
     listed = ", ".join(f"'{name}': {{{options}{window}}}" for name, options in sources.items())
     return (
         f"healing_tables.dimension(sources={{{listed}}}, key_columns='id', attributes={attributes!r}, "

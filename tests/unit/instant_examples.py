@@ -1,4 +1,5 @@
-"""Texts that people write for a moment, with the moment in UTC, or None where it is none. SQL and Python both follow it."""
+"""Texts that people write for a moment, with the moment in UTC, or None where it is none. SQL and Python both follow
+it."""
 
 INSTANTS = {
     "2024-01-31": "2024-01-31 00:00:00",

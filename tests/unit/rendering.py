@@ -43,7 +43,8 @@ class Returned(Exception):
 
 
 class DbtBlocks(Extension):
-    """The blocks that dbt adds to Jinja, read as macros: `test x(...)` becomes test_x, `materialization x` becomes x."""
+    """The blocks that dbt adds to Jinja, read as macros: `test x(...)` becomes test_x, `materialization x` becomes
+    x."""
 
     tags = {"test", "materialization"}  # noqa: RUF012
 
@@ -63,16 +64,12 @@ class DbtBlocks(Extension):
 
 @cache
 def environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        extensions=["jinja2.ext.do", DbtBlocks], undefined=jinja2.ChainableUndefined
-    )
+    return jinja2.Environment(extensions=["jinja2.ext.do", DbtBlocks], undefined=jinja2.ChainableUndefined)
 
 
 @cache
 def templates() -> list[jinja2.Template]:
-    files = itertools.chain(
-        (ROOT / "macros").rglob("*.sql"), (ROOT / "tests" / "generic").glob("*.sql")
-    )
+    files = itertools.chain((ROOT / "macros").rglob("*.sql"), (ROOT / "tests" / "generic").glob("*.sql"))
     return [environment().from_string(file.read_text()) for file in sorted(files)]
 
 
@@ -149,9 +146,7 @@ class Project:
         self.context: dict[str, Any] = {
             **environment().globals,
             "execute": True,
-            "flags": SimpleNamespace(
-                INTROSPECT=True, EMPTY=False, FULL_REFRESH=False, WHICH="run", WARN_ERROR=False
-            ),
+            "flags": SimpleNamespace(INTROSPECT=True, EMPTY=False, FULL_REFRESH=False, WHICH="run", WARN_ERROR=False),
             "invocation_args_dict": {},
             "invocation_id": "01234567-89ab-cdef-0123-456789abcdef",
             "project_name": "unit",
@@ -160,9 +155,7 @@ class Project:
             "config": settings,
             "this": self.relation(name),
             "target": {"schema": SCHEMA, "name": "unit"},
-            "modules": SimpleNamespace(
-                re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)
-            ),
+            "modules": SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
             "api": SimpleNamespace(Relation=SparkRelation),
             "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
             "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
@@ -180,9 +173,7 @@ class Project:
         self.context["context"] = self.context
         self.context["render"] = self.render
         self.context["healing_tables"] = self.macros = Package(self.context)
-        self.context["adapter"] = SimpleNamespace(
-            type=lambda: "spark", dispatch=self.macros.dispatch
-        )
+        self.context["adapter"] = SimpleNamespace(type=lambda: "spark", dispatch=self.macros.dispatch)
 
     @staticmethod
     def relation(name: str, schema: str = SCHEMA) -> SparkRelation:

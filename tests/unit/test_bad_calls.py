@@ -82,7 +82,10 @@ CALLS = {
         ["attributes.tags", "map<string,string>", "moment column at"],
     ),
     "mixed_keys": (
-        f"sources={{'crm': {{{CRM}}}, 'f': {{'relation': relation('flags'), 'changed_at': 'at'}}}}, attributes=['name', 'flag']",
+        (
+            f"sources={{'crm': {{{CRM}}}, 'f': {{'relation': relation('flags'), 'changed_at': 'at'}}}}, "
+            "attributes=['name', 'flag']"
+        ),
         ["key_columns.id", "int, boolean"],
     ),
     "wrong_kind_of_option": (
@@ -126,7 +129,10 @@ CALLS = {
         ["column_types.name", "column_types.id", "cannot be looked up"],
     ),
     "several": (
-        f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', valid_from_first='soon'",
+        (
+            f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', "
+            "valid_from_first='soon'"
+        ),
         [
             "5 mistakes",
             "sources.crm.wher",

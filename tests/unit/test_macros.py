@@ -10,7 +10,8 @@ from jinja2 import nodes
 from rendering import ROOT, environment
 
 FILES = sorted([*(ROOT / "macros").rglob("*.sql"), *(ROOT / "tests" / "generic").glob("*.sql")])
-# What dbt gives to macros, see dbt's documentation, "dbt Jinja functions"; macros of dbt itself that are called by name.
+# What dbt gives to macros, see dbt's documentation, "dbt Jinja functions"; macros of dbt itself that are called by
+# name.
 DBT = {
     *("adapter", "api", "builtins", "config", "context", "database", "dbt_version", "exceptions", "execute"),
     *("flags", "fromjson", "fromyaml", "graph", "hooks", "invocation_args_dict", "invocation_id", "load_result"),
@@ -19,7 +20,8 @@ DBT = {
     *("noop_statement", "run_hooks", "apply_grants", "should_revoke", "should_full_refresh", "load_relation"),
     *("persist_constraints", "get_assert_columns_equivalent", "get_select_subquery", "options_clause"),
     *("partition_cols", "clustered_cols", "location_clause", "comment_clause"),
-    *("varargs", "kwargs", "caller", "loop", "dict", "range", "namespace", "healing_tables", "healing_tables_rendering"),
+    *("varargs", "kwargs", "caller", "loop", "dict", "range", "namespace"),
+    *("healing_tables", "healing_tables_rendering"),
 }  # fmt: skip
 
 
@@ -40,7 +42,13 @@ def test_every_macro_is_defined_and_every_private_one_is_used() -> None:
     assert called <= defined
     used = set(re.findall(r"\bhealing_tables\.(\w+)", text))
     found_by_name = r"_format_\w+|\w+___platform"
-    private = {
-        name for name in defined if name.startswith("_") and not re.fullmatch(found_by_name, name)
-    }
+    private = {name for name in defined if name.startswith("_") and not re.fullmatch(found_by_name, name)}
     assert private <= used
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_layout(file: Path) -> None:
+    text = file.read_text()
+    assert not [line for line in text.splitlines() if len(line) > 120 or line != line.rstrip() or "\t" in line]
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")

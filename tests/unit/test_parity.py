@@ -61,10 +61,7 @@ def test_common_type(left: str, right: str) -> None:
 def test_options_of_a_merge() -> None:
     """dbt has on_schema_change, and where logs are, as settings of its own; a full refresh is dbt's."""
     in_library = {field.name for field in dataclasses.fields(DimensionSpec)} - {"on_schema_change"}
-    assert (
-        set(MACROS._known_options("healing_merge")) - {"allow_full_refresh", "log_schema"}
-        == in_library
-    )
+    assert set(MACROS._known_options("healing_merge")) - {"allow_full_refresh", "log_schema"} == in_library
 
 
 def test_defaults() -> None:
@@ -76,9 +73,7 @@ def test_defaults() -> None:
     assert list(names) == list(GENERATED)
     # a rebuild knows of how many slices a row is made; no batch does
     shown = {name for name, column in names.items() if column is not None}
-    assert shown - {"compressed_row_count"} == {
-        name for name, is_shown in GENERATED.items() if is_shown
-    }
+    assert shown - {"compressed_row_count"} == {name for name, is_shown in GENERATED.items() if is_shown}
 
 
 def test_guards_begin_at_the_same_number_of_keys() -> None:
@@ -96,9 +91,7 @@ def test_guards_begin_at_the_same_number_of_keys() -> None:
             "lost_versions": 0,
         }
         mistakes: list[object] = []
-        project.context["healing_tables"].replace(
-            "_refuse", lambda build, found: mistakes.extend(found)
-        )
+        project.context["healing_tables"].replace("_refuse", lambda build, found: mistakes.extend(found))
         project.macros._check_guards(build, figures)
         return bool(mistakes)
 

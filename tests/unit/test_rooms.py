@@ -38,16 +38,10 @@ def room_of(file: Path, top: Path) -> str:
 def macro_calls() -> Iterator[Use]:
     """Calls `healing_tables.x(...)` from one macro file to another."""
     texts = {file: file.read_text() for file in MACROS.rglob("*.sql")}
-    defined = {
-        name: file
-        for file, text in texts.items()
-        for name in re.findall(r"{%-? *macro +(\w+)", text)
-    }
+    defined = {name: file for file, text in texts.items() for name in re.findall(r"{%-? *macro +(\w+)", text)}
     for file, text in texts.items():
         for name in sorted(set(re.findall(r"\bhealing_tables\.(\w+)(?=\()", text)) & set(defined)):
-            where = (
-                f"{file.relative_to(MACROS)} calls {name} of {defined[name].relative_to(MACROS)}"
-            )
+            where = f"{file.relative_to(MACROS)} calls {name} of {defined[name].relative_to(MACROS)}"
             yield Use(room_of(file, MACROS), room_of(defined[name], MACROS), where)
 
 
@@ -55,9 +49,7 @@ def imports() -> Iterator[Use]:
     """Imports from one module of the library to another."""
     for file in LIBRARY.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(
-                "healing_tables."
-            ):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("healing_tables."):
                 continue
             used = LIBRARY.joinpath(*(node.module or "").split(".")[1:])
             target = used.with_suffix(".py") if used.with_suffix(".py").exists() else used / "_"
@@ -104,17 +96,13 @@ def test_a_circle_is_found() -> None:
 
 def test_only_the_room_of_formats_knows_a_format() -> None:
     """Outside of it a format is asked for by name, and never compared with one."""
-    compared = re.compile(
-        r"[=!]= *['\"](delta|parquet|orc)['\"]|['\"](delta|parquet|orc)['\"] *[=!]="
-    )
+    compared = re.compile(r"[=!]= *['\"](delta|parquet|orc)['\"]|['\"](delta|parquet|orc)['\"] *[=!]=")
     elsewhere = [file for file in MACROS.rglob("*.sql") if room_of(file, MACROS) != "formats"]
     assert [str(file) for file in elsewhere if compared.search(file.read_text())] == []
 
 
 def test_one_place_raises_errors() -> None:
     raising = [
-        str(file.relative_to(MACROS))
-        for file in MACROS.rglob("*.sql")
-        if "raise_compiler_error" in file.read_text()
+        str(file.relative_to(MACROS)) for file in MACROS.rglob("*.sql") if "raise_compiler_error" in file.read_text()
     ]
     assert raising == ["sql/_errors.sql"]

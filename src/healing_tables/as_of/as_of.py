@@ -56,9 +56,7 @@ def as_of(
         versions_per_key=versions_per_key,
     )
     found = (joined if versions_per_key == "few" else looked_back)(facts, dimension, about)
-    return found.selectExpr(
-        "fact.*", *[shown(column.name, column.unknown) for column in about.columns]
-    )
+    return found.selectExpr("fact.*", *[shown(column.name, column.unknown) for column in about.columns])
 
 
 def shown(name: str, unknown: str) -> str:
@@ -93,9 +91,7 @@ def looked_back(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFr
     return (
         fact_rows.unionAll(version_rows)
         .repartition(*key_names(about), "spread")
-        .sortWithinPartitions(
-            f.expr(f"shiftleft(cast(hash({keys}) as bigint), 40) ^ shiftright(at, 24)")
-        )
+        .sortWithinPartitions(f.expr(f"shiftleft(cast(hash({keys}) as bigint), 40) ^ shiftright(at, 24)"))
         .selectExpr(
             "fact",
             "at",
@@ -114,9 +110,7 @@ def joined(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
     fact_rows = facts.selectExpr(*named(about.fact_keys), f"{about.at} as at", "struct(*) as fact")
     version_rows = (
         dimension.where(about.is_proper)
-        .selectExpr(
-            *named(about.version_keys), f"{about.start} as at", f"{version(about)} as version"
-        )
+        .selectExpr(*named(about.version_keys), f"{about.start} as at", f"{version(about)} as version")
         .selectExpr(
             *keys,
             "at",
@@ -146,8 +140,10 @@ def version(about: LookUp) -> str:
 
 
 def order(about: LookUp) -> str:
-    """Versions before the facts of their moment; of these the end first, then what is brought: equal periods, too, have
-    an order. The struct says just that, and a bare column is not carried through the shuffle twice. Maps have no order."""
+    """What orders rows of one moment: versions before facts; among versions the end, then the columns to look up.
+
+    A bare column is not carried through the shuffle twice. Maps have no order.
+    """
     fields = [one.name for one in about.columns if not has_no_equality(one.type)]
     if len(fields) == len(about.columns):
         return "version nulls last"

@@ -88,16 +88,12 @@ def end_of_time(end: Any, kind: str, mistakes: list[Mistake]) -> int:
         return instants.open_from(None, kind)
 
 
-def key_pairs(
-    fact: Side, version: Side, given: Any, mistakes: list[Mistake]
-) -> list[tuple[str, str, str, str]]:
+def key_pairs(fact: Side, version: Side, given: Any, mistakes: list[Mistake]) -> list[tuple[str, str, str, str]]:
     """Key of the facts and of the versions as SQL, then their columns."""
     names = [given] if isinstance(given, str) else given or ()
     pairs = dict(names) if isinstance(names, Mapping) else {name: name for name in names}
     if not pairs:
-        mistakes.append(
-            Mistake("key_columns", "at least one column", "none", "name the key columns")
-        )
+        mistakes.append(Mistake("key_columns", "at least one column", "none", "name the key columns"))
     keys: list[tuple[str, str, str, str]] = []
     for version_name, fact_name in pairs.items():
         there = version.column(version_name, "key_columns", mistakes)

@@ -30,18 +30,14 @@ def as_attributes(given: Any, mistakes: list[Mistake]) -> dict[str, Attribute]:
     for name, value in given.items():
         where = f"attributes.{name}"
         # `email:` in YAML says nothing more
-        options = (
-            value if isinstance(value, Mapping) else {} if value is None else {"scd_type": value}
-        )
+        options = value if isinstance(value, Mapping) else {} if value is None else {"scd_type": value}
         if isinstance(value, Attribute):
             options = {"scd_type": value.scd_type, "changed_at": value.changed_at}
         mistakes += unknown_options(f"{where}.", options, ("scd_type", "changed_at"))
         scd_type, changed_at = options.get("scd_type", 2), options.get("changed_at", False)
         if isinstance(scd_type, bool) or scd_type not in TYPES:
             wanted = f"one of {', '.join(map(str, TYPES))}"
-            mistakes.append(
-                Mistake(f"{where}.scd_type", wanted, repr(scd_type), "choose one of them")
-            )
+            mistakes.append(Mistake(f"{where}.scd_type", wanted, repr(scd_type), "choose one of them"))
             continue
         if changed_at and scd_type not in (1, 3):
             mistakes.append(

@@ -35,9 +35,7 @@ def added_roles(scd_type: int, changed_at: bool) -> list[str]:
     return [*roles, "changed_at"] if changed_at else roles
 
 
-def unknown_names(
-    given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]]
-) -> list[Mistake]:
+def unknown_names(given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]]) -> list[Mistake]:
     """Names in ``column_names`` that are no columns. Args: attributes: name, SCD type, ``changed_at``."""
     known = [
         *GENERATED,
@@ -63,9 +61,7 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
     """Names of the generated columns, and the two values of each flag."""
     given = values["column_names"] or {}
     if not isinstance(given, Mapping):
-        mistakes.append(
-            Mistake("column_names", "a map", repr(given), "write {'valid_from': 'effective_from'}")
-        )
+        mistakes.append(Mistake("column_names", "a map", repr(given), "write {'valid_from': 'effective_from'}"))
         given = {}
     attributes = values["attributes"]
     if "*" not in attributes:  # otherwise the batch says what there is
@@ -112,9 +108,5 @@ def check_surrogate_key(values: dict[str, Any], mistakes: list[Mistake]) -> None
     mistakes += unknown_options("surrogate_key.", key, ("name", "strategy"))
     strategy = key.get("strategy", "hash")
     if strategy not in ("hash", "sequence"):
-        mistakes.append(
-            Mistake(
-                "surrogate_key.strategy", "hash or sequence", repr(strategy), "choose one of them"
-            )
-        )
+        mistakes.append(Mistake("surrogate_key.strategy", "hash or sequence", repr(strategy), "choose one of them"))
     values["surrogate_key"] = {"name": key["name"], "strategy": strategy}

@@ -102,11 +102,7 @@ class Layout:
             "ended_by_delete": self.flag_type(spec.deleted_values),
             "last_updated": self.moment_type,
         }
-        return [
-            (self.names[name], types.get(name, "string"))
-            for name in GENERATED
-            if name in self.names
-        ]
+        return [(self.names[name], types.get(name, "string")) for name in GENERATED if name in self.names]
 
 
 def check_names(layout: Layout, spec: DimensionSpec) -> None:

@@ -22,9 +22,7 @@ from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import MOMENTS, has_no_equality, has_no_type, types_of
 
 
-def resolve(
-    spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str
-) -> Layout:
+def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str) -> Layout:
     """The layout, checked.
 
     Args:
@@ -60,9 +58,7 @@ def resolve(
         for name, column in attribute_columns(spec, given, mistakes).items()
         if (attribute := spec.attribute(name)) is not None
     )
-    mistakes += unknown_names(
-        spec.column_names, [(item.name, item.scd_type, item.changed_at) for item in attributes]
-    )
+    mistakes += unknown_names(spec.column_names, [(item.name, item.scd_type, item.changed_at) for item in attributes])
     for column_ in (*keys, *attributes):
         if has_no_equality(column_.type):
             mistakes.append(
@@ -79,9 +75,7 @@ def resolve(
         raise BatchError(counted("the batch", mistakes), mistakes)
     key = spec.surrogate_key or {}
     names = generated_names(spec, attributes)
-    layout = Layout(
-        keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence"
-    )
+    layout = Layout(keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence")
     check_names(layout, spec)
     if stored is not None:
         padded = of_fixed_length(stored)
@@ -97,17 +91,13 @@ def resolve(
 def twice(batch: t.StructType) -> list[Mistake]:
     lowered = [name.lower() for name in batch.names]
     return [
-        Mistake(
-            name, "each column of the batch once", "a name that stands there twice", "rename one"
-        )
+        Mistake(name, "each column of the batch once", "a name that stands there twice", "rename one")
         for position, name in enumerate(batch.names)
         if name.lower() in lowered[:position]
     ]
 
 
-def wanted_column(
-    name: str, where: str, given: Mapping[str, str], mistakes: list[Mistake]
-) -> str | None:
+def wanted_column(name: str, where: str, given: Mapping[str, str], mistakes: list[Mistake]) -> str | None:
     column = find(name, given)
     if column is None:
         mistakes.append(
@@ -121,10 +111,11 @@ def wanted_column(
     return column
 
 
-def attribute_columns(
-    spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]
-) -> dict[str, str]:
-    """Attribute to column of the batch; ``"*"``: all that are not keys, moments, tie breakers, causes or named by deleted_when."""
+def attribute_columns(spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]) -> dict[str, str]:
+    """Attribute to column of the batch.
+
+    ``"*"`` means all columns but keys, moments, tie breakers, causes and those that ``deleted_when`` names.
+    """
     assert isinstance(spec.attributes, Mapping)
     found: dict[str, str] = {}
     others = (*spec.keys, *spec.tie_break_by, *spec.causes.values(), spec.changed_at or "")
@@ -144,7 +135,7 @@ def attribute_columns(
 
 
 def is_named(column: str, expression: str | None) -> bool:
-    """Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not."""
+    """Whether a SQL expression names a column; text in quotes, functions and typed literals do not."""
     if expression is None:
         return False
     bare = re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", "''", expression).lower()

@@ -33,8 +33,8 @@ class DimensionSpec:
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
-        change_reason, change_source, correlation_id: columns of the batch, as text: the reason for a row, its source, and the
-            event upstream. The dimension stores the first two in columns of these names, the audit all three.
+        change_reason, change_source, correlation_id: columns of the batch, as text: the reason for a row, its source,
+            and the event upstream. The dimension stores the first two in columns of these names, the audit all three.
         change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
             changes find their place.
         history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
@@ -88,11 +88,7 @@ class DimensionSpec:
         """The same keys as the arguments; ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
         mistakes: list[Mistake] = []
         if not isinstance(given, Mapping):
-            mistakes.append(
-                Mistake(
-                    "DimensionSpec", "a map of options", repr(given), "write {'key_columns': [...]}"
-                )
-            )
+            mistakes.append(Mistake("DimensionSpec", "a map of options", repr(given), "write {'key_columns': [...]}"))
             raise SpecError(counted("DimensionSpec", mistakes), mistakes)
         values = known_names(given, mistakes)
         defaults = {item.name: value_of_default(item) for item in fields(cls)}
@@ -108,9 +104,7 @@ class DimensionSpec:
 
         given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         if not isinstance(given, Mapping):
-            mistake = Mistake(
-                str(path), "a map of options", type(given).__name__, "write `key_columns: [...]`"
-            )
+            mistake = Mistake(str(path), "a map of options", type(given).__name__, "write `key_columns: [...]`")
             raise SpecError(counted("DimensionSpec", [mistake]), [mistake])
         return cls.from_dict(given)
 
@@ -179,9 +173,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     for name in ("key_columns", "tie_break_by"):
         values[name] = as_names(name, values[name], mistakes)
     if not values["key_columns"] and not any(m.where == "key_columns" for m in mistakes):
-        mistakes.append(
-            Mistake("key_columns", "at least one column", "none", "name the key columns")
-        )
+        mistakes.append(Mistake("key_columns", "at least one column", "none", "name the key columns"))
     values["attributes"] = as_attributes(values["attributes"], mistakes)
     check_attributes(values, mistakes)
     check_columns(values, mistakes)
@@ -196,17 +188,11 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             choice = " or ".join(str(value) for value in wanted)
             mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
     for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
-        if values[name] is not None and not (
-            isinstance(values[name], str) and values[name].strip()
-        ):
+        if values[name] is not None and not (isinstance(values[name], str) and values[name].strip()):
             mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
-        mistakes.append(
-            Mistake(
-                "max_removed_keys_ratio", "a number from 0 to 1", repr(ratio), "1 allows everything"
-            )
-        )
+        mistakes.append(Mistake("max_removed_keys_ratio", "a number from 0 to 1", repr(ratio), "1 allows everything"))
     for name in ("valid_to_current", "valid_from_first"):
         try:
             if values[name] is not None:
@@ -222,9 +208,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             )
     audit = values["audit"]
     if audit is not None and not isinstance(audit, Mapping):
-        mistakes.append(
-            Mistake("audit", "a map with a table", repr(audit), "write {'table': '...'}")
-        )
+        mistakes.append(Mistake("audit", "a map with a table", repr(audit), "write {'table': '...'}"))
     elif audit is not None:
         mistakes += unknown_options("audit.", audit, AUDIT)
     return mistakes

@@ -29,11 +29,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     attributes, appended = stored_attributes(spec, wanted, stored, mistakes)
     names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
     moment_type = next(
-        (
-            stored[names[name]]
-            for name in ("valid_from", "last_updated")
-            if stored.get(names.get(name, "")) in MOMENTS
-        ),
+        (stored[names[name]] for name in ("valid_from", "last_updated") if stored.get(names.get(name, "")) in MOMENTS),
         wanted.moment_type,
     )
     if moment_type == "date" and spec.changed_at is not None and wanted.moment_type != "date":
@@ -75,9 +71,7 @@ def stored_attributes(
         moment = spec.added("changed_at", attribute.name)
         # it may be an attribute of its own
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
-        has_moment = (
-            attribute.scd_type in (1, 3) and find(moment, stored) is not None and not is_own
-        )
+        has_moment = attribute.scd_type in (1, 3) and find(moment, stored) is not None and not is_own
         found.append(replace(column, changed_at=attribute.changed_at or has_moment))
     return tuple(found), appended
 
@@ -160,9 +154,7 @@ def other_types(wanted: Sequence[tuple[str, str]], stored: Mapping[str, str]) ->
             "change surrogate_key, valid_to_current, current_values or the batch to fit the table, or cast the column",
         )
         for name, kind in wanted
-        if name in stored
-        and not fits(kind, stored[name])
-        and not (kind in WHOLE and stored[name] in WHOLE)
+        if name in stored and not fits(kind, stored[name]) and not (kind in WHOLE and stored[name] in WHOLE)
     ]
 
 
@@ -173,9 +165,7 @@ def missing_moments(layout: Layout) -> list[Mistake]:
         why = "a column of the stored table, since attributes of type 2 or 6 make versions"
         wanted.update(dict.fromkeys(("valid_from", "valid_to"), why))
     if layout.has_history:
-        wanted["last_updated"] = (
-            "a column of the stored table, since type 4 needs the start of a row"
-        )
+        wanted["last_updated"] = "a column of the stored table, since type 4 needs the start of a row"
     return [
         Mistake(name, why, "none", f"name it in column_names.{name}")
         for name, why in wanted.items()
@@ -205,11 +195,7 @@ def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mist
         )
         return column
     if not fits(column.type, stored[name]):
-        mistakes.append(
-            Mistake(
-                column.name, f"the stored type {stored[name]}", column.type, "cast it in the batch"
-            )
-        )
+        mistakes.append(Mistake(column.name, f"the stored type {stored[name]}", column.type, "cast it in the batch"))
     return replace(column, name=name, type=stored[name])
 
 

@@ -143,9 +143,7 @@ class Attempt:
         then = self.snapshot
         return (now and now.version) != (then and then.version)
 
-    def check_clock(
-        self, events: DataFrame, known: DataFrame | None, past: DataFrame | None, moment: int
-    ) -> None:
+    def check_clock(self, events: DataFrame, known: DataFrame | None, past: DataFrame | None, moment: int) -> None:
         """Whether now is late because the clock of an earlier writer is ahead.
 
         Raises: StalePlan after waiting for it; LateChangeError if the clocks are too far apart.
@@ -206,9 +204,7 @@ class Attempt:
         if stored is None:  # it was dropped: the log brings all of it back
             touched = touched.unionByName(logged.where("not is_full").select(*keys))
         touched = touched.distinct()
-        said = log.changes(
-            log.read(spark, version, range_), touched, batch, self.full_at
-        ).localCheckpoint()
+        said = log.changes(log.read(spark, version, range_), touched, batch, self.full_at).localCheckpoint()
         check_problems(said, layout)
         held = log.held(batch, self.full_at)
         full = logged.where("is_full").localCheckpoint()  # few rows, asked for more than once
@@ -219,9 +215,7 @@ class Attempt:
         counts = check_plan(plan, stored, layout, spec)
 
         news = said.where("not is_logged").drop("is_logged")
-        has_news = not news.isEmpty() or (
-            self.full_at is not None and not log.has_full(full, held, self.full_at)
-        )
+        has_news = not news.isEmpty() or (self.full_at is not None and not log.has_full(full, held, self.full_at))
         merge_id = str(uuid.uuid4())
         rows = log.rows(news, merge_id, full_at=self.full_at, held=held) if has_news else None
         self.commit(plan, counts, range_, merge_id=merge_id, for_log=rows)
@@ -292,9 +286,7 @@ class Attempt:
         if merged is not None:
             stored = self.stored
             if stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
-                keys = " and ".join(
-                    part for part in (keys, in_buckets(plan, stored, layout)) if part
-                )
+                keys = " and ".join(part for part in (keys, in_buckets(plan, stored, layout)) if part)
             self.run_merge(
                 merged,
                 merge_id=merge_id,
@@ -350,9 +342,7 @@ class Attempt:
                 check_change_log(outbox, now)
 
 
-def open_rows_in(
-    stored: DataFrame | None, layout: Layout, spec: DimensionSpec
-) -> tuple[int, int] | None:
+def open_rows_in(stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> tuple[int, int] | None:
     """The count and the hash of the open rows; None if there is no table yet."""
     if stored is None:
         return None
@@ -364,8 +354,7 @@ def open_rows_in(
 def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame | None:
     """A row of a plan that writes a stored row as it is; None if there is none."""
     columns = ", ".join(
-        (quoted(name) if find(name, stored.columns) else f"cast(null as {kind})")
-        + f" as {quoted(name)}"
+        (quoted(name) if find(name, stored.columns) else f"cast(null as {kind})") + f" as {quoted(name)}"
         for name, kind in layout.columns(spec).items()
     )
     keys = ", ".join(quoted(key.name) for key in layout.keys)
@@ -394,9 +383,7 @@ def in_buckets(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
     Delta joins the rows of a MERGE with the table by a shuffle of both; with it, only these few of the table move.
     """
     types = types_of(stored.schema)
-    if any(
-        types.get(key.name) != key.type or not SIMPLE.fullmatch(key.type) for key in layout.keys
-    ):
+    if any(types.get(key.name) != key.type or not SIMPLE.fullmatch(key.type) for key in layout.keys):
         return ""
 
     def bucket(prefix: str) -> str:

@@ -62,9 +62,7 @@ class ChangeLog:
 
     def columns(self) -> dict[str, str]:
         """Name to type. Raises: TargetError if a name is taken."""
-        given = {
-            column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)
-        }
+        given = {column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)}
         given |= self.own_ties()
         own = self.generated()
         mistakes = [
@@ -88,9 +86,7 @@ class ChangeLog:
         Raises: TargetError if it is something else than the change log of this dimension.
         """
         wanted = self.columns()
-        table = self.target.ensure(
-            spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension}
-        )
+        table = self.target.ensure(spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension})
         detail = self.target.detail(spark)
         owner = None if detail is None else detail["properties"].get(DIMENSION)
         if owner is None:  # a log of before
@@ -151,9 +147,7 @@ class ChangeLog:
             "merge_id",
         )
 
-    def changes(
-        self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None
-    ) -> DataFrame:
+    def changes(self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None) -> DataFrame:
         """What log and batch say about the touched keys, one row per key and moment, as `batch.events` gives it.
 
         Args:
@@ -166,9 +160,7 @@ class ChangeLog:
         columns = [*keys, "at", "gone", "state", "tie", "cause", "is_logged"]
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if full_at is not None and self.spec.changed_at is not None:
-            batch = batch.select(columns).unionByName(
-                presence(batch, self.layout, full_at).select(columns)
-            )
+            batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at).select(columns))
         news = batch.join(self.taken_over(mine), [*keys, "at"], "left")
         fresh = news.where(f"not coalesce({self.agrees()}, false)")
         said = mine.select(columns).unionByName(fresh.select(columns))
@@ -179,14 +171,10 @@ class ChangeLog:
         if full_at is None or self.spec.changed_at is None:
             return batch.limit(0).select(*key_names(self.layout), "at")
         first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
-        return first.where(f"first_at > {full_at}L").selectExpr(
-            *key_names(self.layout), f"{full_at}L as at"
-        )
+        return first.where(f"first_at > {full_at}L").selectExpr(*key_names(self.layout), f"{full_at}L as at")
 
-    def with_absences(
-        self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None
-    ) -> DataFrame:
-        """``said``, and the end of each key that the next full batch does not hold. ``full``: what the log has of such."""
+    def with_absences(self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None) -> DataFrame:
+        """``said``, and the end of each key that the next full batch does not hold; ``full``: the full batches."""
         keys = key_names(self.layout)
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
         held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
@@ -224,11 +212,9 @@ class ChangeLog:
         )
 
     def agrees(self) -> str:
-        """Whether a change is one that a stored version was made of: it shows no first value, and old ones of 1 and 3 not."""
+        """Whether a stored version was made of this change; it does not show first values, nor old ones of 1 and 3."""
         same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
-        same += [
-            f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)
-        ]
+        same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
         return " and ".join(["seed is not null", "not gone", *same])
 
     def rows(
@@ -249,18 +235,14 @@ class ChangeLog:
         """
         changes = changes.withColumn("is_full", f.lit(False))
         if full_at is not None:
-            mark = changes.sparkSession.range(1).selectExpr(
-                f"{full_at}L as at", "false as gone", "true as is_full"
-            )
+            mark = changes.sparkSession.range(1).selectExpr(f"{full_at}L as at", "false as gone", "true as is_full")
             if held is not None:
                 mark = mark.unionByName(
                     held.selectExpr("*", "false as gone", "true as is_full"),
                     allowMissingColumns=True,
                 )
             changes = changes.unionByName(mark, allowMissingColumns=True)
-        columns = dict(
-            zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True)
-        )
+        columns = dict(zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True))
         columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
         for n, name in enumerate(self.ties, start=1):
             # a row that ends its key has no attributes, and its place among others all the same
@@ -278,9 +260,7 @@ class ChangeLog:
             "logged_at": "now()",
         }
         columns |= {name: f"cause.{name}" for name in self.spec.causes}
-        return changes.selectExpr(
-            *[f"{value} as {quoted(name)}" for name, value in columns.items()]
-        )
+        return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
     def append_statement(self, source: str, merge_id: str, *, is_decided: bool) -> str:
         """The MERGE that adds rows which are not there.
@@ -302,7 +282,9 @@ class ChangeLog:
         else:
             key = self.layout.keys[0]
             told = f"cast(s.{quoted(key.name)} as string)"
-            differs = f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
+            differs = (
+                f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
+            )
         names = [quoted(name) for name in self.columns()]
         return f"""
 merge into {self.target.sql_name} t

@@ -86,7 +86,8 @@ def merge(
             each attempt.
         full_batch: overrides ``spec.full_batch``.
         batch_id: stands in the audit. Default: a new one.
-    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then, unless the text says so.
+    Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then,
+    unless the text says so.
     """
     started = time.monotonic()
     table = target if isinstance(target, DeltaTarget) else DeltaTarget(target)

@@ -116,9 +116,7 @@ class Outbox:
             self.audit.ensure(spark, AUDIT_COLUMNS, own, "audit")
             self.widen(spark, self.audit, AUDIT_COLUMNS)
 
-    def widen(
-        self, spark: SparkSession, table: DeltaTarget, columns: Mapping[str, str], within: str = ""
-    ) -> None:
+    def widen(self, spark: SparkSession, table: DeltaTarget, columns: Mapping[str, str], within: str = "") -> None:
         """Add the columns that a table lacks. Args: within: a struct column and a dot."""
         present = table.rows(spark).select(f"{within}*").columns
         missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
@@ -137,7 +135,8 @@ class Outbox:
         state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
         # rows from before the history had the column: the value began no later than the row
         changed = [
-            f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, {as_micros('valid_from', kind)}) as a{n}"
+            f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "
+            f"{as_micros('valid_from', kind)}) as a{n}"
             for n, column in numbered(self.layout, 1)
             if column.changed_at
         ]
@@ -161,7 +160,7 @@ class Outbox:
         return found
 
     def with_causes(self, plan: DataFrame, events: DataFrame) -> DataFrame:
-        """The plan, with what the batch says of the cause of each change: in the row of that moment, or else in its newest."""
+        """The plan with the cause of each change: that of the batch's row of that moment, or else of its newest row."""
         if not self.spec.causes:
             return plan
         said = events.groupBy(*key_names(self.layout)).agg(
@@ -185,8 +184,10 @@ class Outbox:
         return plan.selectExpr(
             f"{literal(self.target.name)} as dimension",
             f"to_json(key, {JSON}) as key",
-            f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as old_surrogate_key",
-            f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as new_surrogate_key",
+            f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
+            "old_surrogate_key",
+            f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
+            "new_surrogate_key",
             "action as change_type",
             "reason as change_reason",
             "changed_columns",
@@ -230,12 +231,10 @@ class Outbox:
         )
         listed = ", ".join(staged.columns)
         with as_view(staged) as view, self.table.named_errors():
-            spark.sql(
-                f"insert into {self.table.sql_name} ({listed}) select {listed} from {view}"
-            ).collect()
+            spark.sql(f"insert into {self.table.sql_name} ({listed}) select {listed} from {view}").collect()
 
     def recover(self, spark: SparkSession) -> list[str]:
-        """Deliver what merges have left that have committed; idempotent, and safe beside another process that does the same.
+        """Deliver what committed merges have left; idempotent, and safe beside another process that does the same.
 
         Returns: the merges whose rows are in the change log now, and whose keys have to be planned again.
         """
@@ -275,9 +274,7 @@ class Outbox:
                 retrying(
                     table.name,
                     partial(run, spark, statement),
-                    lambda: (
-                        f"the rows for it wait in {self.table.name}, and the next merge delivers them"
-                    ),
+                    lambda: f"the rows for it wait in {self.table.name}, and the next merge delivers them",
                 )
             except HealingTablesError:
                 raise
@@ -305,8 +302,7 @@ class Outbox:
             "make the table fit; the next merge delivers the rows",
         )
         return TargetError(
-            f"the dimension has committed, and the rows for its {name.replace('_', ' ')} "
-            f"wait in {self.table.name}.",
+            f"the dimension has committed, and the rows for its {name.replace('_', ' ')} wait in {self.table.name}.",
             [mistake],
         )
 
@@ -334,7 +330,8 @@ class Outbox:
             )
             statement = (
                 f"merge into {self.history.sql_name} t using (select {HISTORY}.* {mine} {HISTORY} is not null) s "
-                f"on {on} when not matched then insert ({', '.join(map(quoted, names))}) values ({', '.join(f's.{quoted(name)}' for name in names)})"
+                f"on {on} when not matched then insert ({', '.join(map(quoted, names))}) values "
+                f"({', '.join(f's.{quoted(name)}' for name in names)})"
             )
             found.append((HISTORY, self.history, statement))
         if self.spec.audit is not None:

@@ -54,12 +54,8 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     gone = "false"
     if spec.deleted_when is not None:
         batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
-    said = {
-        name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()
-    }
-    keys = [
-        f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)
-    ]
+    said = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
+    keys = [f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)]
     rows = batch.selectExpr(
         *keys,
         f"{moment} as at",
@@ -97,15 +93,9 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     partition = f"over (partition by {', '.join(keys)}, at"
     is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
-    differ = (
-        "not (lowest <=> struct(highest.gone, highest.state))"
-        if spec.on_tie == "error"
-        else "false"
-    )
+    differ = "not (lowest <=> struct(highest.gone, highest.state))" if spec.on_tie == "error" else "false"
     return (
-        rows.selectExpr(
-            "*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows"
-        )
+        rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
         .where("place = 1")
         .groupBy(*keys, "at")
         .agg(
@@ -130,11 +120,9 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
 
 
 def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
-    """Events of a full batch that say, at its moment, once more what it holds: what ended a key may be newer than its row."""
+    """Events that repeat, at the moment of a full batch, the rows it holds: a delete may be newer than the row."""
     newest = (
-        events.where(f"at <= {full_at}L")
-        .groupBy(*key_names(layout))
-        .agg(f.expr("max_by(struct(*), at) as newest"))
+        events.where(f"at <= {full_at}L").groupBy(*key_names(layout)).agg(f.expr("max_by(struct(*), at) as newest"))
     )
     return (
         newest.where(f"newest.at < {full_at}L and not newest.gone")

@@ -57,14 +57,10 @@ def as_plan(
 ) -> DataFrame:
     """The plan's rows. Args: values: column to expression; ``new``: whether there is a new row."""
     columns = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
-    changed = ", ".join(
-        f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values
-    )
+    changed = ", ".join(f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values)
     types = layout.columns(spec)
     empty = " or ".join(
-        f"new.{quoted(name)} = ''"
-        for name in layout.partitions
-        if is_text(types.get(find(name, types) or "", ""))
+        f"new.{quoted(name)} = ''" for name in layout.partitions if is_text(types.get(find(name, types) or "", ""))
     )
     return (
         rows.selectExpr("*", f"if({new}, struct({columns}), null) as new")
@@ -93,18 +89,17 @@ def key_struct(layout: Layout) -> str:
     return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
 
 
-def with_archive(
-    versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]
-) -> DataFrame:
+def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]) -> DataFrame:
     """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
     kept_rows = versions.where("is_last and (here or last_row is not null)").selectExpr(
         "* except (row)", "last_row as row"
     )
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
-    reason = "case when not here then 'deleted' when row is null then 'new' when kind = 1 then 'changed' else 'overwritten' end"
-    current = as_plan(
-        kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here"
+    reason = (
+        "case when not here then 'deleted' when row is null then 'new' "
+        "when kind = 1 then 'changed' else 'overwritten' end"
     )
+    current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here")
     kind = layout.moment_type
     values = values | {
         "valid_from": as_moment("at", kind),
@@ -112,9 +107,7 @@ def with_archive(
         "history_id": hash_id(layout, "at"),
         "change_reason": "coalesce(until_cause.change_reason, if(here, 'changed', 'deleted'))",
     }
-    archived = ", ".join(
-        f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec)
-    )
+    archived = ", ".join(f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec))
     history = versions.where(f"{UNTIL} is not null").selectExpr(
         "'archive' as action",
         "if(here, 'changed', 'deleted') as reason",
@@ -128,9 +121,7 @@ def with_archive(
         key_struct(layout),
         "at as moment",
     )
-    return current.unionByName(absent, allowMissingColumns=True).unionByName(
-        history, allowMissingColumns=True
-    )
+    return current.unionByName(absent, allowMissingColumns=True).unionByName(history, allowMissingColumns=True)
 
 
 def change_reason() -> str:
@@ -195,9 +186,7 @@ def first_start(spec: DimensionSpec, at: str = "at", is_first: str = IS_FIRST) -
     return f"if({is_first}, least({instants.micros(spec.valid_from_first)}L, {at}), {at})"
 
 
-def generated_expressions(
-    layout: Layout, spec: DimensionSpec, start: str, key_hash: str
-) -> dict[str, str]:
+def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_hash: str) -> dict[str, str]:
     kind = layout.moment_type
     names = {
         name: layout.names.get(name, "")
@@ -215,22 +204,14 @@ def generated_expressions(
     }
     same_end = f"kind = 0 and {UNTIL} <=> stored_until"
     open_end = (
-        "null"
-        if spec.valid_to_current is None
-        else as_moment(f"{instants.micros(spec.valid_to_current)}L", kind)
+        "null" if spec.valid_to_current is None else as_moment(f"{instants.micros(spec.valid_to_current)}L", kind)
     )
     yes, no = (literal(value) for value in spec.current_values)
     deleted, not_deleted = (literal(value) for value in spec.deleted_values)
     by_delete = f"if({UNTIL} is not null and ended_at is not null, {deleted}, {not_deleted})"
-    is_current = f"{UNTIL} is null" + (
-        " or (is_last and ended_at is not null)" if spec.current_while_deleted else ""
-    )
+    is_current = f"{UNTIL} is null" + (" or (is_last and ended_at is not null)" if spec.current_while_deleted else "")
     versioned = [item for item in by_name(layout) if item[1].scd_type in VERSIONED]
-    source = (
-        literal((spec.audit or {}).get("source"))
-        if (spec.audit or {}).get("source")
-        else "cast(null as string)"
-    )
+    source = literal((spec.audit or {}).get("source")) if (spec.audit or {}).get("source") else "cast(null as string)"
     updated = f"greatest(updated, {TOUCHED})"
     return {
         "valid_from": kept(names["valid_from"], as_moment(start, kind)),
@@ -241,9 +222,7 @@ def generated_expressions(
         "compressed_row_count": kept(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),
-        "change_reason": kept(
-            names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"
-        ),
+        "change_reason": kept(names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"),
         "change_source": kept(names["change_source"], f"coalesce(cause.change_source, {source})"),
         "key_hash": kept(names["key_hash"], key_hash),
         "row_hash": kept(

@@ -39,14 +39,15 @@ def plan(
         ``reason`` (string): why
         ``key`` (struct of the key columns)
         ``moment`` (bigint): microseconds, when it happened
-        ``cause`` (struct of the texts change_reason, change_source, correlation_id): what the batch says of the start of
-            a version
+        ``cause`` (struct of the texts change_reason, change_source, correlation_id): what the batch says of the start
+            of a version
         ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
         ``new``, ``stored`` (structs of all columns of the dimension): as the row shall be, and as it was
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
-    Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is told by ``refuse``.
+    Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is
+    told by ``refuse``.
     """
     schema = stored.schema if stored is not None else None
     layout = resolve(
@@ -112,13 +113,9 @@ def changes(
         )
         if spec.changed_at is not None:
             # a key that is back may have come with a moment from before its end
-            seen = (
-                known.select(keys) if past is None else known.select(keys).union(past.select(keys))
-            )
+            seen = known.select(keys) if past is None else known.select(keys).union(past.select(keys))
             ended = seen.join(alive, keys, "left_anti")
-            events = events.unionByName(
-                presence(events, layout, moment).join(ended, keys, "left_semi")
-            )
+            events = events.unionByName(presence(events, layout, moment).join(ended, keys, "left_semi"))
         events = events.unionByName(absent, allowMissingColumns=True)
     touched = known.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", "0 as kind").unionByName(

@@ -18,9 +18,7 @@ UNKNOWN = "a stored version that the change log does not know"
 KEPT = ("compressed_row_count",)
 
 
-def difference(
-    made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec
-) -> DataFrame:
+def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The plan (see plan.plan) that turns the stored versions of some keys into those made anew.
 
     Args:
@@ -62,8 +60,7 @@ def difference(
     both = wanted.join(rows, join, "full").selectExpr(
         "* except (last_from)",
         f"max(last_from) {partition}) as last_from",
-        f"max(case when is_damaged then '{DAMAGED}' "
-        f"when {is_lost} then '{UNKNOWN}' end) {partition}) as refusal",
+        f"max(case when is_damaged then '{DAMAGED}' when {is_lost} then '{UNKNOWN}' end) {partition}) as refusal",
         f"max(is_open) {partition}) as lives",
     )
     values = {name: f"made.{quoted(name)}" for name in layout.columns(spec)}
@@ -89,7 +86,10 @@ def difference(
         layout,
         spec,
         values,
-        action=f"case when row is null then 'insert' when made is null then 'remove' when {closes} then 'close' else 'update' end",
+        action=(
+            "case when row is null then 'insert' when made is null then 'remove' "
+            f"when {closes} then 'close' else 'update' end"
+        ),
         reason="case when row is null then new_reason when made is null then 'replaced' "
         f"when {closes} then if(new_until <=> next_start, 'changed', 'deleted') "
         "when is_open and not alive then 'reopened' else 'overwritten' end",

@@ -16,14 +16,12 @@ from healing_tables.sql.instants import as_moment
 from healing_tables.sql.types import MOMENTS, is_text
 
 
-def seeds(
-    stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]
-) -> DataFrame:
+def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]) -> DataFrame:
     """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
 
-    Of type 1 only the newest value is known, of type 3 the last two. The value that a type 1 attribute had before it changed
-    never shows, but has to differ from the newest one, or the moment of the change would be lost. Where a version shows that they changed during
-    it and not when, the change is put a microsecond after its start.
+    Of type 1 only the newest value is known, of type 3 the last two. The value that a type 1 attribute had before it
+    changed never shows, but has to differ from the newest one, or the moment of the change would be lost. Where a
+    version shows that they changed during it and not when, the change is put a microsecond after its start.
     """
     keys = key_names(layout)
     order = f"over (partition by {', '.join(keys)} order by at)"
@@ -36,9 +34,7 @@ def seeds(
     for n, attribute in numbered(layout, 1, 3):
         turn = f"if(changed.a{n} > at, changed.a{n}, null)" if attribute.changed_at else "null"
         if attribute.scd_type == 3:
-            inherited = (
-                f"if(state.a{n} <=> before.state.a{n}, before.previous.a{n}, before.state.a{n})"
-            )
+            inherited = f"if(state.a{n} <=> before.state.a{n}, before.previous.a{n}, before.state.a{n})"
             turn = f"coalesce({turn}, if(previous.a{n} <=> {inherited}, null, at + 1))"
         turns[n] = f"cast({turn} as bigint)"
     rows = rows.selectExpr("*", *[f"{turn} as turn{n}" for n, turn in turns.items()])
@@ -55,9 +51,7 @@ def seeds(
         values.append(f"{shown} as a{n}")
     no_tie = ", ".join(f"cast(null as {kind}) as t{n}" for n, kind in enumerate(ties.values(), 1))
     tie = f"struct({no_tie or 'true as none'}) as tie"
-    causes = {
-        name: f"row.{quoted(layout.names[name])}" for name in spec.causes if name in layout.names
-    }
+    causes = {name: f"row.{quoted(layout.names[name])}" for name in spec.causes if name in layout.names}
     if "change_reason" in causes:
         shown_reason = causes["change_reason"]
         causes["change_reason"] = f"if({shown_reason} in {REASONS}, null, {shown_reason})"

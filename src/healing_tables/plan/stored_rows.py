@@ -17,14 +17,12 @@ FOREVER = 2**63 - 1
 NEVER = instants.micros("0001-01-01")  # the start of a row that does not show one
 
 
-def stored_rows(
-    events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
-) -> DataFrame:
+def stored_rows(events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The stored rows in the names of the plan.
 
     Returns: ``k1..n``, ``at`` (start), ``until`` (end, NULL if open), ``alive`` (nothing has ended it), ``state``,
-        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last moment
-        that the row shows), ``row`` (all columns as they are).
+        ``previous`` and ``changed`` (of types 3, and 1 and 3), ``current`` (flag), ``version``, ``boundary`` (the last
+        moment that the row shows), ``row`` (all columns as they are).
     """
     if stored is None:
         stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
@@ -40,10 +38,7 @@ def stored_rows(
         for name, kind_ in spelled.items()
     )
 
-    values = [
-        f"{stored_value(attribute, attribute.name)} as a{number}"
-        for number, attribute in by_name(layout)
-    ]
+    values = [f"{stored_value(attribute, attribute.name)} as a{number}" for number, attribute in by_name(layout)]
     previous = [
         f"{stored_value(attribute, spec.added('previous', attribute.name))} as a{number}"
         for number, attribute in numbered(layout, 3)
@@ -119,9 +114,7 @@ def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
     names = {name: row + quoted(column) for name, column in layout.names.items()}
 
     def moment(name: str) -> str:
-        return (
-            as_micros(names[name], layout.moment_type) if name in names else "cast(null as bigint)"
-        )
+        return as_micros(names[name], layout.moment_type) if name in names else "cast(null as bigint)"
 
     start = "last_updated" if layout.has_history or "valid_from" not in names else "valid_from"
     flag = None

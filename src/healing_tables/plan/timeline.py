@@ -27,9 +27,10 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         f"max(said_at) over (partition by {keys}) as said_until",
         f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
         f"{said_again(layout)} as is_said_again",
-        f"max(if(kind = -1, until, null)) over (partition by {keys}) > max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
-        f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} order by at, kind "
-        "rows between unbounded preceding and current row) as in_force",
+        f"max(if(kind = -1, until, null)) over (partition by {keys}) "
+        f"> max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
+        f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} "
+        "order by at, kind rows between unbounded preceding and current row) as in_force",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
     agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
@@ -76,7 +77,7 @@ def said_again(layout: Layout) -> str:
 
 
 def stepped(items: DataFrame, layout: Layout) -> DataFrame:
-    """Each stored row and event with what was known before it, and whether it starts a version, ends one, or changes something.
+    """Each stored row and event with what was known before it, and what it does: start, end or change a version.
 
     Rows of the history of type 4 take part, so that the first value, the last known value and the moment of its change
     are those of all time; they are not among the rows that come back.
@@ -111,7 +112,8 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
         "*",
         f"kind = 1 and here and known is not null and ({differs(1)}) as overwrites",
         f"kind = 1 and here and known is not null and ({differs(6)}) as moves_current",
-        f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) as part",
+        f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) "
+        "as part",
     )
     running = f"over ({order} rows between unbounded preceding and current row)"
     whole = f"over (partition by {keys})"
@@ -131,9 +133,12 @@ def stepped(items: DataFrame, layout: Layout) -> DataFrame:
     for n, attribute in numbered(layout, 1, 3):
         change = f"kind = 1 and here and (known is null or not (state.a{n} <=> known.a{n}))"
         if attribute.scd_type == 3:
+            previous = f"if({change} and known is not null, struct(known.a{n} as v), null)"
+            stored_change = f"changed.a{n}" if attribute.changed_at else "cast(null as bigint)"
+            changed = f"if({change}, struct(at as v), null)"
             columns += [
-                f"last(if(kind = 0, struct(previous.a{n} as v), if({change} and known is not null, struct(known.a{n} as v), null)), true) {running} as previous_{n}",
-                f"last(if(kind = 0, struct({f'changed.a{n}' if attribute.changed_at else 'cast(null as bigint)'} as v), if({change}, struct(at as v), null)), true) {running} as changed_{n}",
+                f"last(if(kind = 0, struct(previous.a{n} as v), {previous}), true) {running} as previous_{n}",
+                f"last(if(kind = 0, struct({stored_change} as v), {changed}), true) {running} as changed_{n}",
                 f"{change} as moves_{n}",
             ]
         elif attribute.changed_at:
@@ -148,9 +153,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     """One row per version: stored ones, with what the batch did to them, and new ones."""
     keys = key_names(layout)
     returns = "here and not coalesce(here_before, false)"
-    moves = " or ".join(
-        ["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]]
-    )
+    moves = " or ".join(["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
     carried = [
         "refusal",
         "newest",
@@ -180,14 +183,8 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("max_by(here, struct(at, kind)) as here"),
         f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
         f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
-        *[
-            f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}")
-            for n, _ in numbered(layout, 3)
-        ],
-        *[
-            f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}")
-            for n, _ in numbered(layout, 3)
-        ],
+        *[f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}") for n, _ in numbered(layout, 3)],
+        *[f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}") for n, _ in numbered(layout, 3)],
     )
     order = f"partition by {', '.join(keys)} order by part"
     return parts.selectExpr(

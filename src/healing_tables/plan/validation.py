@@ -118,21 +118,16 @@ def key_range(layout: Layout, low: str | None, high: str | None) -> str:
     key = layout.keys[0]
     prefix = "X" if key.type == "string" else ""
     return " and ".join(
-        f"t.{quoted(key.name)} {sign} cast({prefix}'{end}' as {key.type})"
-        for sign, end in ((">=", low), ("<=", high))
+        f"t.{quoted(key.name)} {sign} cast({prefix}'{end}' as {key.type})" for sign, end in ((">=", low), ("<=", high))
     )
 
 
-def check_plan(
-    plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec
-) -> dict[str, int]:
+def check_plan(plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> dict[str, int]:
     """Rows by action, once nothing in the plan is refused.
 
     Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
     """
-    found = plan.groupBy("action").agg(
-        f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number")
-    )
+    found = plan.groupBy("action").agg(f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number"))
     counts: dict[str, int] = {}
     ended = 0
     for action, ends, count in found.collect():
@@ -173,14 +168,11 @@ def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
     for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
         first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
         shown = "; ".join(
-            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items())
-            for row in first
+            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items()) for row in first
         )
         wanted, remedy = REMEDIES[reason]
         more = f" and {count - SHOWN} more" if count > SHOWN else ""
-        mistakes.append(
-            Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy)
-        )
+        mistakes.append(Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy))
         reasons.append(reason)
     if {AHEAD, DAMAGED, UNKNOWN} & set(reasons):
         return TargetError(counted("the stored dimension", mistakes), mistakes)

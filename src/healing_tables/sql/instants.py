@@ -21,9 +21,7 @@ def micros(moment: dt.datetime | dt.date | str) -> int:
     if isinstance(moment, str):
         match = TEXT.fullmatch(moment.strip())
         if match is None:
-            raise ValueError(
-                f"{moment!r} is not a moment such as 2024-01-31 or 2024-01-31 10:00:00"
-            )
+            raise ValueError(f"{moment!r} is not a moment such as 2024-01-31 or 2024-01-31 10:00:00")
         day, minutes, seconds, zone = match.groups()
         whole, _, fraction = (seconds or ":00").partition(".")
         text = f"{day}T{minutes or '00:00'}{whole}.{fraction:0<6}{'+00:00' if zone in (None, 'Z') else zone}"
@@ -56,7 +54,8 @@ def floored(moment: int, kind: str) -> int:
 
 
 def open_from(end: dt.datetime | dt.date | str | None, kind: str) -> int:
-    """From this moment on an end is open: the configured one, or 9999-12-31 if that is earlier. Of dates it is a day."""
+    """From this moment on an end is open: the configured one, or 9999-12-31 if that is earlier. Of dates it is a
+    day."""
     latest = micros("9999-12-31")
     return floored(latest if end is None else min(latest, micros(end)), kind)
 
@@ -73,9 +72,7 @@ def as_micros(expression: str, kind: str) -> str:
 def as_moment(expression: str, kind: str) -> str:
     """The way back, to a date, a timestamp, or a timestamp_ntz in UTC."""
     if kind == "timestamp_ntz":
-        return (
-            f"(timestamp_ntz '1970-01-01 00:00:00' + ({expression}) * interval '0.000001' second)"
-        )
+        return f"(timestamp_ntz '1970-01-01 00:00:00' + ({expression}) * interval '0.000001' second)"
     if kind == "date":
         return f"date_from_unix_date(cast(({expression} - pmod({expression}, {DAY})) div {DAY} as int))"
     return f"timestamp_micros({expression})"

@@ -45,11 +45,7 @@ def fits(value: float | Decimal, kind: str) -> bool:
         return isinstance(value, int) and -(2 ** bits[kind]) <= value < 2 ** bits[kind]
     precision, scale = size(kind)
     number = Decimal(str(value))
-    return (
-        number.is_finite()
-        and abs(number) < 10 ** (precision - scale)
-        and number == round(number, scale)
-    )
+    return number.is_finite() and abs(number) < 10 ** (precision - scale) and number == round(number, scale)
 
 
 def moment(micros: int, kind: str) -> str:

@@ -1,4 +1,5 @@
-"""The type in which key columns of two tables compare by value; the macros have the same rules in macros/sql/_types.sql."""
+"""The type in which key columns of two tables compare by value; the macros have the same rules in
+macros/sql/_types.sql."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def types_of(schema: t.StructType) -> dict[str, str]:
 
 
 def type_text(kind: t.DataType) -> str:
-    """A type as SQL. Spark's own text does not quote the names of fields, and means by timestamp what a session says."""
+    """A type as SQL. Spark's own text does not quote the names of fields, and means by timestamp what a session
+    says."""
     if isinstance(kind, t.TimestampType):
         return TIMESTAMP
     if isinstance(kind, t.ArrayType):

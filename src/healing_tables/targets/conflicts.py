@@ -79,7 +79,8 @@ def java_causes(error: BaseException) -> Iterator[Any]:
 
 
 def raised(error: BaseException, text: str) -> bool:
-    """Whether `raise_error` with this text made a statement fail. An error of the analysis shows the statement itself."""
+    """Whether `raise_error` with this text made a statement fail. An error of the analysis shows the statement
+    itself."""
     if isinstance(error, AnalysisException):
         return False
     messages = [str(error), *[str(cause.getMessage()) for cause in java_causes(error)]]

@@ -288,7 +288,9 @@ class DeltaTarget:
     ) -> None:
         """Make the table if it is not there.
 
-        Args: own_properties: what the library notes of the table; query: a select of its first rows, with these columns.
+        Args:
+            own_properties: what the library notes of the table.
+            query: a select of its first rows, with these columns.
         """
         properties = {str(name): str(value) for name, value in self.properties.items()}
         properties |= own_properties or {}
@@ -311,9 +313,7 @@ class DeltaTarget:
             parts.append(f"location {in_quotes(self.location)}")
         if self.comment is not None:
             parts.append(f"comment {in_quotes(self.comment)}")
-        listed = ", ".join(
-            f"{in_quotes(name)} = {in_quotes(value)}" for name, value in properties.items()
-        )
+        listed = ", ".join(f"{in_quotes(name)} = {in_quotes(value)}" for name, value in properties.items())
         parts.append(f"tblproperties ({listed})")
         if query:
             parts.append(f"as {query}")
@@ -328,9 +328,7 @@ class DeltaTarget:
                         raise
                     time.sleep(1)
 
-    def add_columns(
-        self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = ""
-    ) -> None:
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
         """Args: columns: names and types; within: a struct column and a dot."""
         listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
         with self.named_errors():
@@ -338,9 +336,7 @@ class DeltaTarget:
 
     def set_property(self, spark: SparkSession, name: str, value: str) -> None:
         with self.named_errors():
-            spark.sql(
-                f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})"
-            )
+            spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
 
     def apply(
         self,
@@ -376,17 +372,17 @@ class DeltaTarget:
         )
         return self.commit(spark, statement, merge_id=merge_id, base_version=base_version)
 
-    def commit(
-        self, spark: SparkSession, statement: str, *, merge_id: str, base_version: int
-    ) -> int | None:
+    def commit(self, spark: SparkSession, statement: str, *, merge_id: str, base_version: int) -> int | None:
         """Run a MERGE; the version of its commit, None if there was none.
 
-        An error does not say that there is no commit (a put whose answer was lost, a hook after the commit): its id does.
+        An error does not say that there is no commit (a put whose answer was lost, a hook after the commit): its id
+        does.
 
         Args:
             merge_id: stands in the ON clause, and so in the commit.
             base_version: the commit is newer.
-        Raises: StalePlan, what Delta raises on a conflict, or TargetError: there is no commit. Another error: it is not known.
+        Raises: StalePlan, what Delta raises on a conflict, or TargetError: there is no commit. Another error: it is not
+        known.
         """
         try:
             spark.sql(statement).collect()
@@ -410,9 +406,7 @@ class DeltaTarget:
         found = self.commits_since(spark, base_version, [merge_id])
         return next((commit.version for commit in found if commit.merge_id == merge_id), None)
 
-    def commits_since(
-        self, spark: SparkSession, version: int, merge_ids: Sequence[str]
-    ) -> list[Commit]:
+    def commits_since(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> list[Commit]:
         """The commits after a version, none if there is no table. Args: merge_ids: those to look for."""
         ids = ", ".join(literal(merge_id) for merge_id in merge_ids)
         # Delta writes the condition of a MERGE into the commit; here only the id leaves Spark

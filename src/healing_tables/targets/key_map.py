@@ -59,7 +59,8 @@ class KeyMap:
             statement = f"""
 merge into {self.table.sql_name} t
 using (
-    select v.key, v.valid_from, largest.surrogate_key + dense_rank() over (order by v.key_columns, v.valid_from) as surrogate_key
+    select v.key, v.valid_from,
+        largest.surrogate_key + dense_rank() over (order by v.key_columns, v.valid_from) as surrogate_key
     from {versions} v
     left anti join {self.table.sql_name} known on known.key = v.key and known.valid_from = v.valid_from
     cross join (
@@ -80,11 +81,7 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
         numbered = f.when(
             f.expr("action = 'insert'"), f.col("new").withField(surrogate, f.col("map_number"))
         ).otherwise(f.col("new"))
-        return (
-            plan.join(numbers, is_same, "left")
-            .withColumn("new", numbered)
-            .drop("map_key", "map_from", "map_number")
-        )
+        return plan.join(numbers, is_same, "left").withColumn("new", numbered).drop("map_key", "map_from", "map_number")
 
     def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
         """Make the table if it is not there, in one commit with the numbers that the dimension has."""
@@ -96,11 +93,12 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
         stored = stored.toDF(*(find(name, names) or name for name in stored.columns))
         number = f"cast({quoted(layout.surrogate or '')} as bigint)"
         key, start = self.version("")
-        rows = stored.selectExpr(
-            f"{key} as key", f"{start} as valid_from", f"{number} as surrogate_key"
-        )
+        rows = stored.selectExpr(f"{key} as key", f"{start} as valid_from", f"{number} as surrogate_key")
         with as_view(rows) as view:
-            query = f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} where surrogate_key is not null group by key, valid_from"
+            query = (
+                f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} "
+                "where surrogate_key is not null group by key, valid_from"
+            )
             self.table.create(spark, COLUMNS, query=query)
 
     def version(self, row: str) -> tuple[str, str]:

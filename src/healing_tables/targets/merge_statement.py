@@ -46,9 +46,7 @@ def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
     return shown.alive, f"struct(count(*) as rows, {digest} as hash)"
 
 
-def has_open_rows(
-    table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int], merge_id: str
-) -> str:
+def has_open_rows(table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int], merge_id: str) -> str:
     """A condition that fails where the open rows are not the expected ones: an absent key would stay open."""
     alive, summary = open_rows_of(layout, spec)
     found = f"(select {summary} from {table} where {alive})"
@@ -71,13 +69,15 @@ def merge_statement(
     """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
 
     A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
-    in the ON clause it looks for any newer row. A key that has come and gone has no row at all. The ON clause also carries the id of the merge: Delta writes it into
-    the commit. Columns that the table lacks come with the same commit (schema evolution).
+    in the ON clause it looks for any newer row. A key that has come and gone has no row at all. The ON clause also
+    carries the id of the merge: Delta writes it into the commit. Columns that the table lacks come with the same commit
+    (schema evolution).
 
     Args:
         stored: the columns that the table has to have, with their types.
         keys: a condition on ``t``, the target, that holds for all keys of the plan.
-        open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared with.
+        open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared
+        with.
     """
     columns = list(layout.columns(spec))
     new_columns = [name for name in columns if find(name, stored) is None]
@@ -87,18 +87,13 @@ def merge_statement(
     on = [f"s.{MERGE_ID} = {literal(merge_id)}", *same_key, *([keys] if keys else [])]
     if "valid_from" in layout.names:
         start = quoted(layout.names["valid_from"])
-        newer = (
-            f"{row}.last_from is null or "
-            f"{as_micros('t.' + start, layout.moment_type)} > {row}.last_from"
-        )
+        newer = f"{row}.last_from is null or {as_micros('t.' + start, layout.moment_type)} > {row}.last_from"
         on.append(
             f"case {row}.action when 'insert' then {newer} when 'absent' then true "
             f"else t.{start} <=> {row}.stored.{start} end"
         )
     same = " and ".join(
-        f"t.{quoted(name)} <=> {row}.stored.{quoted(name)}"
-        for name in columns
-        if name not in new_columns
+        f"t.{quoted(name)} <=> {row}.stored.{quoted(name)}" for name in columns if name not in new_columns
     )
     values = {name: f"{row}.new.{quoted(name)}" for name in columns}
     # schema evolution takes only columns of the source itself
@@ -115,10 +110,15 @@ def merge_statement(
     evolution = " with schema evolution" if new_columns else ""
     return f"""
 merge{evolution} into {table} t
-using (select struct(p.*) as {ROW}, {literal(merge_id)} as {MERGE_ID}{beside} from ({source}) p where {" and ".join(holds)}) s
+using (
+    select struct(p.*) as {ROW}, {literal(merge_id)} as {MERGE_ID}{beside}
+    from ({source}) p
+    where {" and ".join(holds)}
+) s
 on {" and ".join(on)}
 when matched and {row}.action in ('close', 'update') and {same} then update set {assignments}
 when matched and {row}.action = 'remove' and {same} then delete
 when matched then update set {quoted(key.name)} = {refused}
-when not matched and {row}.action = 'insert' then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
+when not matched and {row}.action = 'insert'
+    then insert ({", ".join(quoted(name) for name in columns)}) values ({", ".join(values.values())})
 when not matched and {row}.action <> 'absent' then insert ({quoted(key.name)}) values ({refused})"""

@@ -13,9 +13,7 @@ ATTEMPTS = 30
 SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 
 
-def retrying(
-    what: str, work: Callable[[], object], written: Callable[[], str] = lambda: NOTHING_WRITTEN
-) -> int:
+def retrying(what: str, work: Callable[[], object], written: Callable[[], str] = lambda: NOTHING_WRITTEN) -> int:
     """Do something until no other writer is in the way; the number of attempts.
 
     Args:
