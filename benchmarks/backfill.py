@@ -27,7 +27,7 @@ from rebuild import ROOT, columns_of, compiled
 
 from healing_tables import DimensionSpec, merge
 
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "shared"))
 DAY = 86_400
 
 

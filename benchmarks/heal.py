@@ -24,7 +24,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 from rebuild import ROOT, columns_of, make_source
 
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "shared"))
 FEED = "delta.enableChangeDataFeed"
 
 
@@ -48,8 +48,8 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, home: Path) -> None:
-    from conftest import session_settings
     from lab import Lab
+    from sessions import session_settings
 
     builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | {

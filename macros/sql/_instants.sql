@@ -42,7 +42,7 @@
 
 {#-
     A moment that someone wrote, as [date, time] in UTC; none if it is no such text, or no such moment. The same texts
-    are moments in Python (sql/instants.py); tests/unit/instant_examples.py lists some.
+    are moments in Python (sql/instants.py); tests/shared/instant_examples.py lists some.
 
     '2024-01-01', '2024-01-01 10:00', '2024-01-01T10:00:00.5Z' and '2024-01-01 10:00:00+01:00' (here 09:00:00)
 -#}

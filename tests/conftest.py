@@ -1,0 +1,117 @@
+"""One Spark session and one JVM for the whole run; dbt runs in this process through dbtRunner.
+
+The same JVM is the Spark Connect server of the tests that ask for one: no second start, one catalog.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from lab import Lab
+from pyspark.sql import SparkSession
+from rendered import Rendered
+from sessions import functions_of, session_settings, without_codegen
+from tables import Tables
+
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+# the processes that tests start find these, too
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "shared"), os.environ.get("PYTHONPATH", "")])
+PROOF_TESTS = Path(__file__).parent / "proof"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests in tests/proof are proof; elsewhere those that say so."""
+    for item in items:
+        if PROOF_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.proof)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that dbt finds with getOrCreate: Delta, an embedded metastore, nothing outside tmp."""
+    home = tmp_path_factory.mktemp("spark")
+    builder = SparkSession.builder.master("local[2]")
+    for key, value in (session_settings(home) | connect_settings()).items():
+        builder = builder.config(key, value)
+    session = builder.enableHiveSupport().getOrCreate()
+    yield session
+    session.stop()
+
+
+def connect_settings() -> dict[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+
+
+@pytest.fixture(scope="session")
+def connect_url(spark: SparkSession) -> str:
+    """A Spark Connect server inside of the JVM of ``spark``, started when the first test asks for it."""
+    jvm = cast(Any, spark)._jvm
+    jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(cast(Any, spark)._jsc.sc())
+    return f"sc://127.0.0.1:{spark.conf.get('spark.connect.grpc.binding.port')}"
+
+
+@pytest.fixture(scope="session")
+def connect(connect_url: str) -> Iterator[SparkSession]:
+    """A client's session; see ``either``."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    session = Remote.builder.remote(connect_url).create()
+    yield cast(SparkSession, session)
+    session.client.close()  # before the server goes
+
+
+@pytest.fixture(scope="session")
+def parsed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """dbt parses the package once, for all labs."""
+    empty = Lab(spark, tmp_path_factory.mktemp("empty"), schema="empty")
+    empty.dbt("parse")
+    Lab.parsed = empty.home / "target" / "partial_parse.msgpack"
+
+
+@pytest.fixture(scope="module")
+def lab(
+    spark: SparkSession,
+    parsed: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Lab:
+    """A dbt project of its own, with a schema of its own, that has the package installed."""
+    name = request.module.__name__.split(".")[-1]
+    return Lab(spark, tmp_path_factory.mktemp(name), schema=f"lab_{name}")
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, request: pytest.FixtureRequest) -> Tables:
+    """Tables in a schema of their own."""
+    return Tables(spark, schema=f"tables_{request.module.__name__}")
+
+
+@pytest.fixture(scope="module")
+def rendered(spark: SparkSession, request: pytest.FixtureRequest) -> Rendered:
+    """Models without dbt, in a schema of their own."""
+    return Rendered(spark, schema=f"rendered_{request.module.__name__}")
+
+
+@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.proof)])
+def either(request: pytest.FixtureRequest) -> Iterator[Tables]:
+    """The test runs twice: on the classic session, and on a client of the Spark Connect server."""
+    is_connect = request.param == "connect"
+    spark: SparkSession = request.getfixturevalue("connect" if is_connect else "spark")
+    with functions_of(is_connect), without_codegen(spark):
+        yield Tables(spark, schema=f"{request.param}_{request.module.__name__}")
+
+
+@pytest.fixture(scope="module")
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    with without_codegen(spark):
+        yield

@@ -1,0 +1,97 @@
+"""What the documentation shows is run, all of it in one `dbt build`; see pages.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import yaml
+from lab import Lab
+from pages import PAGES, Example, Table, difference, input_model, read_page
+from sessions import ROOT
+
+# Stands for the package of that name, which only the hub has.
+STAR = """
+{% macro star(from, except=[]) %}
+    {%- set columns = adapter.get_columns_in_relation(from) if execute else [] -%}
+    {%- for name in columns | map(attribute='name') | reject('in', except) -%}
+        {{ adapter.quote(name) }}{{ ', ' if not loop.last }}
+    {%- endfor -%}
+{% endmacro %}
+"""
+
+
+READ = {name: read_page(name) for name in PAGES}
+EXAMPLES = [example for page in READ.values() for example in page.examples]
+SHOWN = [example for example in EXAMPLES if example.result]
+FILES = {path: text for page in READ.values() for path, text in page.files.items()}
+
+
+@pytest.fixture(scope="module")
+def documented(lab: Lab) -> Lab:
+    stub = lab.home / "dbt_packages" / "dbt_utils"
+    lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(stub)}]}))
+    lab.write(f"{stub}/dbt_project.yml", "name: dbt_utils\nversion: 1.0.0\nconfig-version: 2\n")
+    lab.write(f"{stub}/macros/star.sql", STAR)
+    for page in READ.values():
+        for name, table in page.inputs.items():
+            lab.write(f"models/{name}.sql", input_model(table))
+    for example in EXAMPLES:
+        lab.write(f"models/{example.name}.sql", example.sql)
+    for path, text in FILES.items():
+        if path not in ("packages.yml", "profiles.yml"):  # the lab has its own
+            lab.write(path, text)
+    lab.dbt("build")
+    return lab
+
+
+@pytest.fixture(scope="module")
+def found(documented: Lab) -> dict[str, list[list[str]]]:
+    """What the models that were built hold, as text, in the columns that the page shows."""
+    built = [example for example in SHOWN if documented.results[example.name][0] == "success"]
+    return {example.name: found_rows(documented, example) for example in built}
+
+
+def found_rows(lab: Lab, example: Example) -> list[list[str]]:
+    assert example.result
+    frame = lab.spark.table(f"{lab.schema}.{example.name}")
+    columns = [frame[f"`{name}`"].cast("string") for name in example.result.header]
+    return [["NULL" if cell is None else str(cell) for cell in row] for row in frame.select(*columns).collect()]
+
+
+def test_names_are_used_once() -> None:
+    names = [name for page in READ.values() for name in page.inputs]
+    names += [example.name for example in EXAMPLES]
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+    assert len(SHOWN) >= 12
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
+def test_example(documented: Lab, found: dict[str, list[list[str]]], example: Example) -> None:
+    status, message = documented.results[example.name]
+    assert status == "success", message
+    if example.result:
+        assert difference(example.result, found[example.name]) == {}
+
+
+@pytest.mark.parametrize("example", SHOWN, ids=lambda example: example.place)
+def test_a_wrong_cell_is_seen(found: dict[str, list[list[str]]], example: Example) -> None:
+    assert example.result
+    rows = found[example.name]
+    for number, row in enumerate(example.result.rows):
+        for column in range(len(row)):
+            wrong = [list(cells) for cells in example.result.rows]
+            wrong[number][column] = "0000…" if row[column].endswith("…") else f"{row[column]}0"
+            assert difference(Table(example.result.header, wrong), rows), (number, column)
+    assert difference(Table(example.result.header, example.result.rows[1:]), rows)
+
+
+def test_files_are_used_and_their_tests_pass(documented: Lab) -> None:
+    nodes = set(documented.results) - {example.name for example in EXAMPLES}
+    nodes -= {name for page in READ.values() for name in page.inputs}
+    wrong = {name: documented.results[name] for name in nodes}
+    wrong = {name: end for name, end in wrong.items() if end[0] not in ("pass", "success")}
+    assert wrong == {}
+    wanted = sum(text.count("- healing_tables.") for text in FILES.values())
+    wanted += sum(text.count("snapshots:") + text.count("unit_tests:") for text in FILES.values())
+    assert len(nodes) == wanted

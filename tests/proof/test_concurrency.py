@@ -1,0 +1,78 @@
+"""Eight processes merge into the same two tables at once, through Spark Connect.
+
+One server, since Delta's log on a local disk is safe between the threads of one JVM only: it looks whether the next
+commit's file is there, then renames onto it. Object stores and HDFS have an atomic put-if-absent.
+
+An attempt fails only where another writer has succeeded, so the number of attempts has a bound: no luck is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+from clients import Client, Job
+from lab import Lab
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+WRITERS, KEYS = 8, 3
+BATCHES = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))  # per writer and table
+OPTIONS = {
+    "key_columns": "id",
+    "attributes": {"name": 2},
+    "surrogate_key": {"name": "sk", "strategy": "sequence"},
+}
+
+
+def jobs(lab: Lab, writer: int) -> list[Job]:
+    """Of the same keys, each time with a value of its own; and of keys that no other writer has."""
+    found = []
+    for number in range(BATCHES):
+        name = f"writer {writer}, batch {number}"
+        shared = [(key, name) for key in range(KEYS)]
+        own = [(1000 * writer + 10 * number + key, name) for key in range(KEYS)]
+        for table, rows in (("shared", shared), ("own", own)):
+            found.append(Job(f"{lab.schema}.{table}", OPTIONS, rows, "id int, name string"))
+    return found
+
+
+def test_eight_writers(lab: Lab, connect_url: str) -> None:
+    clients = [Client(connect_url, jobs(lab, writer)) for writer in range(WRITERS)]
+    for client in clients:
+        client.ready()
+    for client in clients:
+        client.start()
+    done = [client.wait() for client in clients]
+    attempts = Counter(merge.attempts for merges in done for merge in merges)
+    print(f"\nattempts: {dict(sorted(attempts.items()))}")
+    assert sum(attempts.values()) == 2 * WRITERS * BATCHES
+    assert max(attempts) > 1, "no writer met another: this run shows nothing"
+    names = {f"writer {w}, batch {n}" for w in range(WRITERS) for n in range(BATCHES)}
+
+    shared = rows(lab, "shared")
+    for key in range(KEYS):
+        versions = sorted((row for row in shared if row["id"] == key), key=lambda row: row["version"])
+        assert [row["version"] for row in versions] == list(range(1, len(names) + 1))
+        assert {row["name"] for row in versions} == names  # with their number: each once
+        starts = [row["valid_from"] for row in versions]
+        assert sorted(set(starts)) == starts
+        assert [row["valid_to"] for row in versions[:-1]] == starts[1:]
+        assert [row["is_current"] for row in versions] == [False] * (len(names) - 1) + [True]
+        # the batches of one writer stand in their order
+        for writer in range(WRITERS):
+            mine = [row["name"] for row in versions if row["name"].startswith(f"writer {writer},")]
+            assert mine == sorted(mine)
+
+    own = rows(lab, "own")
+    wanted = {row for writer in range(WRITERS) for job in jobs(lab, writer)[1::2] for row in job.rows}
+    assert Counter((row["id"], row["name"]) for row in own) == Counter(wanted)
+    assert {(row["version"], row["is_current"]) for row in own} == {(1, True)}
+    for table in (shared, own):
+        # an attempt that lost keeps its numbers: none is given twice
+        assert len({row["sk"] for row in table}) == len(table)
+
+
+def rows(lab: Lab, table: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in lab.spark.table(f"{lab.schema}.{table}").collect()]

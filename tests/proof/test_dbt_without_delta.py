@@ -1,0 +1,78 @@
+"""A session without Delta: one clear error for each materialization that needs it, not a stack trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import PROJECT
+from sessions import ROOT
+
+SELECT = "select 1 as id, 'Ann' as name, date '2024-01-01' as changed_at"
+DIMENSION = (
+    "with rows as (%s) {{ healing_tables.dimension({'s': {'relation': api.Relation.create(identifier='rows', "
+    "type='cte'), "
+    "'changed_at': 'changed_at'}}, attributes={'name': {'from': ['s'], 'type': 'string'}}, "
+    "column_types={'id': 'int', 'name': 'string', 'changed_at': 'date'}) }}"
+)
+PROFILE = """
+lab:
+  target: dev
+  outputs:
+    dev:
+      type: spark
+      method: session
+      host: localhost
+      schema: plain
+      threads: 1
+      server_side_parameters:
+        spark.driver.host: 127.0.0.1
+        spark.driver.bindAddress: 127.0.0.1
+        spark.ui.enabled: "false"
+        spark.sql.warehouse.dir: "%(home)s/tables"
+        spark.hadoop.javax.jdo.option.ConnectionURL: "jdbc:derby:;databaseName=%(home)s/metastore;create=true"
+        %(more)s
+"""
+EXTENSION = "spark.sql.extensions: io.delta.sql.DeltaSparkSessionExtension"
+JARS = {
+    "no jar": "spark.log.level: ERROR",
+    "a jar": "spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0",
+}
+
+
+@pytest.mark.parametrize("case", JARS)
+def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, case: str) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "dbt_packages").mkdir()
+    (tmp_path / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+    (tmp_path / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+    (tmp_path / "profiles.yml").write_text(PROFILE % {"home": tmp_path, "more": JARS[case]})
+    (tmp_path / "dbt_project.yml").write_text(PROJECT)
+    models = {
+        "built": ("healing_table", DIMENSION % SELECT),
+        "captured": ("capture", SELECT),
+        "merged": ("healing_merge", SELECT),
+    }
+    for name, (materialized, sql) in models.items():
+        config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
+        (tmp_path / "models" / f"{name}.sql").write_text(f"{config}\n{sql}\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", "run", "--profiles-dir", ".", "--no-use-colors"],
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    results = json.loads((tmp_path / "target" / "run_results.json").read_text())["results"]
+    assert len(results) == 3
+    for result in results:
+        message = result["message"]
+        assert "has 1 mistake" in message, message
+        assert EXTENSION in message and "spark_catalog: org.apache" in message, message
+        assert "io.delta:delta-spark" in message and len(message.splitlines()) < 17, message

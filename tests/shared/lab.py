@@ -1,0 +1,111 @@
+"""A throw-away dbt project that installs the package the way users do, and runs in this process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from dbt.artifacts.resources.base import FileHash
+from dbt.cli.main import dbtRunner
+from dbt.contracts.graph.manifest import ManifestStateCheck
+from dbt.parser.manifest import ManifestLoader
+from pyspark.sql import SparkSession
+from sessions import ROOT
+from tables import Tables
+
+PROFILE = """
+lab:
+  target: dev
+  outputs:
+    dev: {type: spark, method: session, host: localhost, schema: %s, threads: 2}
+"""
+PROJECT = """
+name: lab
+version: 1.0.0
+profile: lab
+model-paths: [models]
+flags: {send_anonymous_usage_stats: false}
+"""
+
+_state_check: Callable[[ManifestLoader], ManifestStateCheck] = ManifestLoader.build_manifest_state_check
+
+
+def state_check(loader: ManifestLoader) -> ManifestStateCheck:
+    """dbt parses all macros anew where variables or the schema differ: seconds, each time.
+
+    No model of a lab asks for them where dbt reads its configuration, so what was parsed holds.
+    """
+    found = _state_check(loader)
+    if loader.root_project.project_name == "lab":
+        found.vars_hash = found.profile_hash = FileHash.from_contents("")
+    return found
+
+
+setattr(ManifestLoader, "build_manifest_state_check", state_check)  # noqa: B010
+
+
+class Lab(Tables):
+    """Write models, run dbt, read tables.
+
+    ``results`` maps a node's name to ``(status, message)`` of the newest run that had it; ``succeeded`` is what the
+    exit code of the newest run says. ``parsed`` is what dbt has kept of parsing an empty lab, if it has been.
+    """
+
+    parsed: ClassVar[Path | None] = None
+
+    def __init__(self, spark: SparkSession, home: Path, *, schema: str) -> None:
+        super().__init__(spark, schema=schema)
+        self.home = home
+        self.results: dict[str, tuple[str, str]] = {}
+        self.succeeded = True
+        self.log: list[str] = []
+        self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
+        (home / "models").mkdir(exist_ok=True)
+        (home / "dbt_packages").mkdir(exist_ok=True)
+        if not (home / "dbt_packages" / "healing_tables").exists():
+            (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+        (home / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+        (home / "profiles.yml").write_text(PROFILE % schema)
+        (home / "dbt_project.yml").write_text(PROJECT)
+        if self.parsed is not None:
+            (home / "target").mkdir(exist_ok=True)
+            shutil.copy(self.parsed, home / "target")
+
+    def model(self, name: str, sql: str, *, materialized: str = "view", **config: Any) -> None:
+        settings = {"materialized": materialized, **config}
+        (self.home / "models" / f"{name}.sql").write_text(f"{{{{ config(**{settings!r}) }}}}\n{sql}\n")
+
+    def write(self, path: str, text: str) -> None:
+        target = self.home / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
+        """Run dbt; returns the results of this run by node name."""
+        self.log = []
+        runner = dbtRunner(callbacks=[lambda event: self.log.append(str(getattr(event.info, "msg", "")))])
+        where = ["--project-dir", str(self.home)]
+        if "--profiles-dir" not in args:
+            where += ["--profiles-dir", str(self.home)]
+        outcome = runner.invoke([*args, *where, "--no-use-colors"])
+        if outcome.exception is not None:
+            raise outcome.exception
+        self.succeeded = outcome.success
+        results = getattr(outcome.result, "results", None) or []
+        found = {
+            result.node.name: (str(result.status), result.message or "")
+            for result in results
+            if hasattr(result, "node")
+        }
+        self.results.update(found)
+        return found
+
+    def listed(self, *args: str) -> list[str]:
+        """What `dbt ls` prints."""
+        where = ["--project-dir", str(self.home), "--profiles-dir", str(self.home)]
+        outcome = dbtRunner().invoke([*args, *where, "--quiet"])
+        if outcome.exception is not None:
+            raise outcome.exception
+        return list(cast(list[str], outcome.result))

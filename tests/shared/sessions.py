@@ -1,0 +1,85 @@
+"""What tests set on sessions; light, since processes that are killed import it too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+PROOF = "HEALING_TABLES_PROOF" in os.environ  # `make proof`
+
+
+def session_settings(home: Path) -> dict[str, str]:
+    import yaml
+
+    profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
+    output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev"]
+    settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
+    settings |= {
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM: 10,000 tasks
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # what is kept for a UI fills the heap, and G1 then marks it again and again: a quarter of the CPU
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.driver.extraJavaOptions": (
+            f"-XX:+UseParallelGC -XX:MetaspaceSize=600m -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
+        ),
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),
+    }
+    return settings
+
+
+@contextmanager
+def without_codegen(spark: SparkSession) -> Iterator[None]:
+    """No generated code: on a few rows, compiling it takes most of the time."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@contextmanager
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+@contextmanager
+def functions_of(is_connect: bool) -> Iterator[None]:
+    """``pyspark.sql.functions`` makes columns for one kind of session only, for the whole process.
+
+    ``SparkSession.builder.remote`` switches to Connect and never back; here both kinds live together.
+    """
+    switch = "SPARK_CONNECT_MODE_ENABLED"
+    before = os.environ.pop(switch, None)
+    if is_connect:
+        os.environ[switch] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(switch, None)
+        if before is not None:
+            os.environ[switch] = before

@@ -1,0 +1,117 @@
+"""The documentation names each macro, operation, test and option with its arguments; its links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pages import PAGES, blocks_of
+from sessions import ROOT
+
+MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
+OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("[!_]*.sql"))
+GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
+LINKED = [
+    *PAGES,
+    "docs/figures.md",
+    "docs/healing.md",
+    "docs/install.md",
+    "docs/operations.md",
+    "docs/operations-compare.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+] + [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+
+
+def signature(path: Path) -> dict[str, str | None]:
+    """Argument to default (None: required) of the macro or test that has the file's name."""
+    pattern = rf"{{%-?\s*(?:macro|test)\s+{path.stem}\((.*?)\)\s*-?%}}"
+    match = re.search(pattern, path.read_text(), re.DOTALL)
+    assert match, path
+    function = ast.parse(f"def f({match[1].strip()}): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    names = [argument.arg for argument in function.args.args]
+    defaults = [ast.unparse(default) for default in function.args.defaults]
+    required: list[str | None] = [None] * (len(names) - len(defaults))
+    return dict(zip(names, [*required, *defaults], strict=True))
+
+
+def section(page: str, heading: str) -> str:
+    text = (ROOT / page).read_text()
+    match = re.search(rf"^#+ .*\b{heading}\b.*\n((?:(?!^#+ ).*\n)*)", text, re.MULTILINE)
+    assert match, f"{page} has no section {heading}"
+    return match[1]
+
+
+def first_column(page: str, header: str) -> list[str]:
+    """The code names in the first column of the table whose first header is ``header``."""
+    for block in blocks_of((ROOT / page).read_text()):
+        if block.kind == "table" and block.lines[0].startswith(f"| {header} |"):
+            cells = [line.split(" | ")[0] for line in block.lines[2:] if line]
+            return [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    raise AssertionError(f"{page} has no table of {header}")
+
+
+@pytest.mark.parametrize("name", MACROS)
+def test_macro_is_documented(name: str) -> None:
+    arguments = signature(ROOT / "macros" / f"{name}.sql")
+    described = yaml.safe_load((ROOT / "macros" / f"{name}.yml").read_text())["macros"]
+    assert [macro["name"] for macro in described] == [name]
+    assert [argument["name"] for argument in described[0]["arguments"]] == list(arguments)
+    assert all(argument["description"] for argument in described[0]["arguments"])
+    text = " ".join(section("README.md", name).split())
+    if name == "dimension":
+        assert first_column("README.md", "argument") == list(arguments)
+        return
+    defaults = {"'(not given)'": "..."}
+    listed = ", ".join(
+        argument if default is None else f"{argument}={defaults.get(default, default)}"
+        for argument, default in arguments.items()
+    )
+    assert f"`{name}({listed})`" in text
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation_is_documented(name: str) -> None:
+    folder = ROOT / "macros" / "operations"
+    described = yaml.safe_load((folder / f"{name}.yml").read_text())["macros"]
+    assert [macro["name"] for macro in described] == [name]
+    arguments = [argument["name"] for argument in described[0]["arguments"]]
+    assert arguments == list(signature(folder / f"{name}.sql"))
+    assert name in first_column("README.md", "operation")
+    pages = ["operations", "operations-compare", "healing", "facts"]
+    text = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
+    assert [argument for argument in arguments if f"`{argument}" not in text and f"{argument}: " not in text] == []
+
+
+def test_options_of_sources_are_documented() -> None:
+    text = (ROOT / "macros" / "spec" / "_source.sql").read_text()
+    match = re.search(r"_check_options\(mistakes, at, given, (\[.*?\])\)", text, re.DOTALL)
+    assert match
+    assert sorted(first_column("README.md", "option of a source")) == sorted(ast.literal_eval(match[1]))
+
+
+@pytest.mark.parametrize("name", GENERIC_TESTS)
+def test_generic_test_is_documented(name: str) -> None:
+    assert name in first_column("README.md", "test")
+    given_by_dbt = {"model", "column_name"}
+    arguments = set(signature(ROOT / "tests" / "generic" / f"{name}.sql")) - given_by_dbt
+    assert arguments <= set(first_column("docs/tests.md", "argument"))
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text()):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        assert file.exists(), target
+        if anchor:
+            headings: list[Any] = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            assert anchor in slugs, target
