@@ -17,11 +17,14 @@ class SparkProject(Project):
         super().__init__({}, name=name)
         self.spark = spark
         self.schema = schema
-        self.context.update(context, source=lambda _, table: self.table(table), relation=self.table)
+        self.context.update(context, source=lambda _, table: self.table(table), relation=self.table, view=self.view)
         self.context["target"] = {"schema": schema, "name": "spark"}
 
     def table(self, name: str) -> SparkRelation:
         return self.relation(name, self.schema)
+
+    def view(self, name: str) -> SparkRelation:
+        return self.relation(name, "global_temp")
 
     def answer(self, query: str) -> Rows:
         return Rows(self.spark.sql(query).collect())
@@ -30,7 +33,8 @@ class SparkProject(Project):
 class Rendered(Tables):
     """Models by name; one that is refused keeps its error.
 
-    In a model, ``relation('x')`` and ``source('any', 'x')`` are the table x of this schema, ``ref('x')`` the model x.
+    In a model, ``relation('x')`` and ``source('any', 'x')`` are the table x of this schema, ``view('x')`` is a
+    global temporary view, and ``ref('x')`` the model x.
     """
 
     def __init__(self, spark: SparkSession, *, schema: str) -> None:

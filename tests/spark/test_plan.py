@@ -10,31 +10,25 @@ from rendered import Rendered
 
 
 def in_models(call: str) -> str:
-    """A call of calls.py, where a relation that is another call is that model."""
-    return re.sub(r"relation\('(\w+)'\)", lambda match: f"ref('{match[1]}')" if match[1] in CALLS else match[0], call)
+    """A call of calls.py, where a relation is that model, or a view of files."""
+    return re.sub(r"relation\('(\w+)'\)", lambda match: f"{'ref' if match[1] in CALLS else 'view'}('{match[1]}')", call)
 
 
 @pytest.fixture(scope="module")
-def planned(rendered: Rendered) -> Rendered:
-    """The calls that have golden files, and `wide`, which has 20 sources and 200 attributes."""
-    columns = [list(column) for column in COLUMNS.items()]
-    for table, types in CATALOGUE.items():
-        name = table.split(".")[1]
-        if name not in CALLS:
-            rendered.table(name, list(types.items()), [])
+def planned(rendered: Rendered, tmp_path_factory: pytest.TempPathFactory) -> Rendered:
+    """The calls that have golden files, and `wide`, with 20 sources and 200 attributes; over a folder without files."""
+    wide = {f"w{n}": {**COLUMNS, **{f"w{n}_{i}": "string" for i in range(10)}} for n in range(20)}
+    folder = str(tmp_path_factory.mktemp("no_files"))
+    for name, columns in ({table.split(".")[1]: types for table, types in CATALOGUE.items()} | wide).items():
+        ddl = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        rendered.spark.read.schema(ddl).parquet(folder).createOrReplaceGlobalTempView(name)
     for name, call in CALLS.items():
         rendered.model(name, f"{{{{ {in_models(call)} }}}}")
-    for number in range(20):
-        rendered.table(f"w{number}", columns + [[f"w{number}_{i}", "string"] for i in range(10)], [])
     listed = ", ".join(
-        f"'w{i}': {{'relation': relation('w{i}'), 'changed_at': 'at', 'exclude_columns': ['until', 'seq', 'gone']}}"
-        for i in range(20)
+        f"'{name}': {{'relation': view('{name}'), 'changed_at': 'at', 'exclude_columns': ['until', 'seq', 'gone']}}"
+        for name in wide
     )
-    wide = f"healing_tables.dimension(sources={{{listed}}}, key_columns='id')"
-    rendered.model(
-        "wide",
-        f"{{{{ {wide} }}}}",
-    )
+    rendered.model("wide", f"{{{{ healing_tables.dimension(sources={{{listed}}}, key_columns='id') }}}}")
     return rendered
 
 
