@@ -43,7 +43,7 @@ def as_of(
     Returns: the columns of the facts, then those brought.
     Raises: ArgumentError with everything that is wrong.
     """
-    about = look_up(
+    request = look_up(
         types_of(facts.schema),
         types_of(dimension.schema),
         key_columns=key_columns,
@@ -55,8 +55,8 @@ def as_of(
         valid_to_current=valid_to_current,
         versions_per_key=versions_per_key,
     )
-    found = (joined if versions_per_key == "few" else looked_back)(facts, dimension, about)
-    return found.selectExpr("fact.*", *[shown(column.name, column.unknown) for column in about.columns])
+    found = (as_of_by_join if versions_per_key == "few" else as_of_by_window)(facts, dimension, request)
+    return found.selectExpr("fact.*", *[shown(column.name, column.unknown) for column in request.columns])
 
 
 def shown(name: str, unknown: str) -> str:
@@ -64,7 +64,7 @@ def shown(name: str, unknown: str) -> str:
     return f"case when at < version.until then {value} else {unknown} end as {quoted(name)}"
 
 
-def looked_back(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
+def as_of_by_window(facts: DataFrame, dimension: DataFrame, request: LookUp) -> DataFrame:
     """Facts and versions under one another, in one shuffle; then each fact looks back.
 
     The sort by key and moment compares rows of a key column by column, which is slow where a key has many: so they are
@@ -72,45 +72,45 @@ def looked_back(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFr
 
     Returns: ``fact`` (a struct), ``at``, and ``version`` {until, row}: the one that began last by then, or NULL.
     """
-    keys = ", ".join(key_names(about))
+    keys = ", ".join(key_names(request))
     fact_rows = facts.selectExpr(
-        *named(about.fact_keys),
+        *named(request.fact_keys),
         # facts without a key would all meet in one task
-        f"if({about.has_key}, null, {about.at}) as spread",
-        f"{about.at} as at",
+        f"if({request.has_key}, null, {request.at}) as spread",
+        f"{request.at} as at",
         "struct(*) as fact",
         "null as version",
     )
-    version_rows = dimension.where(about.is_proper).selectExpr(
-        *named(about.version_keys),
+    version_rows = dimension.where(request.is_proper).selectExpr(
+        *named(request.version_keys),
         "null as spread",
-        f"{about.start} as at",
+        f"{request.start} as at",
         "null as fact",
-        f"{version(about)} as version",
+        f"{version(request)} as version",
     )
     return (
         fact_rows.unionAll(version_rows)
-        .repartition(*key_names(about), "spread")
+        .repartition(*key_names(request), "spread")
         .sortWithinPartitions(f.expr(f"shiftleft(cast(hash({keys}) as bigint), 40) ^ shiftright(at, 24)"))
         .selectExpr(
             "fact",
             "at",
             f"last_value(version) ignore nulls over (partition by {keys}, spread "
-            f"order by at, {order(about)} "
+            f"order by at, {order(request)} "
             "rows between unbounded preceding and current row) as version",
         )
         .where("fact is not null")
     )
 
 
-def joined(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
-    """As `looked_back`, by a join. A version is cut where the next one begins, so no fact can meet two."""
-    keys = key_names(about)
-    next_start = f"lead(at) over (partition by {', '.join(keys)} order by at, {order(about)})"
-    fact_rows = facts.selectExpr(*named(about.fact_keys), f"{about.at} as at", "struct(*) as fact")
+def as_of_by_join(facts: DataFrame, dimension: DataFrame, request: LookUp) -> DataFrame:
+    """As `as_of_by_window`, by a join. A version is cut where the next one begins, so no fact can meet two."""
+    keys = key_names(request)
+    next_start = f"lead(at) over (partition by {', '.join(keys)} order by at, {order(request)})"
+    fact_rows = facts.selectExpr(*named(request.fact_keys), f"{request.at} as at", "struct(*) as fact")
     version_rows = (
-        dimension.where(about.is_proper)
-        .selectExpr(*named(about.version_keys), f"{about.start} as at", f"{version(about)} as version")
+        dimension.where(request.is_proper)
+        .selectExpr(*named(request.version_keys), f"{request.start} as at", f"{version(request)} as version")
         .selectExpr(
             *keys,
             "at",
@@ -126,26 +126,26 @@ def joined(facts: DataFrame, dimension: DataFrame, about: LookUp) -> DataFrame:
     )
 
 
-def key_names(about: LookUp) -> list[str]:
-    return [f"key_{number}" for number in range(1, len(about.fact_keys) + 1)]
+def key_names(request: LookUp) -> list[str]:
+    return [f"key_{number}" for number in range(1, len(request.fact_keys) + 1)]
 
 
 def named(keys: Sequence[str]) -> list[str]:
     return [f"{key} as key_{number}" for number, key in enumerate(keys, start=1)]
 
 
-def version(about: LookUp) -> str:
-    fields = ", ".join(f"{quoted(one.column)} as {quoted(one.name)}" for one in about.columns)
-    return f"struct({about.until} as until, struct({fields}) as row)"
+def version(request: LookUp) -> str:
+    fields = ", ".join(f"{quoted(one.column)} as {quoted(one.name)}" for one in request.columns)
+    return f"struct({request.until} as until, struct({fields}) as row)"
 
 
-def order(about: LookUp) -> str:
+def order(request: LookUp) -> str:
     """What orders rows of one moment: versions before facts; among versions the end, then the columns to look up.
 
     A bare column is not carried through the shuffle twice. Maps have no order.
     """
-    fields = [one.name for one in about.columns if not has_no_equality(one.type)]
-    if len(fields) == len(about.columns):
+    fields = [one.name for one in request.columns if not has_no_equality(one.type)]
+    if len(fields) == len(request.columns):
         return "version nulls last"
     brought = [f"version.row.{quoted(name)}" for name in fields]
     return ", ".join(["version is null", "version.until", *brought])

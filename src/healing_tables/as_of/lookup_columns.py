@@ -37,7 +37,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Brought:
+class LookupColumn:
     """A column of the dimension that facts get: its name there, itself, its type, the unknown member as SQL."""
 
     name: str
@@ -46,9 +46,9 @@ class Brought:
     unknown: str
 
 
-def brought_columns(
+def lookup_columns(
     fact: Side, version: Side, given: Any, unknown: Any, mistakes: list[Mistake]
-) -> tuple[Brought, ...]:
+) -> tuple[LookupColumn, ...]:
     names = [given] if isinstance(given, str) else given or ()
     pairs = dict(names) if isinstance(names, Mapping) else None
     listed = list(pairs.items()) if pairs is not None else [(name, name) for name in names]
@@ -56,7 +56,7 @@ def brought_columns(
         wanted = "at least one column of the dimension"
         mistakes.append(Mistake("columns", wanted, "none", "name what the facts should get"))
     taken = {name.lower() for name in fact.types}
-    found: list[Brought] = []
+    found: list[LookupColumn] = []
     for name, column_name in listed:
         column = version.column(column_name, "columns", mistakes)
         if str(name).lower() in taken:
@@ -70,7 +70,7 @@ def brought_columns(
         value = unknown.get(name) if is_map else unknown
         where = f"unknown.{name}" if is_map else f"unknown for {name}"
         kind = version.types[column]
-        found.append(Brought(name, column, kind, constant(value, kind, where, mistakes)))
+        found.append(LookupColumn(name, column, kind, constant(value, kind, where, mistakes)))
     if isinstance(unknown, Mapping):
         wanted = f"one of {', '.join(str(name) for name, _ in listed)}"
         mistakes += [

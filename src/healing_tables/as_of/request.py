@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from healing_tables.as_of.lookup_columns import Brought, Side, brought_columns
+from healing_tables.as_of.lookup_columns import LookupColumn, Side, lookup_columns
 from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
@@ -34,7 +34,7 @@ class LookUp:
     start: str
     until: str
     is_proper: str
-    columns: tuple[Brought, ...]
+    columns: tuple[LookupColumn, ...]
 
 
 def look_up(
@@ -61,7 +61,7 @@ def look_up(
     end, kind = version.moment(valid_to, "valid_to", mistakes)
     limit = end_of_time(valid_to_current, kind, mistakes)
     keys = key_pairs(fact, version, key_columns, mistakes)
-    brought = brought_columns(fact, version, columns, unknown, mistakes)
+    brought = lookup_columns(fact, version, columns, unknown, mistakes)
     if mistakes:
         raise ArgumentError(counted("as_of", mistakes), mistakes)
     until = f"if(coalesce({end} >= {limit}L, true), {FOREVER}L, {end})"

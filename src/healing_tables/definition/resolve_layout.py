@@ -30,7 +30,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
         moment_type: of a table to be made.
     Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
     """
-    given, mistakes = types_of(batch), twice(batch)
+    given, mistakes = types_of(batch), duplicate_columns(batch)
     keys = tuple(
         Column(name, column, given[column])
         for name in spec.keys
@@ -88,7 +88,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
     return layout
 
 
-def twice(batch: t.StructType) -> list[Mistake]:
+def duplicate_columns(batch: t.StructType) -> list[Mistake]:
     lowered = [name.lower() for name in batch.names]
     return [
         Mistake(name, "each column of the batch once", "a name that stands there twice", "rename one")

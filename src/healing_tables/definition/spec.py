@@ -145,13 +145,13 @@ def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, 
         values["key_columns"] = given["KEYS"]
     if "DIFF_COLS" in given:
         columns = as_names("DIFF_COLS", given["DIFF_COLS"], mistakes)
-        values["attributes"] = beside(columns, given.get("attributes"), mistakes)
+        values["attributes"] = with_diff_cols(columns, given.get("attributes"), mistakes)
     others = [str(name) for name in given if name not in ("KEYS", "DIFF_COLS")]
     mistakes += unknown_options("", others, known)
     return values
 
 
-def beside(columns: Sequence[str], attributes: Any, mistakes: list[Mistake]) -> dict[str, Any]:
+def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mistake]) -> dict[str, Any]:
     """DIFF_COLS, of type 2, and the attributes of other types that are named beside them."""
     others = as_attributes(attributes, mistakes) if attributes is not None else {}
     twice = [name for name in columns if name in others]

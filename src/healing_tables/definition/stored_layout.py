@@ -46,7 +46,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     spelled = layout.columns(spec)
     stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
     new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
-    mistakes += superfluous(spelled, stored)
+    mistakes += unknown_columns(spelled, stored)
     mistakes += missing_moments(layout)
     mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
     if mistakes:
@@ -131,7 +131,7 @@ def of_fixed_length(stored: t.StructType) -> list[Mistake]:
     ]
 
 
-def superfluous(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[Mistake]:
+def unknown_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[Mistake]:
     return [
         Mistake(
             name,

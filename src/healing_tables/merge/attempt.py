@@ -26,7 +26,7 @@ from healing_tables.plan.batch import key_names
 from healing_tables.plan.plan import changes, check_can_end
 from healing_tables.plan.row_diff import difference
 from healing_tables.plan.stored_rows import stored_rows
-from healing_tables.plan.validation import Seen, check_plan, check_problems
+from healing_tables.plan.validation import BatchFigures, check_plan, check_problems
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.types import types_of
@@ -46,7 +46,7 @@ MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "U
 
 
 @dataclass
-class Done:
+class Written:
     """What the attempts of one merge have written so far.
 
     Attributes:
@@ -80,12 +80,12 @@ class Attempt:
 
     events: DataFrame
     outbox: Outbox
-    seen: Seen
+    figures: BatchFigures
     is_full: bool
     at: int | None
     batch_id: str
     snapshot: Snapshot | None
-    done: Done
+    written: Written
 
     @property
     def stored(self) -> DataFrame | None:
@@ -122,22 +122,22 @@ class Attempt:
         layout, spec, spark = self.outbox.layout, self.outbox.spec, self.events.sparkSession
         moment = instants.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
-        keys = "" if self.is_full else self.seen.keys
-        past = self.outbox.past(spark)
-        known = among(self.stored, keys)
+        keys = "" if self.is_full else self.figures.keys
+        past = self.outbox.history_rows(spark)
+        known = filtered(self.stored, keys)
         open_rows = open_rows_in(self.stored, layout, spec) if self.is_full else None
         plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
         try:
             counts = check_plan(plan, self.stored, layout, spec)
         except (LateChangeError, TargetError) as error:
-            if layout.has_history and self.has_moved():
+            if layout.has_history and self.is_outdated():
                 raise StalePlan from None  # the history was read later than the dimension
             if isinstance(error, LateChangeError) and self.at is None and spec.changed_at is None:
                 self.check_clock(events, known, past, moment)
             raise
         self.commit(plan, counts, keys, open_rows=open_rows)
 
-    def has_moved(self) -> bool:
+    def is_outdated(self) -> bool:
         """Whether the dimension has a commit since it was read."""
         now = self.outbox.target.snapshot(self.events.sparkSession)
         then = self.snapshot
@@ -165,8 +165,8 @@ class Attempt:
             raise StalePlan("the clock of another writer is a little ahead")
         mistake = Mistake(
             "the moment of the batch",
-            f"a moment after what is stored for its keys: {shown(newest)}",
-            f"now by the clock of this machine, {shown(moment)}, {ahead:.0f} seconds earlier",
+            f"a moment after what is stored for its keys: {moment_text(newest)}",
+            f"now by the clock of this machine, {moment_text(moment)}, {ahead:.0f} seconds earlier",
             "set the clocks of all writers by one time server; if the stored moment came from `at`, "
             "give this batch a later `at`",
         )
@@ -190,12 +190,12 @@ class Attempt:
         check_can_end(layout, spec, self.is_full)
         version = log.target.version(spark)
         logged = log.read(spark, version)
-        left = outbox.left(spark, recovered).localCheckpoint()
+        left = outbox.staged_keys(spark, recovered).localCheckpoint()
         is_full = bool(self.is_full or (recovered and not left.where("is_full").isEmpty()))
 
-        range_ = "" if is_full or recovered or stored is None else self.seen.keys
+        range_ = "" if is_full or recovered or stored is None else self.figures.keys
         batch = self.events_at(self.at)
-        known = stored_rows(batch, among(stored, range_), layout, spec)
+        known = stored_rows(batch, filtered(stored, range_), layout, spec)
         touched = batch.select(*keys)
         if recovered:
             touched = touched.unionByName(left.where("not is_full").select(*keys))
@@ -206,7 +206,7 @@ class Attempt:
         touched = touched.distinct()
         said = log.changes(log.read(spark, version, range_), touched, batch, self.full_at).localCheckpoint()
         check_problems(said, layout)
-        held = log.held(batch, self.full_at)
+        held = log.keys_with_later_rows(batch, self.full_at)
         full = logged.where("is_full").localCheckpoint()  # few rows, asked for more than once
         events = log.with_absences(said, full, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
@@ -215,7 +215,9 @@ class Attempt:
         counts = check_plan(plan, stored, layout, spec)
 
         news = said.where("not is_logged").drop("is_logged")
-        has_news = not news.isEmpty() or (self.full_at is not None and not log.has_full(full, held, self.full_at))
+        has_news = not news.isEmpty() or (
+            self.full_at is not None and not log.knows_full_batch(full, held, self.full_at)
+        )
         merge_id = str(uuid.uuid4())
         rows = log.rows(news, merge_id, full_at=self.full_at, held=held) if has_news else None
         self.commit(plan, counts, range_, merge_id=merge_id, for_log=rows)
@@ -262,7 +264,7 @@ class Attempt:
         table, merge_id = outbox.target, merge_id or str(uuid.uuid4())
         if self.snapshot is None:
             columns, base_version = layout.columns(spec), -1
-            table.create(spark, columns, outbox.noted(spark))
+            table.create(spark, columns, outbox.side_table_properties(spark))
         else:
             columns, base_version = self.snapshot.columns, self.snapshot.version
         if layout.is_sequence and "insert" in counts:
@@ -278,7 +280,7 @@ class Attempt:
         has_merge = merged is not None
         if not has_merge and layout.new_columns:
             table.add_columns(spark, layout.new_columns)
-        rows = outbox.rows_of(plan, self.events, self.batch_id) if has_changes else {}
+        rows = outbox.side_table_rows(plan, self.events, self.batch_id) if has_changes else {}
         if for_log is not None:
             rows[LOG] = for_log
         if rows:
@@ -286,7 +288,7 @@ class Attempt:
         if merged is not None:
             stored = self.stored
             if stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
-                keys = " and ".join(part for part in (keys, in_buckets(plan, stored, layout)) if part)
+                keys = " and ".join(part for part in (keys, bucket_filter(plan, stored, layout)) if part)
             self.run_merge(
                 merged,
                 merge_id=merge_id,
@@ -295,14 +297,14 @@ class Attempt:
                 keys=keys,
                 open_rows=open_rows,
             )
-            self.done.rows.update(counts)
+            self.written.rows.update(counts)
         if rows:
             try:
                 outbox.deliver(spark, merge_id, has_commit=has_merge)
             except StalePlan:
                 outbox.discard(spark, [merge_id])
                 raise
-            self.done.is_logged = self.done.is_logged or for_log is not None
+            self.written.is_logged = self.written.is_logged or for_log is not None
 
     def run_merge(
         self,
@@ -334,7 +336,7 @@ class Attempt:
             if outbox and (is_conflict(error) or isinstance(error, TargetError)):
                 outbox.discard(spark, [merge_id])
             raise
-        self.done.version = version
+        self.written.version = version
         if outbox.log is None and version is not None and version > base_version + 1:
             # another merge may have begun a change log in between, which does not know of this one
             now = table.snapshot(spark)
@@ -368,16 +370,16 @@ def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame
     return None if row.isEmpty() else row
 
 
-def shown(moment: int) -> str:
+def moment_text(moment: int) -> str:
     return f"{instants.EPOCH + moment * instants.MICROSECOND:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def among(stored: DataFrame | None, keys: str) -> DataFrame | None:
+def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:
     """The rows for which a condition on ``t`` holds."""
     return stored.alias("t").where(keys) if stored is not None and keys else stored
 
 
-def in_buckets(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
+def bucket_filter(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
     """A condition on ``t``, the target, that holds for all keys of a plan and for few others, or nothing.
 
     Delta joins the rows of a MERGE with the table by a shuffle of both; with it, only these few of the table move.

@@ -51,7 +51,7 @@ class ChangeLog:
     spec: DimensionSpec
     ties: Mapping[str, str]
 
-    def own_ties(self) -> dict[str, str]:
+    def extra_tie_breakers(self) -> dict[str, str]:
         """The tie breakers that are neither keys nor attributes."""
         others = {column.name: "" for column in (*self.layout.keys, *self.layout.attributes)}
         return {name: kind for name, kind in self.ties.items() if find(name, others) is None}
@@ -63,7 +63,7 @@ class ChangeLog:
     def columns(self) -> dict[str, str]:
         """Name to type. Raises: TargetError if a name is taken."""
         given = {column.name: column.type for column in (*self.layout.keys, *self.layout.attributes)}
-        given |= self.own_ties()
+        given |= self.extra_tie_breakers()
         own = self.generated()
         mistakes = [
             Mistake(
@@ -117,7 +117,7 @@ class ChangeLog:
             statement = self.append_statement(view, merge_id, is_decided=False)
             self.target.commit(spark, statement, merge_id=merge_id, base_version=base_version)
 
-    def merges(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
+    def logged_merge_ids(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
         """Those of these merges that have rows in the log."""
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
         rows = self.target.rows(spark).where(f"merge_id in ({listed})")
@@ -161,12 +161,12 @@ class ChangeLog:
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if full_at is not None and self.spec.changed_at is not None:
             batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at).select(columns))
-        news = batch.join(self.taken_over(mine), [*keys, "at"], "left")
+        news = batch.join(self.seed_rows(mine), [*keys, "at"], "left")
         fresh = news.where(f"not coalesce({self.agrees()}, false)")
         said = mine.select(columns).unionByName(fresh.select(columns))
         return one_per_moment(said, self.layout, self.spec)
 
-    def held(self, batch: DataFrame, full_at: int | None) -> DataFrame:
+    def keys_with_later_rows(self, batch: DataFrame, full_at: int | None) -> DataFrame:
         """``k1..n``, ``at``: keys that a full batch holds with later rows only, so that nothing else says so."""
         if full_at is None or self.spec.changed_at is None:
             return batch.limit(0).select(*key_names(self.layout), "at")
@@ -195,13 +195,13 @@ class ChangeLog:
         )
         return said.unionByName(absent, allowMissingColumns=True)
 
-    def has_full(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
+    def knows_full_batch(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
         """Whether the log knows of a full batch at this moment, and of its keys with later rows only."""
         known = full.where(f"at = {full_at}L")
         new = held.join(known, key_names(self.layout), "left_anti")
         return not known.isEmpty() and new.isEmpty()
 
-    def taken_over(self, logged: DataFrame) -> DataFrame:
+    def seed_rows(self, logged: DataFrame) -> DataFrame:
         """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the stored versions that the log began with."""
         keys = key_names(self.layout)
         return logged.where("is_seed and not gone").selectExpr(

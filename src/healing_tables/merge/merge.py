@@ -20,12 +20,12 @@ from healing_tables.errors import (
     Mistake,
     counted,
 )
-from healing_tables.merge.attempt import Attempt, Done, check_change_log
+from healing_tables.merge.attempt import Attempt, Written, check_change_log
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.outbox import Outbox
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
-from healing_tables.plan.validation import Seen, check_events, check_plan
+from healing_tables.plan.validation import BatchFigures, check_events, check_plan
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import types_of
@@ -100,21 +100,21 @@ def merge(
         batch_id=batch_id or str(uuid.uuid4()),
     )
     try:
-        attempts = retrying(table.name, work.attempt, lambda: str(work.done))
+        attempts = retrying(table.name, work.attempt, lambda: str(work.written))
     except HealingTablesError as error:
-        if str(work.done) == NOTHING_WRITTEN:
+        if str(work.written) == NOTHING_WRITTEN:
             raise
-        raise error.after(str(work.done)) from error
-    done = work.done
-    left_table = done.rows["remove"] if work.layout.has_history else 0
+        raise error.after(str(work.written)) from error
+    written = work.written
+    left_table = written.rows["remove"] if work.layout.has_history else 0
     result = MergeResult(
-        rows_in_batch=work.seen.rows,
-        inserted=done.rows["insert"],
-        closed=done.rows["close"] + left_table,
-        updated=done.rows["update"],
-        removed=done.rows["remove"] - left_table,
+        rows_in_batch=work.figures.rows,
+        inserted=written.rows["insert"],
+        closed=written.rows["close"] + left_table,
+        updated=written.rows["update"],
+        removed=written.rows["remove"] - left_table,
         attempts=attempts,
-        commit_version=done.version,
+        commit_version=written.version,
         seconds=time.monotonic() - started,
         batch_id=work.batch_id,
     )
@@ -127,7 +127,7 @@ class Merge:
 
     layout: Layout
     events: DataFrame
-    seen: Seen
+    figures: BatchFigures
     outbox: Outbox
 
     def __init__(
@@ -142,7 +142,7 @@ class Merge:
     ) -> None:
         self.batch, self.table, self.spec = batch, table, spec
         self.at, self.is_full, self.batch_id = at, is_full, batch_id
-        self.done = Done()
+        self.written = Written()
         self.moment: int | None = None
         self.prepared_for: tuple[dict[str, str] | None] | None = None
 
@@ -176,12 +176,12 @@ class Merge:
         Attempt(
             self.events,
             self.outbox,
-            self.seen,
+            self.figures,
             self.is_full,
             self.moment,
             self.batch_id,
             snapshot,
-            self.done,
+            self.written,
         ).run()
 
     def prepare(self, snapshot: Snapshot | None) -> None:
@@ -217,7 +217,7 @@ class Merge:
         # Computed once, and not again when the table changes, as a cached frame would be
         at = self.moment if self.moment is not None else 0
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
-        self.seen = check_events(self.events, layout, self.is_full)
+        self.figures = check_events(self.events, layout, self.is_full)
         if change_log is not None:
             change_log.prepare(spark, self.table.full_name(spark))
         if outbox:

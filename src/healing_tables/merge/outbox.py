@@ -123,11 +123,11 @@ class Outbox:
         if missing:
             table.add_columns(spark, missing, within)
 
-    def noted(self, spark: SparkSession) -> dict[str, str]:
+    def side_table_properties(self, spark: SparkSession) -> dict[str, str]:
         """What the dimension notes of its side tables, as properties."""
         return {} if self.log is None else {CHANGE_LOG: self.log.target.full_name(spark)}
 
-    def past(self, spark: SparkSession) -> DataFrame | None:
+    def history_rows(self, spark: SparkSession) -> DataFrame | None:
         """Type 4: the rows of the history, as plan.changes takes them."""
         if not self.layout.has_history:
             return None
@@ -149,7 +149,7 @@ class Outbox:
             f"struct({', '.join(changed) or 'true as none'}) as changed",
         )
 
-    def rows_of(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
+    def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
         """What a plan brings to the history and to the audit. Args: events: of the batch."""
         found = {}
         if self.layout.has_history:
@@ -255,7 +255,7 @@ class Outbox:
         committed = {commit.merge_id for commit in commits}
         # a merge that changed nothing in the dimension has no commit there
         logged = [row["merge_id"] for row in found if row["has_log"]]
-        in_log = self.log.merges(spark, logged) if self.log is not None and logged else set()
+        in_log = self.log.logged_merge_ids(spark, logged) if self.log is not None and logged else set()
         for merge_id, _, is_old, _ in found:
             if merge_id in committed:
                 self.deliver(spark, merge_id)
@@ -283,7 +283,7 @@ class Outbox:
                     raise StalePlan from error
                 if is_conflict(error) or not has_commit:
                     raise
-                raise self.undelivered(name, table, error) from error
+                raise self.delivery_error(name, table, error) from error
         retrying(
             self.table.name,
             partial(
@@ -294,7 +294,7 @@ class Outbox:
             ),
         )
 
-    def undelivered(self, name: str, table: DeltaTarget, error: Exception) -> TargetError:
+    def delivery_error(self, name: str, table: DeltaTarget, error: Exception) -> TargetError:
         mistake = Mistake(
             table.name,
             f"the {name.replace('_', ' ')} of {self.target.name}, which takes its rows",
@@ -312,7 +312,7 @@ class Outbox:
         statement = f"delete from {self.table.sql_name} where merge_id in ({listed})"
         retrying(self.table.name, partial(run, spark, statement))
 
-    def left(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
+    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
         """``k1..n``, ``is_full``: what these merges have staged for the change log."""
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids) or "null"
         rows = self.table.rows(spark).where(f"merge_id in ({listed}) and {LOG} is not null")

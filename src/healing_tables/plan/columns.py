@@ -152,7 +152,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
         if attribute.scd_type == 6:
             found[spec.added("current", attribute.name)] = f"newest.a{number}"
             previous = spec.added("previous", attribute.name)
-            found[previous] = kept(previous, f"before.a{number}")
+            found[previous] = stored_or_new(previous, f"before.a{number}")
         if attribute.scd_type == 3:
             found[spec.added("previous", attribute.name)] = f"previous_{number}"
         if attribute.changed_at:
@@ -174,7 +174,7 @@ def hash_id(layout: Layout, at: str) -> str:
     return f"substr(sha2(concat({hash_of_key(layout)}, '|', {text}), 256), 1, 32)"
 
 
-def kept(column: str, made: str) -> str:
+def stored_or_new(column: str, made: str) -> str:
     """What a stored row has stays; a new row gets what is made."""
     return f"if({IS_NEW}, {made}, row.{quoted(column)})"
 
@@ -214,18 +214,18 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
     source = literal((spec.audit or {}).get("source")) if (spec.audit or {}).get("source") else "cast(null as string)"
     updated = f"greatest(updated, {TOUCHED})"
     return {
-        "valid_from": kept(names["valid_from"], as_moment(start, kind)),
+        "valid_from": stored_or_new(names["valid_from"], as_moment(start, kind)),
         "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
         "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
         "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
         # a batch leaves no trace of repeats
-        "compressed_row_count": kept(names["compressed_row_count"], "1L"),
+        "compressed_row_count": stored_or_new(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),
-        "change_reason": kept(names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"),
-        "change_source": kept(names["change_source"], f"coalesce(cause.change_source, {source})"),
-        "key_hash": kept(names["key_hash"], key_hash),
-        "row_hash": kept(
+        "change_reason": stored_or_new(names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"),
+        "change_source": stored_or_new(names["change_source"], f"coalesce(cause.change_source, {source})"),
+        "key_hash": stored_or_new(names["key_hash"], key_hash),
+        "row_hash": stored_or_new(
             names["row_hash"],
             sha256([(f"state.a{number}", attribute.type) for number, attribute in versioned]),
         ),

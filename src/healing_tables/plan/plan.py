@@ -14,7 +14,7 @@ from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_rows import stored_rows
-from healing_tables.plan.timeline import classified, stepped, versions
+from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 
 
@@ -124,7 +124,7 @@ def changes(
     if past is not None:
         gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", "-1 as kind")
         items = items.unionByName(gone_by, allowMissingColumns=True)
-    steps = stepped(classified(items, layout), layout)
+    steps = with_transitions(with_outcomes(items, layout), layout)
     return new_values(versions(steps, layout), layout, spec)
 
 

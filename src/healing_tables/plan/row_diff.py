@@ -8,7 +8,7 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.columns import REASONS, as_plan
-from healing_tables.plan.stored_rows import shown_by, with_damage
+from healing_tables.plan.stored_rows import row_period, with_damage
 from healing_tables.plan.timeline import DAMAGED
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
@@ -26,7 +26,7 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
         stored: of `stored.stored_rows`.
         events: all that was said about these keys: ``k1..n``, ``at``.
     """
-    keys, shown = key_names(layout), shown_by(layout, spec, "new.")
+    keys, shown = key_names(layout), row_period(layout, spec, "new.")
     join = [*keys, "start"] if layout.is_versioned else keys
     partition = f"over (partition by {', '.join(keys)}"
     names = zip(layout.keys, keys, strict=True)

@@ -28,7 +28,7 @@ def stored_rows(events: DataFrame, stored: DataFrame | None, layout: Layout, spe
         stored = events.sparkSession.createDataFrame([], to_ddl(layout, spec))
     spelled = layout.columns(spec)
     stored = stored.toDF(*(find(name, spelled) or name for name in stored.columns))
-    shown, present, kind = shown_by(layout, spec), set(stored.columns), layout.moment_type
+    shown, present, kind = row_period(layout, spec), set(stored.columns), layout.moment_type
 
     def stored_value(attribute: Column, name: str) -> str:
         return quoted(name) if name in present else f"cast(null as {attribute.type})"
@@ -98,7 +98,7 @@ def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> Dat
 
 
 @dataclass(frozen=True)
-class Shown:
+class RowPeriod:
     """What the generated columns of a row say, as SQL: moments in microseconds, NULL where there is no such column."""
 
     start: str
@@ -109,7 +109,7 @@ class Shown:
     updated: str
 
 
-def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
+def row_period(layout: Layout, spec: DimensionSpec, row: str = "") -> RowPeriod:
     """Args: row: a prefix of the columns, such as ``new.``"""
     names = {name: row + quoted(column) for name, column in layout.names.items()}
 
@@ -123,7 +123,7 @@ def shown_by(layout: Layout, spec: DimensionSpec, row: str = "") -> Shown:
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
     until = moment("valid_to")
     alive = f"coalesce({until} >= {end}, true)" if "valid_to" in names else flag or "true"
-    return Shown(
+    return RowPeriod(
         start=f"coalesce({moment(start)}, {NEVER}L)",
         until=until,
         alive=alive,

@@ -14,7 +14,7 @@ DAMAGED = "a stored key with two current versions, or with versions that overlap
 AHEAD = "a stored key whose history goes on after its row"
 
 
-def classified(items: DataFrame, layout: Layout) -> DataFrame:
+def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``.
 
     Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
@@ -26,7 +26,7 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         f"max(boundary) over (partition by {keys}) as known_until",
         f"max(said_at) over (partition by {keys}) as said_until",
         f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
-        f"{said_again(layout)} as is_said_again",
+        f"{is_superseded(layout)} as is_superseded",
         f"max(if(kind = -1, until, null)) over (partition by {keys}) "
         f"> max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
         f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} "
@@ -40,7 +40,7 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
         for n, _ in numbered(layout, 1)
     ]
     for n, attribute in numbered(layout, 3):
-        hidden = "coalesce(is_said_again, false)"
+        hidden = "coalesce(is_superseded, false)"
         if attribute.changed_at:
             hidden += f" or at < in_force.changed.a{n}"
         else:
@@ -64,7 +64,7 @@ def classified(items: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
-def said_again(layout: Layout) -> str:
+def is_superseded(layout: Layout) -> str:
     """Whether the batch itself says something newer about the version that an event belongs to."""
     keys = ", ".join(key_names(layout))
     if not (layout.is_versioned or layout.has_history):
@@ -76,7 +76,7 @@ def said_again(layout: Layout) -> str:
     return f"{is_next} and lead(struct(1{values})) {following} <=> struct(1{values})"
 
 
-def stepped(items: DataFrame, layout: Layout) -> DataFrame:
+def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
     """Each stored row and event with what was known before it, and what it does: start, end or change a version.
 
     Rows of the history of type 4 take part, so that the first value, the last known value and the moment of its change

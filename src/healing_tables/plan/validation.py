@@ -62,7 +62,7 @@ REMEDIES = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class BatchFigures:
     """A batch in figures.
 
     Attributes:
@@ -74,7 +74,7 @@ class Seen:
     keys: str
 
 
-def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
+def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigures:
     """Rows of the batch that cannot be placed.
 
     Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
@@ -82,7 +82,7 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
     rows, wrong, low, high = events.selectExpr(
         "coalesce(sum(rows), 0)",
         "count(problem)",
-        *[bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
+        *[range_bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
         check_problems(events, layout)
@@ -94,17 +94,17 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> Seen:
             "check the extract; merge with full_batch=False if nothing has changed",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
-    return Seen(int(rows), key_range(layout, low, high))
+    return BatchFigures(int(rows), key_range(layout, low, high))
 
 
 def check_problems(events: DataFrame, layout: Layout) -> None:
     """Raises: BatchError if an event is refused."""
     wrong = events.where("problem is not null")
     if not wrong.isEmpty():
-        raise refusal(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
+        raise validation_error(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
 
 
-def bound(expression: str, kind: str) -> str:
+def range_bound(expression: str, kind: str) -> str:
     """A key as text that stands for it in SQL; NULL of types that have no range. Text comes as bytes."""
     if kind == "string":
         return f"hex(cast({expression} as binary))"
@@ -134,7 +134,7 @@ def check_plan(plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: 
         counts[action] = int(count)
         ended += int(ends)
     if "refuse" in counts:
-        raise refusal(plan.where("action = 'refuse'").select("reason", "key"), layout)
+        raise validation_error(plan.where("action = 'refuse'").select("reason", "key"), layout)
     if ended and stored is not None:
         check_guard(ended, stored, layout, spec)
     return counts
@@ -145,7 +145,7 @@ def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None
     rows = stored_rows(stored, stored, layout, spec)
     found = with_damage(rows, layout).where("is_damaged")
     if not found.isEmpty():
-        raise refusal(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
+        raise validation_error(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
 
 
 def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
@@ -161,7 +161,7 @@ def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSp
         raise GuardError(counted("the batch", [mistake]), [mistake])
 
 
-def refusal(rows: DataFrame, layout: Layout) -> HealingTablesError:
+def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
     """An error from rows ``reason``, ``key``: per reason the number of keys and the first five."""
     distinct = rows.distinct()
     mistakes, reasons = [], []

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.plan.stored_rows import shown_by
+from healing_tables.plan.stored_rows import row_period
 from healing_tables.sql.hashing import hash_text
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP
@@ -110,7 +110,7 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
         text = keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
         # a row without versions has one number, whatever its start
         has_versions = "valid_from" in self.layout.names and not self.layout.has_history
-        start = shown_by(self.layout, self.spec, row).start if has_versions else "0L"
+        start = row_period(self.layout, self.spec, row).start if has_versions else "0L"
         return text, f"timestamp_micros({start})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.plan.stored_rows import shown_by
+from healing_tables.plan.stored_rows import row_period
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import as_micros
 
@@ -40,7 +40,7 @@ def has_layout(table: str, columns: Mapping[str, str], merge_id: str) -> str:
 
 def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
     """SQL: which rows of the table are open; their count and one hash of all, as a struct of ``rows`` and ``hash``."""
-    shown = shown_by(layout, spec)
+    shown = row_period(layout, spec)
     keys = ", ".join(quoted(key.name) for key in layout.keys)
     digest = f"coalesce(bit_xor(xxhash64({keys}, {shown.start})), 0L)"
     return shown.alive, f"struct(count(*) as rows, {digest} as hash)"
