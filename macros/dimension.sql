@@ -30,7 +30,7 @@
 {{ healing_tables._call_begin(spec) }}
 select
     {%- for column in healing_tables._output_columns(spec) %}
-    {{ column.expression }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {{ healing_tables._mark_hash(column) }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
 {{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},

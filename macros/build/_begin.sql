@@ -19,18 +19,28 @@
     changed_keys        the table of the keys to heal, and changed_key_count; none: all keys are built
     marks               how far this build sees each source (see _high_water_marks)
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
+    is_as_left          the stored table is as the last build of this definition has left it
+    spec_property       what the table says of itself: see _check_property
+    query, columns      the statement that computes the candidate, and its columns {name: type}
+    is_pure_call        the model is a call of dimension(), perhaps behind CTEs
+    hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
+    conditions          see _row_conditions
+    changes             the table of the rows that differ, or none
+    is_written          the candidate is a table; is_checked: its rows have passed the checks;
+                        is_counted: its rows that are set aside are counted
 -#}
 {% macro _new_build(settings, format, target, existing, mode, log_format=none) -%}
     {%- set stored = healing_tables._table_details(existing) -%}
     {%- set log = healing_tables._log_of(target, healing_tables._option('log_schema', none)) -%}
-    {%- do healing_tables._ensure_log(target, log, log_format) -%}
+    {%- do healing_tables._ensure_log(target, log, log_format,
+        is_known='healing_tables.spec=' in stored.get('properties', '')) -%}
     {{- return({
         'settings': settings, 'target': target, 'candidate': healing_tables._candidate_relation(target),
         'existing': existing, 'stored': stored,
         'format': format, 'log': log, 'side_tables': [], 'log_row': {
             'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'reason': none, 'checks': {},
             'invocation_id': invocation_id,
-            'version_before': healing_tables._table_version(existing, stored),
+            'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
             'started_at': healing_tables._utc_now()}}) -}}
 {%- endmacro %}
 
@@ -39,13 +49,18 @@
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing, 'rebuild') -%}
     {%- set row = build.log_row -%}
     {%- set last = healing_tables._last_build(target, build.log) -%}
+    {%- set commits = healing_tables._commits_after(existing, build.stored, last) -%}
     {%- do row.update({
         'spec': healing_tables._definition_hash(sql, settings.call),
+        'version_before': commits.newest,
         'table_id': healing_tables._table_id(existing, build.stored) if healing_tables._can_heal() else none}) -%}
     {%- do build.update({
         'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last,
-        'changed_keys': none,
-        'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false}) -%}
+        'changed_keys': none, 'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false, 'changes': none,
+        'is_written': false, 'is_checked': false, 'is_pure_call': false,
+        'spec_property': healing_tables._check_property(settings), 'commits': commits.others}) -%}
+    {%- do build.update({'is_as_left': build.format.has_commits
+        and healing_tables._changed_since_last_build(build) is none}) -%}
     {%- do healing_tables._report_leftovers(build) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do row.update({'mode': 'sample'}) -%}
@@ -55,15 +70,28 @@
             if last is not none else {})}) -%}
         {%- do healing_tables._begin_heal(build) if healing_tables._requests_keys() or settings.mode == 'heal' -%}
     {%- endif -%}
+    {%- do healing_tables._report_begin(build) -%}
     {{- return(build) -}}
+{%- endmacro %}
+
+{#- One line when a build begins: what is read, what is stored, and what the build is. -#}
+{% macro _report_begin(build) -%}
+    {%- set row = build.log_row -%}
+    {%- set sources = build.settings.metadata.sources | length -%}
+    {%- set stored = 'nothing is stored yet' if not build.stored
+        else 'stored version ' ~ row.version_before if row.version_before is not none else 'a stored table' -%}
+    {%- do healing_tables._log_progress(build.target, row.mode ~ ' from '
+        ~ (sources ~ (' source' if sources == 1 else ' sources') if sources else 'the select') ~ ', ' ~ stored
+        ~ (', ' ~ build.changed_key_count ~ ' changed keys' if row.mode == 'heal')
+        ~ (': ' ~ row.reason if row.mode == 'heal' and row.reason is not none)) -%}
 {%- endmacro %}
 
 {#- The keys to heal, as a table. Where a heal might give something else than a rebuild, the build is one, and says
     why. -#}
 {% macro _begin_heal(build) -%}
     {%- set last = build.last -%}
-    {%- set obstacle = healing_tables._heal_obstacle(build.existing, build.stored, build.format, build.log_row,
-        last) -%}
+    {%- set obstacle = healing_tables._heal_obstacle(build.stored, build.format)
+        or healing_tables._changed_since_last_build(build) -%}
     {%- set changes = {'selects': [], 'obstacle': obstacle} -%}
     {%- if obstacle is none -%}
         {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
@@ -83,7 +111,7 @@
 
 {% macro _rebuild_instead(build, reason) -%}
     {%- do healing_tables._drop_side_tables(build) -%}
-    {%- do build.update({'changed_keys': none}) -%}
+    {%- do build.update({'changed_keys': none, 'changes': none}) -%}
     {%- do build.log_row.update({'mode': 'rebuild', 'reason': reason}) -%}
     {%- do healing_tables._log_progress(build.target, 'a rebuild, not a heal: ' ~ reason) -%}
 {%- endmacro %}
@@ -99,14 +127,13 @@
             'changed_keys': changed_keys,
             'changed_key_count': run_query('select count(*) as n from ' ~ changed_keys).rows[0]['n'] | int}) -%}
     {%- endif -%}
-    {%- do healing_tables._log_progress(build.target, 'heals ' ~ build.changed_key_count ~ ' changed keys') -%}
 {%- endmacro %}
 
 {#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}
 {% macro _create_side_table(build, suffix, query) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
     {%- do build.side_tables.append(table) -%}
-    {%- do run_query('create or replace table ' ~ table ~ ' using ' ~ build.format.name ~ ' '
+    {%- do run_query('create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' '
         ~ healing_tables._properties_clause(build.format.side_table_properties) ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}
@@ -114,24 +141,6 @@
 {% macro _drop_side_tables(build) -%}
     {%- for table in build.side_tables -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
     {%- do build.side_tables.clear() -%}
-{%- endmacro %}
-
-{#- The newest build of this table that did what it should: mode, spec, table_id, version_after, marks; or none. -#}
-{% macro _last_build(target, log) -%}
-    {%- set found = run_query(
-        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks from ' ~ log ~ ' where '
-        ~ healing_tables._log_condition(target)
-        ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
-        ~ ' order by finished_at desc limit 1').rows -%}
-    {%- if not found -%} {{ return(none) }} {%- endif -%}
-    {%- set row = found[0] -%}
-    {%- set marks = {} -%}
-    {%- for name, text in fromjson(row['marks'] or '{}').items() if text and text.startswith('{') -%}
-        {%- do marks.update({name: fromjson(text)}) -%}
-    {%- endfor -%}
-    {{- return({
-        'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'],
-        'marks': marks}) -}}
 {%- endmacro %}
 
 {#- A table that was built from all rows is not replaced by a few of them by mistake. -#}
@@ -150,44 +159,9 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Candidates of builds that did not end: the log knows those that were refused. -#}
-{% macro _report_leftovers(build) -%}
-    {%- do healing_tables._warn_about_backups(build.target) if build.existing is none -%}
-    {%- set names = healing_tables._tables_of_other_runs(build.target) -%}
-    {%- if not names -%} {{ return(none) }} {%- endif -%}
-    {%- set known = [] -%}
-    {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
-        ~ healing_tables._log_condition(build.target)).rows -%}
-        {%- do known.append(row[0] | replace('-', '')) -%}
-    {%- endfor -%}
-    {%- for name in names | sort -%}
-        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
-        {%- set id = name.split('__candidate_')[-1].split('_')[0] -%}
-        {%- if id not in known -%}
-            {%- do known.append(id) -%}
-            {%- do healing_tables._log_progress(
-                build.target, 'another build of it was killed or is running: its table ' ~ name
-                ~ ' is there, and the log has no row of it') -%}
-        {%- endif -%}
-    {%- endfor -%}
-{%- endmacro %}
-
 {#- The name that this run gives a table it writes beside another one. -#}
 {% macro _candidate_relation(target) -%}
     {{- return(api.Relation.create(
         database=target.database, schema=target.schema, type='table',
         identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
-{%- endmacro %}
-
-{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables,
-    rekeys. -#}
-{% macro _tables_of_other_runs(relation, what='candidate') -%}
-    {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
-    {%- set own = prefix ~ invocation_id | replace('-', '') -%}
-    {%- set names = [] -%}
-    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows
-        if row['tableName'].startswith(prefix) and not row['tableName'].startswith(own) -%}
-        {%- do names.append(row['tableName']) -%}
-    {%- endfor -%}
-    {{- return(names) -}}
 {%- endmacro %}

@@ -37,9 +37,14 @@
 
 {#-
     Create the log if it does not exist, before the build does anything. If several threads or runs create it at the
-    same time, Delta refuses all but one; the others wait until the table exists.
+    same time, Delta refuses all but one; the others wait until the table exists. `is_known`: a table of that name is
+    the log, since this package has built the target.
 -#}
-{% macro _ensure_log(target, log, format_name=none) -%}
+{% macro _ensure_log(target, log, format_name=none, is_known=false) -%}
+    {#- dbt's cache first: it knows the tables of the beginning -#}
+    {%- if adapter.get_relation(database=log.database, schema=log.schema, identifier=log.identifier) is not none -%}
+        {{- return(healing_tables._check_log(log) if not is_known) -}}
+    {%- endif -%}
     {%- do healing_tables._ensure_schema(target, log) -%}
     {%- if healing_tables._table_exists(log) -%} {{ return(healing_tables._check_log(log)) }} {%- endif -%}
     {%- set format = healing_tables._side_table_format() if format_name is none

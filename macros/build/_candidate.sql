@@ -1,177 +1,144 @@
-{#- The candidate of a build: written next to the target, checked in one scan, its left-out rows reported. -#}
+{#-
+    What a build would publish: the candidate, as a query that is checked while it runs, and as a table only where that
+    cannot be avoided.
+-#}
 
 {#-
-    The candidate, checked and compared: the change to publish [see _compare_with_stored]. A heal that cannot be merged
-    into what is stored, for instance since a column has another type now, becomes a rebuild.
+    The change to publish [see _compare.sql]. Where the stored table can take a part of its rows, one pass finds those
+    that differ. A heal that cannot be merged into what is stored, for instance since a column has another type now,
+    becomes a rebuild.
 -#}
-{% macro _build_candidate(build, sequence) -%}
+{% macro _compute_change(build, sequence) -%}
     {%- set is_heal = build.log_row.mode == 'heal' -%}
-    {%- if is_heal and build.changed_key_count == 0 -%}
-        {%- set rows = run_query('select count(*) as n from ' ~ build.existing).rows[0]['n'] | int -%}
-        {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'log_row': {
-            'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': rows}}) -}}
+    {%- if is_heal and build.changed_key_count == 0 -%} {{ return(healing_tables._no_change(build)) }} {%- endif -%}
+    {%- do healing_tables._prepare_query(build, sequence) -%}
+    {%- set is_comparable = healing_tables._is_comparable(build) -%}
+    {%- set obstacle = healing_tables._merge_obstacle(build, is_comparable) -%}
+    {%- if is_heal and obstacle is not none -%}
+        {%- do healing_tables._rebuild_instead(build, obstacle) -%}
+        {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
-    {%- set query = build.sql if build.changed_keys is none
-        else healing_tables._with_changed_keys(build.sql, build.settings.call, build.changed_keys) -%}
-    {%- set started = healing_tables._utc_now() -%}
-    {%- call statement('candidate') -%}
-        {{ healing_tables._create_candidate(build, healing_tables._add_sequence(query, build, sequence)) }}
-    {%- endcall -%}
-    {%- set duration = healing_tables._utc_now() - started -%}
-    {#- before the checks: a build that they refuse reports these rows too -#}
-    {%- do healing_tables._warn_about_rows(build) if not is_heal -%}
-    {%- do healing_tables._check_partitions(build) -%}
-    {%- do healing_tables._check_candidate(build, duration) -%}
-    {#- the constraints of a contract too hold before anything is published -#}
-    {%- do persist_constraints(build.candidate, model) -%}
-    {%- set change = healing_tables._compare_with_stored(build) -%}
-    {%- if is_heal and change.how == 'overwrite' -%}
+    {%- set is_written = build.location is not none or (obstacle is not none and sequence is not none) -%}
+    {%- do healing_tables._write_candidate(build) if is_written -%}
+    {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle)) }} {%- endif -%}
+    {%- set change = healing_tables._compute_difference(build, obstacle) -%}
+    {%- if change.how == 'overwrite' and is_heal -%}
         {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
-        {{- return(healing_tables._build_candidate(build, sequence)) -}}
+        {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
+    {%- do healing_tables._write_candidate(build)
+        if change.how == 'overwrite' and sequence is not none and not is_written -%}
     {{- return(change) -}}
 {%- endmacro %}
 
-{% macro _create_candidate(build, sql) -%}
+{#-
+    The statement that computes the dimension, or the keys of it that are healed, with all that is known of its rows:
+    query, columns, conditions, hashes, is_pure_call of the build.
+-#}
+{% macro _prepare_query(build, sequence) -%}
+    {%- set settings = build.settings -%}
+    {%- set call = settings.call -%}
+    {%- set is_pure_call = call is not none and not healing_tables._is_more_than_call(call) -%}
+    {%- set query = build.sql if build.changed_keys is none
+        else healing_tables._with_changed_keys(build.sql, call, build.changed_keys) -%}
+    {#- the stored hashes are right where nobody else has written them: else all columns are compared -#}
+    {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
+    {%- set query = healing_tables._without_hashes(query) if hashes_later else query -%}
+    {%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
+    {%- if sequence is not none -%}
+        {%- set query = healing_tables._add_sequence(query, columns, build, sequence) -%}
+        {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}
+    {%- endif -%}
+    {%- if config.get('contract').enforced -%}
+        {%- do get_assert_columns_equivalent(query) -%}
+        {%- set query = get_select_subquery(query) -%}
+        {%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
+    {%- endif -%}
+    {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
+        if settings.checks -%}
+    {%- do build.update({
+        'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
+        'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}}) -%}
+    {%- do build.update({'conditions': healing_tables._row_conditions(build)}) -%}
+{%- endmacro %}
+
+{#- The hashes that were taken out of the query: {column: SQL over the struct `row` of its other columns}. -#}
+{% macro _hash_columns(settings, columns) -%}
+    {%- set names, metadata = settings.metadata.names, settings.metadata -%}
+    {%- set typed = {} -%}
+    {%- set hashed = {'key': metadata.key_columns, 'row': metadata.versioned | sort(case_sensitive=true)} -%}
+    {%- for name, list in hashed.items() -%}
+        {%- set parts = [] -%}
+        {%- for column in list -%}
+            {%- do parts.append({'expression': 'row.' ~ healing_tables._id(column),
+                'type': healing_tables._type_of_column(columns, column)}) -%}
+        {%- endfor -%}
+        {%- do typed.update({name: healing_tables._hash(parts)}) -%}
+    {%- endfor -%}
+    {%- set hashes = {} -%}
+    {%- do hashes.update({names.key_hash: typed.key}) if names.key_hash is not none -%}
+    {%- do hashes.update({names.row_hash: typed.row}) if names.row_hash is not none -%}
+    {%- if metadata.hash_key is not none -%}
+        {%- do hashes.update({metadata.hash_key: 'substr(sha2(concat(' ~ typed.key ~ ", '|', "
+            ~ healing_tables._as_text('row.' ~ healing_tables._id(names.valid_from), healing_tables._type_of_column(
+                columns, names.valid_from)) ~ '), 256), 1, 32)'}) -%}
+    {%- endif -%}
+    {{- return(hashes) -}}
+{%- endmacro %}
+
+{#- The rows that differ, in one pass [see _pass.sql]: as a table where they are to be merged, else as figures only. -#}
+{% macro _compute_difference(build, obstacle) -%}
+    {#- the rows of a key are together on both sides, whatever their starts -#}
+    {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false') -%}
+    {%- set started = healing_tables._utc_now() -%}
+    {%- set inputs = healing_tables._diff_inputs(build) -%}
+    {%- set changes = healing_tables._changes(build, inputs) -%}
+    {%- if obstacle is none -%}
+        {%- do build.update({'changes': healing_tables._create_side_table(build, '_changes', changes)}) -%}
+    {%- endif -%}
+    {%- set figures = healing_tables._read_figures(healing_tables._change_figures(
+        '(\n' ~ changes ~ '\n)' if build.changes is none else build.changes | string, inputs, build.existing)) -%}
+    {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
+    {%- do healing_tables._log_progress(
+        build.target, 'computed ' ~ (figures.candidate_versions ~ ' versions' if build.changed_keys is none
+            else build.changed_key_count ~ ' keys') ~ ' and compared them with ' ~ figures.stored_versions
+        ~ ' stored ones: ' ~ figures.differing_keys ~ ' keys differ ('
+        ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
+    {#- before the checks: a build that they refuse reports these rows too -#}
+    {%- do healing_tables._warn_about_rows(build) if build.changed_keys is none -%}
+    {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
+    {%- do healing_tables._report_passed_checks(build) -%}
+    {{- return(healing_tables._change_of_figures(build, inputs, figures, obstacle)) -}}
+{%- endmacro %}
+
+{#- One row as a map; numbers as integers. -#}
+{% macro _read_figures(query) -%}
+    {%- set figures = {} -%}
+    {%- for name, value in run_query(query).rows[0].dict().items() -%}
+        {%- do figures.update({name: value if value is none or value is string else value | int}) -%}
+    {%- endfor -%}
+    {{- return(figures) -}}
+{%- endmacro %}
+
+{#-
+    The candidate as a table, where one statement cannot publish it: in the folder that files are published from, or
+    since the key map has to hold its integer keys before anybody sees them.
+-#}
+{% macro _write_candidate(build) -%}
+    {%- do healing_tables._warn_about_rows(build) -%}
+    {%- do healing_tables._run_checked(build, 'candidate', healing_tables._create_candidate(build)) -%}
+    {#- its rows have passed, and have their hashes; columns of a partition may have moved to the end -#}
+    {%- do build.update({
+        'query': 'select * from ' ~ build.candidate, 'columns': healing_tables._columns_of(build.candidate),
+        'hashes': {}, 'conditions': [], 'is_written': true, 'settings': dict(build.settings, checks={})}) -%}
+{%- endmacro %}
+
+{% macro _create_candidate(build) -%}
     {%- if build.get('location') and config.get('partition_by') is not none -%}
         {#- partitions kept in the metastore would stay behind when the table moves to another folder; not set back,
             since other threads of this session may be at the same point -#}
         {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false') -%}
     {%- endif -%}
-    {%- set query = sql -%}
-    {%- if config.get('contract').enforced -%}
-        {%- do get_assert_columns_equivalent(sql) -%}
-        {%- set query = get_select_subquery(sql) -%}
-    {%- endif -%}
-    {{ healing_tables._create_table(build.format, build.candidate, query, build.get('location')) }}
-{%- endmacro %}
-
-{#-
-    Columns that a partition does not keep as they are. Its values are texts in the names of folders: of a timestamp in
-    the session's time zone, and an empty text is read as NULL, so that each build would find a difference.
--#}
-{% macro _check_partitions(build) -%}
-    {%- set columns = healing_tables._as_list(config.get('partition_by')) -%}
-    {%- if not columns -%} {{ return(none) }} {%- endif -%}
-    {%- set types = healing_tables._columns_of(build.candidate) -%}
-    {%- set mistakes = [] -%}
-    {%- set empty = {} -%}
-    {%- for column in columns -%}
-        {%- set type = healing_tables._type_of_column(types, column) -%}
-        {%- if type == 'timestamp' -%}
-            {%- do healing_tables._mistake(
-                mistakes, 'partition_by', 'columns that a partition keeps as they are',
-                column ~ ', a timestamp: its text follows the time zone of the session',
-                'partition by a date or another column') -%}
-        {%- elif type is not none and healing_tables._type_family(type) == 'text' -%}
-            {#- a file format of Hive has lost it in the candidate: no key is NULL otherwise -#}
-            {%- set is_key = healing_tables._find_column(column, build.settings.key_columns) is not none -%}
-            {%- do empty.update({column: healing_tables._id(column) ~ " = ''"
-                ~ (' or ' ~ healing_tables._id(column) ~ ' is null' if is_key)}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- if empty -%}
-        {%- set counts = [] -%}
-        {%- for condition in empty.values() -%}
-            {%- do counts.append('count_if(' ~ condition ~ ') as n' ~ loop.index) -%}
-        {%- endfor -%}
-        {%- set row = run_query('select ' ~ (counts | join(', ')) ~ ' from ' ~ build.candidate).rows[0] -%}
-        {%- for column in empty -%}
-            {%- set rows = row[loop.index0] | int -%}
-            {%- do healing_tables._mistake(
-                mistakes, 'partition_by', 'columns that a partition keeps as they are',
-                column ~ ', which is the empty text in ' ~ rows ~ ' rows: a partition makes NULL of it',
-                'partition by a date or another column') if rows -%}
-        {%- endfor -%}
-    {%- endif -%}
-    {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
-{%- endmacro %}
-
-{#- The checks, in one scan of the candidate; all that fail are reported together. -#}
-{% macro _check_candidate(build, duration) -%}
-    {%- set checks = build.settings.checks -%}
-    {%- if not checks -%}
-        {%- do healing_tables._log_progress(build.target,
-            'not checked: valid_from or valid_to is left out, or every check is off') -%}
-        {{- return(none) -}}
-    {%- endif -%}
-    {%- set check_request = dict(build.settings, relation=build.candidate | string) -%}
-    {%- do healing_tables._check_request_columns('healing_table', check_request,
-        healing_tables._columns_of(build.candidate)) -%}
-    {%- set started = healing_tables._utc_now() -%}
-    {%- set summary = run_query(healing_tables._check_summary(check_request)).rows[0] -%}
-    {%- for check in checks -%} {%- do build.log_row.checks.update({check: summary[check] | int}) -%} {%- endfor -%}
-    {%- do healing_tables._log_progress(
-        build.target, 'candidate ' ~ build.candidate.identifier ~ ' has ' ~ summary['keys'] ~ ' keys and '
-        ~ summary['versions'] ~ ' versions ('
-        ~ healing_tables._display_seconds(duration) ~ ')') -%}
-    {%- set failed = [] -%}
-    {%- set failed_checks = [] -%}
-    {%- for check in checks if summary[check] > 0 -%}
-        {%- do failed_checks.append(check) -%}
-        {%- do failed.append(check ~ ': ' ~ summary[check] ~ ' failing, in keys such as '
-            ~ summary[check ~ '_keys']) -%}
-    {%- endfor -%}
-    {%- if failed -%}
-        {%- do healing_tables._end_build(build, 'refused', {'reason': 'failed ' ~ (failed_checks | join(', '))}) -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, failed | join('\n  '), 'no violation', 'the candidate ' ~ build.candidate
-            ~ ', kept so that you can look at it',
-            "mend the sources or the model, or set meta.healing_tables.checks, e.g. {'" ~ failed_checks[0]
-            ~ "': false}; then drop the candidate") -%}
-        {%- do healing_tables._raise_error(
-            'healing_table ' ~ build.target ~ ': ' ~ (failed | length) ~ ' of ' ~ (checks | length)
-            ~ ' checks failed; the target is as it was.', mistakes) -%}
-    {%- endif -%}
-    {%- do healing_tables._log_progress(
-        build.target, 'passed ' ~ (checks | join(', ')) ~ ' ('
-        ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
-{%- endmacro %}
-
-{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
-{% macro _warn_about_rows(build) -%}
-    {%- set sources = build.settings.metadata.sources -%}
-    {%- set queries = [] -%}
-    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
-    {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
-    {%- set uncounted = [] -%}
-    {%- for source in sources -%}
-        {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
-            source.name) -%}
-        {%- else -%}
-            {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
-                ~ ') as set_aside, '
-                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- if uncounted -%}
-        {%- do healing_tables._log_progress(
-            build.target, 'rows set aside are not counted: source ' ~ (uncounted | join(', '))
-            ~ ' or its where is a part of the model, which only the model can read') -%}
-    {%- endif -%}
-    {%- set counts = {'rows_set_aside': 0, 'ties_resolved': 0} -%}
-    {%- set warnings = [] -%}
-    {%- for row in (run_query((ctes or '') ~ queries | join(' union all ')).rows if queries else []) -%}
-        {%- do counts.update({
-            'rows_set_aside': counts.rows_set_aside + row['set_aside'] | int,
-            'ties_resolved': counts.ties_resolved + row['ties'] | int}) -%}
-        {%- if row['set_aside'] > 0 -%}
-            {%- do warnings.append(
-                build.target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source']
-                ~ ' set aside (NULL key, NULL or endless moment, '
-                ~ 'or empty period); healing_tables.set_aside lists them') -%}
-        {%- endif -%}
-        {%- if row['ties'] > 0 -%}
-            {%- do warnings.append(
-                build.target ~ ': ' ~ row['ties'] ~ ' ties in source ' ~ row['source']
-                ~ ' resolved by on_tie: greatest') -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- do build.log_row.update(counts) if not uncounted -%}
-    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
-        {#- dbt makes an error of the first -#}
-        {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
-    {%- endif -%}
-    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
+    {{- return(healing_tables._create_table(build.format, build.candidate, healing_tables._checked_select(build),
+        build.columns, build.get('location'))) -}}
 {%- endmacro %}

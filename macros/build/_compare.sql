@@ -1,101 +1,109 @@
 {#-
-    Before anything is published, the candidate is compared with what is stored: a `change`.
+    What a build is going to publish: a `change`.
 
-    how         'unchanged' (nothing to publish), 'merge' (the rows that differ) or 'overwrite' (the whole table)
-    rows        what an overwrite publishes, as a select
+    how         'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite' (the whole table)
     obstacle    why it cannot be a merge, or none
     summary     the figures as a text
     log_row     the figures as columns of the log
-    inputs      see _diff_inputs; buckets: see _key_bucket. Only where there was something to compare with.
+    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Of a merge only.
 -#}
-{% macro _compare_with_stored(build) -%}
+
+{#- The change of a heal without a changed key: what is stored has the rows that the last build left. -#}
+{% macro _no_change(build) -%}
+    {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'log_row': {
+        'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': build.last.row_count}}) -}}
+{%- endmacro %}
+
+{#- Whether the rows of the stored table can be known again by key and start. A loss of columns is refused. -#}
+{% macro _is_comparable(build) -%}
+    {%- if not build.stored or build.keeps_foreign -%} {{ return(false) }} {%- endif -%}
     {%- set settings = build.settings -%}
-    {%- set rows = 'select * from ' ~ build.candidate -%}
-    {%- if not build.stored or build.keeps_foreign -%}
-        {{- return(healing_tables._all_rows_as_new(build, rows, none)) -}}
-    {%- endif -%}
-    {%- set stored_columns = healing_tables._columns_of(build.existing) -%}
-    {%- set columns = healing_tables._columns_of(build.candidate) -%}
-    {%- do healing_tables._check_schema_changes(build, stored_columns, columns) -%}
+    {%- do healing_tables._check_schema_changes(build, build.stored.columns, build.columns) -%}
     {%- set missing = healing_tables._missing_names(
-        settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []), stored_columns) -%}
-    {%- if missing -%}
-        {%- set obstacle = 'what is stored has no ' ~ (missing | join(', ')) -%}
-        {%- do healing_tables._log_progress(build.target, 'not compared: ' ~ obstacle) -%}
-        {{- return(healing_tables._all_rows_as_new(build, rows, obstacle)) -}}
-    {%- endif -%}
-    {%- set inputs = healing_tables._diff_inputs(settings, build.existing, rows, stored_columns, columns,
-        build.changed_keys) -%}
-    {%- if build.changed_keys is not none -%}
-        {#- few rows, for which all of the stored table is read: once, not here and in the MERGE -#}
-        {%- set query = healing_tables._row_diff(inputs) ~ 'select * from difference' -%}
-        {%- set inputs = dict(inputs, staged=healing_tables._create_side_table(build, '_changes', query)) -%}
-    {%- endif -%}
-    {%- set figures = {'current_keys': 0, 'closed_versions': 0} -%}
-    {%- for name, value in run_query(healing_tables._diff_figures(inputs, build.existing)).rows[0].dict().items() -%}
-        {%- do figures.update({name: value if name == 'buckets' else value | int}) -%}
-    {%- endfor -%}
+        settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []),
+        build.stored.columns) -%}
+    {%- do healing_tables._log_progress(build.target, 'not compared: what is stored has no ' ~ (missing | join(', ')))
+        if missing -%}
+    {{- return(not missing) -}}
+{%- endmacro %}
+
+{#- The change that the figures of a comparison ask for; a build that would remove too much is refused. -#}
+{% macro _change_of_figures(build, inputs, figures, obstacle) -%}
+    {%- do figures.update({'current_keys': 0, 'closed_versions': 0}) -%}
     {%- if figures.ended_keys > 0 or figures.lost_versions > 0 -%}
-        {%- for name, value in run_query(healing_tables._stored_figures(inputs, build.existing)).rows[
-            0].dict().items() -%}
-            {%- do figures.update({name: value | int}) -%}
-        {%- endfor -%}
+        {%- do figures.update(healing_tables._read_figures(healing_tables._stored_figures(inputs, build.existing))) -%}
     {%- endif -%}
     {%- do healing_tables._check_guards(build, figures) -%}
     {%- set unchanged = figures.stored_versions - figures.updated - figures.deleted -%}
-    {%- set obstacle = healing_tables._overwrite_reason(build, stored_columns, columns, inputs, figures) -%}
     {%- set differing = figures.inserted + figures.updated + figures.deleted -%}
-    {%- set change = {
-        'how': 'overwrite', 'rows': rows, 'inputs': inputs, 'buckets': figures.get('buckets'), 'obstacle': obstacle,
+    {%- set publish = build.settings.publish -%}
+    {%- set is_unchanged = differing == 0 and figures.repeated == 0
+        and healing_tables._overwrite_reason(build) is none -%}
+    {%- set obstacle = 'several rows of a key have one start' if figures.repeated > 0 else obstacle -%}
+    {%- set is_small = 2 * differing <= figures.stored_versions -%}
+    {%- set can_merge = obstacle is none and (build.log_row.mode == 'heal' or publish == 'merge'
+        or (publish == 'auto' and is_small)) -%}
+    {%- do healing_tables._log_progress(build.target, 'no merge: ' ~ obstacle)
+        if obstacle is not none and publish == 'merge' and not is_unchanged -%}
+    {{- return({
+        'how': 'unchanged' if is_unchanged else 'merge' if can_merge else 'overwrite',
+        'inputs': inputs, 'buckets': figures.get('buckets'), 'staged': build.changes, 'obstacle': obstacle,
         'summary': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
         ~ ' deleted, ' ~ unchanged ~ ' as they were',
         'log_row': {
             'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,
-            'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}} -%}
-    {%- if obstacle is none and differing == 0 -%} {{ return(dict(change, how='unchanged')) }} {%- endif -%}
-    {%- if obstacle is none and not build.format.has_commits -%}
-        {%- set change = dict(change,
-            obstacle='only a table with commits, such as Delta, can take a part of its rows') -%}
-    {%- endif -%}
-    {%- set is_heal = build.log_row.mode == 'heal' -%}
-    {%- if change.obstacle is not none -%}
-        {%- do healing_tables._log_progress(build.target, 'no merge: ' ~ change.obstacle)
-            if settings.publish == 'merge' and not is_heal -%}
-        {{- return(change) -}}
-    {%- endif -%}
-    {%- set is_small = 2 * differing <= figures.stored_versions -%}
-    {{- return(dict(
-        change, how='merge' if is_heal or settings.publish == 'merge' or (settings.publish == 'auto' and is_small)
-        else 'overwrite')) -}}
+            'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -}}
 {%- endmacro %}
 
-{#- The change where there is nothing to compare with. -#}
-{% macro _all_rows_as_new(build, rows, obstacle) -%}
-    {%- set keys = [] -%}
-    {%- for key in build.settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
-    {%- set row = run_query(
-        'select count(*) as versions, count(distinct struct(' ~ (keys | join(', ')) ~ ')) as keys from '
-        ~ build.candidate).rows[0] -%}
+{#- The change where there is nothing to compare with. Its rows are counted when they are written. -#}
+{% macro _all_rows_as_new(build, obstacle) -%}
+    {%- do healing_tables._warn_about_rows(build) if not build.is_written -%}
     {%- do healing_tables._check_guards(build, {
-        'candidate_versions': row['versions'] | int, 'is_first': true, 'current_keys': 0, 'ended_keys': 0,
-        'closed_versions': 0, 'lost_versions': 0}) -%}
-    {{- return({
-        'how': 'overwrite', 'rows': rows, 'obstacle': obstacle, 'summary': '', 'log_row': {
-            'rows_added': row['versions'] | int, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0,
-            'keys_affected': row['keys'] | int}}) -}}
+        'candidate_versions': 1 if healing_tables._has_candidate_rows(build) else 0, 'is_first': true,
+        'current_keys': 0, 'ended_keys': 0, 'closed_versions': 0, 'lost_versions': 0}) -%}
+    {{- return({'how': 'overwrite', 'obstacle': obstacle, 'summary': '', 'log_row': {
+        'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0}}) -}}
+{%- endmacro %}
+
+{#- Whether the dimension has a row. It has one if a source has a row that counts and deletes nothing; only where none
+    has, or where that is not known, the query itself is run. -#}
+{% macro _has_candidate_rows(build) -%}
+    {%- set selects = [] -%}
+    {%- for source in build.settings.metadata.sources if source.alive is not none and source.parts is not none
+        and not source.has_subquery and not build.is_written -%}
+        {%- do selects.append('(select 1 as one from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1)') -%}
+    {%- endfor -%}
+    {{- return((selects | length > 0 and run_query(selects | join(' union all ')).rows | length > 0)
+        or run_query('select 1 as one from (\n' ~ healing_tables._as_subquery(build.query) ~ ') limit 1').rows
+            | length > 0) -}}
+{%- endmacro %}
+
+{#- Why the rows that differ cannot be merged, so that the whole table is written; none if they can. -#}
+{% macro _merge_obstacle(build, is_comparable) -%}
+    {%- if not is_comparable -%}
+        {{- return('nothing is stored' if not build.stored else 'what is stored cannot be compared') -}}
+    {%- endif -%}
+    {%- if not build.format.has_commits -%}
+        {{- return('only a table with commits, such as Delta, can take a part of its rows') -}}
+    {%- endif -%}
+    {%- if build.settings.publish == 'overwrite' and build.log_row.mode != 'heal' -%}
+        {{- return('publish: overwrite') -}}
+    {%- endif -%}
+    {{- return(healing_tables._overwrite_reason(build)) -}}
 {%- endmacro %}
 
 {#- Why the stored table has to be replaced, whatever the rows that differ; none if it can stay. -#}
-{% macro _overwrite_reason(build, stored_columns, columns, inputs, figures) -%}
+{% macro _overwrite_reason(build) -%}
     {%- if build.stored.get('provider') != build.format.name -%}
         {{- return('it is stored as ' ~ build.stored.get('provider')) -}}
     {%- endif -%}
     {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
-    {%- if stored_columns.items() | list != columns.items() | list -%} {{ return('the columns differ') }} {%- endif -%}
-    {%- if inputs.columns | length < columns | length -%}
-        {{- return('a column has a type without equality') -}}
+    {%- if build.stored.columns.items() | list != build.columns.items() | list -%}
+        {{- return('the columns differ') -}}
     {%- endif -%}
-    {%- if figures.repeated > 0 -%} {{ return('several rows of a key have one start') }} {%- endif -%}
+    {%- for type in build.columns.values() if healing_tables._has_no_equality(type) -%}
+        {{- return('a column has a type without equality') -}}
+    {%- endfor -%}
     {%- if build.stored.partitions | map('lower') | list != healing_tables._as_list(config.get('partition_by'))
         | map('lower') | list -%}
         {{- return('the partitions differ') -}}
@@ -137,6 +145,6 @@
                 'ignore': 'the columns that are stored, or more, in types that hold every stored value'}[option],
                 refused | join('; '),
             'correct the model; or set on_schema_change: sync_all_columns; or run it once with --full-refresh') -%}
-        {%- do healing_tables._refuse(build, mistakes) -%}
+        {%- do healing_tables._refuse(build, mistakes, false) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -55,13 +55,13 @@
     {{- return(ratio) -}}
 {%- endmacro %}
 
-{#- The error of a build that is refused. `has_candidate`: there is one to look at. -#}
-{% macro _refuse(build, mistakes, has_candidate=true) -%}
-    {%- set reasons = [] -%}
-    {%- for mistake in mistakes -%} {%- do reasons.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}
-    {%- do healing_tables._end_build(build, 'refused', {'reason': reasons | join('; ')}) -%}
+{#- The error of a build that is refused. `has_candidate`: there is one to look at. `reasons`: for the log. -#}
+{% macro _refuse(build, mistakes, has_candidate=true, head='refused', reasons=none) -%}
+    {%- set found = [] -%}
+    {%- for mistake in mistakes -%} {%- do found.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}
+    {%- set kept = healing_tables._keep_for_a_look(build) if has_candidate else none -%}
+    {%- do healing_tables._end_build(build, 'refused', {'reason': (reasons or found) | join('; ')}) -%}
     {%- do healing_tables._raise_error(
-        config.get('materialized') ~ ' ' ~ build.target ~ ': refused; the target is as it was.', mistakes,
-        'The candidate ' ~ build.candidate ~ ' is kept so that you can look at it; then drop it.' if has_candidate
-        else none) -%}
+        config.get('materialized') ~ ' ' ~ build.target ~ ': ' ~ head ~ '; the target is as it was.', mistakes,
+        'To look at it: ' ~ kept if kept is not none else none) -%}
 {%- endmacro %}

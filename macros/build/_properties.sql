@@ -27,11 +27,18 @@
 {%- endmacro %}
 
 {#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its
-    location's. -#}
-{% macro _set_properties(format, target, spec=none) -%}
+    location's. `known`: the properties that the table has, as one text (see _table_details), or none: they are asked
+    for. -#}
+{% macro _set_properties(format, target, spec=none, known=none) -%}
     {%- set wanted = healing_tables._configured_properties(format) if format.has_commits else {} -%}
     {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
+    {%- set missing = [] -%}
+    {%- for name, value in wanted.items() if known is none or not ('[' ~ name ~ '=' ~ value in known
+        or ',' ~ name ~ '=' ~ value in known) -%}
+        {%- do missing.append(name) -%}
+    {%- endfor -%}
+    {%- if not missing -%} {{ return(none) }} {%- endif -%}
     {%- set stored = {} -%}
     {%- for row in run_query('show tblproperties ' ~ target).rows -%}
         {%- do stored.update({row[0]: row[1]}) -%}

@@ -3,10 +3,11 @@
     commit. Others: the table is pointed to the folder of this build, see formats/_files.sql.
 -#}
 
-{#- The one statement that readers see. -#}
+{#- The one statement that readers see. Returns who has overtaken it, as _run_or_conflict does. -#}
 {% macro _publish(build, change) -%}
     {%- if change.how == 'merge' -%}
-        {{- return(healing_tables._merge_row_diff(build.format, build.target, change)) -}}
+        {{- return(healing_tables._run_or_conflict(build.format, 'main',
+            healing_tables._merge_row_diff(build.format, build.target, change))) -}}
     {%- endif -%}
     {%- set can_swap = build.location is not none
         and healing_tables._can_swap_location(build.format, build.candidate, build.existing, build.stored) -%}
@@ -14,12 +15,12 @@
         and build.stored.get('provider') == build.format.name -%}
     {%- do healing_tables._create_beside(build) if build.existing is not none and not can_swap and not can_replace -%}
     {%- if build.location is not none -%}
-        {{- return(healing_tables._swap_location(build.format, build.created, build.candidate, build.location,
-            can_swap)) -}}
+        {{- return(healing_tables._run_or_conflict(build.format, 'main', healing_tables._swap_location(
+            build.format, build.created, build.candidate, build.location, can_swap))) -}}
     {%- endif -%}
-    {{- return(healing_tables._create_table(
-        build.format, build.created, change.rows, none,
-        true, {'healing_tables.spec': healing_tables._check_property(build.settings)})) -}}
+    {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
+        build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
+        {'healing_tables.spec': build.spec_property}))) -}}
 {%- endmacro %}
 
 {#-
@@ -44,16 +45,33 @@
         {%- set table_id = build.format.table_id(target) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
+    {%- do change.log_row.update(healing_tables._count_rows(build)) if 'rows_added' not in change.log_row -%}
     {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
         change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id)) -%}
-    {%- do run_query('drop table if exists ' ~ build.candidate) -%}
+    {%- do run_query('drop table if exists ' ~ build.candidate) if build.is_written -%}
+{%- endmacro %}
+
+{#- The rows and keys of a dimension that was built for the first time, as columns of the log. -#}
+{% macro _count_rows(build) -%}
+    {%- set keys = [] -%}
+    {%- for key in build.settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+    {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
+    {{- return(healing_tables._read_figures('select count(*) as rows_added, '
+        ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
+            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))')
+        ~ ' as keys_affected from ' ~ build.target)) -}}
 {%- endmacro %}
 
 {#- The build's row in the log; of what it has made only the candidate may stay. -#}
 {% macro _end_build(build, status, more) -%}
     {%- set marks = {} -%}
     {%- for name, mark in (build.get('marks') or {}).items() -%}
-        {%- do marks.update({name: tojson(mark)}) -%}
+        {%- set kept = {} -%}
+        {#- what only this build has to know is not kept -#}
+        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time'] -%}
+            {%- do kept.update({field: value}) -%}
+        {%- endfor -%}
+        {%- do marks.update({name: tojson(kept)}) -%}
     {%- endfor -%}
     {%- do healing_tables._write_log(
         build.log, dict(build.log_row, high_water_marks=marks, status=status, finished_at=healing_tables._utc_now(),

@@ -57,28 +57,37 @@
     {%- do healing_tables._refuse(build, mistakes) -%}
 {%- endmacro %}
 
-{#-
-    Run a statement. Returns who has overtaken it, as a list, or an empty list. Jinja cannot catch an error. A SQL
-    script can: it returns a row if Delta refuses the commit because of another writer's (SQLSTATE 2D521). Every other
-    error stays what it is. A Spark without scripts ends the build with the error.
--#}
+{#- Run a statement. Returns who has overtaken it, as a list, or an empty list. A Spark without scripts ends the build
+    with the error. -#}
 {% macro _run_or_conflict(format, name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
-    {%- set is_script = format.has_commits and healing_tables._has_scripts() -%}
-    {%- call statement(name, fetch_result=is_script) -%}
-{%- if is_script -%}
+    {%- if not (format.has_commits and healing_tables._has_scripts()) -%}
+        {%- call statement(name) -%} {{ statement_text }} {%- endcall -%}
+        {{- return([]) -}}
+    {%- endif -%}
+    {%- set caught = healing_tables._run_script(name, statement_text, {'2D521': healing_tables._overtaken()}) -%}
+    {{- return([caught] if caught is not none else []) -}}
+{%- endmacro %}
+
+{#- What Delta says by SQLSTATE 2D521: it refuses a commit because of another writer's. -#}
+{% macro _overtaken() -%} {{ return('one that was committed while this one was written') }} {%- endmacro %}
+
+{#-
+    Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handled` {SQLSTATE: text}: returns the
+    text of the state that ended the statement, or none. Every other error stays what it is.
+-#}
+{% macro _run_script(name, statement_text, handled) -%}
+    {%- call statement(name, fetch_result=true) -%}
 begin
-    declare exit handler for sqlstate '2D521'
+    {%- for state, text in handled.items() %}
+    declare exit handler for sqlstate '{{ state }}'
     begin
-        select 'one that was committed while this one was written' as overtaken_by;
+        select {{ healing_tables._text(text) }} as caught;
     end;
+    {%- endfor %}
 {{ statement_text }};
 end
-{%- else -%}
-{{ statement_text }}
-{%- endif -%}
     {%- endcall -%}
-    {%- set answer = load_result(name)['table'] if is_script else none -%}
-    {{- return([answer.rows[0]['overtaken_by']] if answer is not none and 'overtaken_by' in answer.column_names
-        else []) -}}
+    {%- set answer = load_result(name)['table'] -%}
+    {{- return(answer.rows[0]['caught'] if answer is not none and 'caught' in answer.column_names else none) -}}
 {%- endmacro %}

@@ -97,9 +97,7 @@
 {%- endmacro %}
 
 {#- The rows of a candidate with their numbers: those of the key map, and new ones above the largest in it. -#}
-{% macro _add_sequence(query, build, sequence) -%}
-{%- if sequence is none -%} {{ return(query) }} {%- endif -%}
-{%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
+{% macro _add_sequence(query, columns, build, sequence) -%}
 {%- set version = healing_tables._version_id('fresh.', build.settings, columns) -%}
 {%- set order = [] -%}
 {%- for column in build.settings.key_columns + [build.settings.valid_from] -%}
@@ -160,7 +158,8 @@ cross join (
 {%- endmacro %}
 
 {% macro _new_numbers(build, sequence) -%}
-    {{- return('select distinct * from (' ~ healing_tables._numbers_in(build.candidate, build.settings,
-        healing_tables._columns_of(build.candidate))
+    {%- set rows = build.candidate if build.is_written
+        else '(select candidate_row.* from ' ~ build.changes ~ ' where candidate_row is not null)' -%}
+    {{- return('select distinct * from (' ~ healing_tables._numbers_in(rows, build.settings, build.columns)
         ~ ') where surrogate_key > ' ~ sequence.largest ~ 'L') -}}
 {%- endmacro %}

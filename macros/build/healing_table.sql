@@ -1,6 +1,6 @@
 {#-
-    Build a candidate, check it, compare it with what is stored, publish in one step. Until that step, and after any
-    failure, readers see the target as it was; a candidate that is refused stays, under the name that the error gives.
+    Compute the dimension, check it and compare it with what is stored in one pass, publish in one step. Until that
+    step, and after any failure, readers see the target as it was.
 -#}
 {% materialization healing_table, default, supported_languages=['sql'] %}
     {%- set target = this.incorporate(type='table') -%}
@@ -19,7 +19,8 @@
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {%- do healing_tables._set_properties(settings.format, target, healing_tables._check_property(settings)) -%}
+    {%- do healing_tables._set_properties(settings.format, target, healing_tables._check_property(settings),
+        published[0].properties) -%}
     {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
     {%- do persist_constraints(target, model) if published[0].how == 'overwrite' -%}
 
@@ -29,14 +30,14 @@
 {% endmaterialization %}
 
 {#-
-    One attempt: candidate, checks, comparison, publication. The change that was published [see _compare_with_stored],
+    One attempt: pass, checks, comparison, publication. The change that was published [see _compare.sql],
     or none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
 -#}
 {% macro _attempt_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._begin_build(target, existing, sql, settings) -%}
     {%- do healing_tables._check_foreign_table(build) -%}
     {%- set sequence = healing_tables._sequence(build) -%}
-    {%- set change = healing_tables._build_candidate(build, sequence) -%}
+    {%- set change = healing_tables._compute_change(build, sequence) -%}
     {%- set conflicts = healing_tables._look_at_commits(build, 0).conflicts -%}
     {%- if conflicts -%}
         {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
@@ -44,12 +45,12 @@
     {%- elif change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
-        {{- return(change) -}}
+        {{- return(dict(change, properties=build.stored.properties)) -}}
     {%- endif -%}
     {%- set conflicts = healing_tables._run_or_conflict(build.format, 'keys',
         healing_tables._key_map_merge(build, sequence))
         or healing_tables._number_conflicts(build, sequence)
-        or healing_tables._run_or_conflict(build.format, 'main', healing_tables._publish(build, change)) -%}
+        or healing_tables._publish(build, change) -%}
     {%- if conflicts -%}
         {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
         {{- return(none) -}}
@@ -60,7 +61,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- do healing_tables._after_publish(build, change, seen.version) -%}
-    {{- return(change) -}}
+    {{- return(dict(change, properties=build.stored.properties if change.how == 'merge' else none)) -}}
 {%- endmacro %}
 
 {#- What is wrong with the format, or with the session that has to write it. -#}

@@ -37,7 +37,8 @@
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
     {%- call statement('candidate') -%}
-        {{ healing_tables._create_candidate(build, sql) }}
+        {{ healing_tables._create_table(build.format, build.candidate, sql,
+            healing_tables._describe_columns('describe query ' ~ sql), none) }}
     {%- endcall -%}
     {%- set columns = healing_tables._capture_columns(build, log_table) -%}
     {%- do healing_tables._check_captured_keys(build) -%}
@@ -165,7 +166,8 @@
         {%- do run_query(healing_tables._create_table(
             build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._id(settings.captured_at)
             ~ ', false as '
-            ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', none, true,
+            ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
+            none, true,
             {'delta.isolationLevel': 'Serializable'}, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added = [] -%}

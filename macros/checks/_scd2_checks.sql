@@ -8,8 +8,14 @@
     {name: arguments}, with at_most_one, allowed_gaps and tolerance.
 -#}
 {% macro _checked_rows(check_request) -%}
+with {{ healing_tables._checked_ctes(check_request) }}
+{%- endmacro %}
+
+{#- These CTEs without the `with`. `conditions` of a build add their columns to the rows; without `counts_pairs`, each
+    row is found that overlaps an earlier one, but not how many it overlaps. -#}
+{% macro _checked_ctes(check_request, conditions=[], counts_pairs=true) -%}
 {%- set keys = healing_tables._key_names(check_request.key_columns) -%}
-with rows as (
+rows as (
     select
         {%- for key in check_request.key_columns %}
         {{ healing_tables._id(key) }} as key_{{ loop.index }},
@@ -19,6 +25,7 @@ with rows as (
         {{ healing_tables._current_condition(check_request) }} as is_current,
         struct({{ healing_tables._tracked_list(check_request) }}) as tracked,
         struct(*) as row
+        {{- healing_tables._broken_columns(conditions) }}
     from {{ check_request.relation }}
 ),
 proper_rows as (
@@ -32,20 +39,33 @@ neighbours as (
         row_number() over in_order as n,
         max(if(is_proper, valid_to, null)) over earlier as furthest,
         coalesce(max(is_proper and valid_to is null) over earlier, false) as is_covered_for_ever,
+        {%- if counts_pairs %}
         coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
+        {%- endif %}
+        count(if(is_current, 1, null)) over whole as current_rows,
         {{ healing_tables._is_repeat('valid_to', 'in_order') }} as is_repeat
     from proper_rows
     window
         in_order as (partition by {{ keys }} order by valid_from, valid_to),
         earlier as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding
-            and 1 preceding)
+            and 1 preceding),
+        whole as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding
+            and unbounded following)
 ),
 checked as (
-    select *,
-        count(if(is_current, 1, null)) over (partition by {{ keys }}) as current_rows,
+    select *
+        {%- if counts_pairs %},
         collect_list(if(covers_next, struct(n, valid_from, valid_to), null)) over (partition by {{ keys }}) as long_rows
+        {%- endif %}
     from neighbours
 )
+{%- endmacro %}
+
+{#- Whether a row breaks a condition [{sql}] over its columns: NULL is a break. -#}
+{% macro _broken_columns(conditions) -%}
+{%- for condition in conditions %},
+        not coalesce({{ condition.sql }}, false) as broken_{{ loop.index }}
+{%- endfor -%}
 {%- endmacro %}
 
 {#- One row per violation. -#}
@@ -63,25 +83,33 @@ lateral view explode(concat(
 )) violations as violation
 {%- endmacro %}
 
-{#- One row in all: keys, versions, and of each check the number of violations and up to five keys. -#}
-{% macro _check_summary(check_request) -%}
-{%- set key_text = [] -%}
-{%- for key in check_request.key_columns -%}
-    {%- do key_text.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
-        ~ (", ', '" if not loop.last)) -%}
-{%- endfor -%}
-{{ healing_tables._checked_rows(check_request) }}
+{#- One row in all: of each check the number of violations and up to five keys. `conditions` as in _checked_ctes;
+    `counts`: more columns. -#}
+{% macro _check_summary(check_request, conditions=[], counts=[]) -%}
+{%- set key_text = healing_tables._key_text(check_request.key_columns) -%}
+with {{ healing_tables._checked_ctes(check_request, conditions) }}
 select
-    count(if(n = 1, 1, null)) as keys,
-    count(*) as versions
-    {%- for check, arguments in check_request.checks.items() %},
+    {%- for count in counts %}
+    {{ count }},
+    {%- endfor %}
+    {%- for check, arguments in check_request.checks.items() %}
     {%- set violated = healing_tables._is_violated(check_request, check, arguments) %}
-    coalesce(sum(if({{ violated }}, {{ 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps'
-        else 1 }}, 0)), 0) as {{ check }},
-    array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text | join(', ') }}), null))), 1, 5),
-        '; ') as {{ check }}_keys
+    {%- set violations = 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps' else 1 %}
+    coalesce(sum(if({{ violated }}, {{ violations }}, 0)), 0) as {{ check }},
+    array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text }}), null))), 1, 5), '; ')
+        as {{ check }}_keys{{ ',' if not loop.last }}
     {%- endfor %}
 from checked
+{%- endmacro %}
+
+{#- Arguments of concat(): the key as a text. -#}
+{% macro _key_text(key_columns) -%}
+    {%- set parts = [] -%}
+    {%- for key in key_columns -%}
+        {%- do parts.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
+            ~ (", ', '" if not loop.last)) -%}
+    {%- endfor -%}
+    {{- return(parts | join(', ')) -}}
 {%- endmacro %}
 
 {% macro _current_condition(check_request) -%}

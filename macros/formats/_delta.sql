@@ -8,7 +8,7 @@
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
         'before_merge': healing_tables._delta_before_merge,
-        'side_table_properties': {'delta.columnMapping.mode': 'name'},
+        'side_table_format': 'parquet', 'side_table_properties': {},
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
         'key_map_properties': {
             'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
@@ -57,7 +57,12 @@
 
 {% macro _delta_commits_since(relation, version) -%}
     {%- set commits = [] -%}
-    {%- set history = run_query('describe history ' ~ relation).rows -%}
+    {#- most often the commits asked for are the newest ones -#}
+    {%- set newest = 20 -%}
+    {%- set history = run_query('describe history ' ~ relation ~ ' limit ' ~ newest).rows -%}
+    {%- if history | length == newest and history[-1]['version'] | int > version + 1 -%}
+        {%- set history = run_query('describe history ' ~ relation).rows -%}
+    {%- endif -%}
     {%- if history[0]['version'] | int < version -%} {{ return(none) }} {%- endif -%}
     {%- for row in history if row['version'] | int > version -%}
         {%- do commits.append({
@@ -132,11 +137,11 @@
 {%- endmacro %}
 
 {#-
-    Column mapping for names that Delta cannot write as they are. A heal changes rows in many files: with deletion
-    vectors it need not write them anew.
+    Column mapping for names that Delta cannot write as they are. A merge changes a few rows in many files: with
+    deletion vectors it need not write them anew.
 -#}
-{% macro _delta_properties(columns, heals) -%}
-    {%- set properties = {'delta.enableDeletionVectors': 'true'} if heals else {} -%}
+{% macro _delta_properties(columns, merges) -%}
+    {%- set properties = {'delta.enableDeletionVectors': 'true'} if merges else {} -%}
     {%- for name in columns if modules.re.search('[ ,;{}()\n\t=]', name)
         and 'delta.columnMapping.mode' not in properties -%}
         {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
@@ -144,9 +149,7 @@
     {{- return(properties) -}}
 {%- endmacro %}
 
-{#- Delta would compute the source of a MERGE twice, once to find the files and once to write them, unless it keeps
-    it. -#}
-{% macro _delta_before_merge(is_table) -%}
-    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none' if is_table
-        else 'all') -%}
+{#- The source of a MERGE is a table that nobody else writes: Delta need not keep a copy of it. -#}
+{% macro _delta_before_merge() -%}
+    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none') -%}
 {%- endmacro %}

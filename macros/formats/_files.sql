@@ -15,11 +15,12 @@
         'commits_since': nothing,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
         'properties': healing_tables._no_properties,
-        'before_merge': nothing, 'side_table_properties': {}, 'log_properties': {}, 'key_map_properties': {},
+        'before_merge': nothing, 'side_table_format': name, 'side_table_properties': {}, 'log_properties': {},
+        'key_map_properties': {},
         'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
 
-{% macro _no_properties(columns, heals) -%} {{ return({}) }} {%- endmacro %}
+{% macro _no_properties(columns, merges) -%} {{ return({}) }} {%- endmacro %}
 
 {#- A folder for this run's files, in location_root or else beside the schema's tables. -#}
 {% macro _new_location(target) -%}
@@ -58,7 +59,7 @@
         )
         using {{ format.name }}
         {{ options_clause() }}
-        {{ healing_tables._tblproperties(format, none, {}) }}
+        {{ healing_tables._tblproperties(format, {}, {}) }}
         {{ partition_cols(label='partitioned by') }}
         {{ clustered_cols(label='clustered by') }}
         location {{ healing_tables._text(location) }}

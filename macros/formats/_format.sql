@@ -12,10 +12,11 @@
                       not reach back so far, or is another table's
     has_change_feed   (details); change_feed (details, version): the changes after a version, as SQL for a `from`;
                       change_feed_gap (relation, details, version): why they are not all that has happened, or none
-    properties        (column names, heals): the table properties of a dimension with these columns
-    before_merge      (is_table): settings for a MERGE whose source is a table, or a query
+    properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
+                      rows are changed at a time
+    before_merge      (): settings for a MERGE whose source is a table that nobody else writes
     log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
-                      side_table_properties: of a table that a build drops when it ends
+                      side_table_format, side_table_properties: of a table that a build drops when it ends
     new_location      (target): the folder of this run's files, or none where the format has a place of its own
 -#}
 {% macro _format(name=none) -%}
@@ -60,15 +61,15 @@
 {%- endmacro %}
 
 {#-
-    `create table` with what dbt's own table materialization honours. `location` none: the format's own place. `replace`
-    false: a table that is there stays.
+    `create table` with what dbt's own table materialization honours. `columns`: of the query. `location` none: the
+    format's own place. `replace` false: a table that is there stays.
 -#}
-{% macro _create_table(format, relation, query, location, is_target=false, properties={}, replace=true) -%}
+{% macro _create_table(format, relation, query, columns, location, is_target=false, properties={}, replace=true) -%}
     create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists '
         if not replace }}{{ relation }}
     using {{ format.name }}
     {{ options_clause() }}
-    {{ healing_tables._tblproperties(format, query, properties) }}
+    {{ healing_tables._tblproperties(format, columns, properties) }}
     {{ partition_cols(label='partitioned by') if is_target or location is not none }}
     {{ clustered_cols(label='clustered by') if is_target or location is not none }}
     {% if location is not none -%} location {{ healing_tables._text(location) }}
@@ -87,31 +88,35 @@
     {{- return('tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
 {%- endmacro %}
 
-{#- The configured properties, and those that the format needs for the columns of a query (none: it is not asked). -#}
-{% macro _tblproperties(format, query, more) -%}
-    {%- set columns = healing_tables._describe_columns('describe query ' ~ query) if format.has_commits else [] -%}
+{#- The configured properties, and those that the format needs for these columns. -#}
+{% macro _tblproperties(format, columns, more) -%}
     {{- return(healing_tables._properties_clause(dict(healing_tables._configured_properties(format, columns),
         **more))) -}}
 {%- endmacro %}
 
 {% macro _configured_properties(format, columns=[]) -%}
     {{- return(dict(
-        format.properties(columns, healing_tables._option('mode', none) == 'heal'),
+        format.properties(columns, config.get('materialized') == 'healing_table' and (
+            healing_tables._option('mode', none) == 'heal' or healing_tables._option('publish', none) != 'overwrite')),
         **(config.get('tblproperties') or {}))) -}}
 {%- endmacro %}
 
 {#-
-    `details` of a stored table: provider, type, location, partitions (columns), properties (as one text); {} for a
-    view, or where nothing is stored.
+    `details` of a stored table: columns {name: type}, provider, type, location, partitions (columns), properties (as
+    one text); {} for a view, or where nothing is stored.
 -#}
 {% macro _table_details(relation) -%}
     {%- set details = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(details) }} {%- endif -%}
     {%- set section = namespace(name='') -%}
-    {%- do details.update({'partitions': [], 'properties': ''}) -%}
+    {%- do details.update({'columns': {}, 'partitions': [], 'properties': ''}) -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
-        {%- if not row[0] or row[0] in ['# Partition Information', '# Detailed Table Information'] -%}
-            {%- set section.name = row[0] or '' -%}
+        {%- if section.name == '' and row[1] and not (row[0] or '').startswith('# ') -%}
+            {#- a column called null is read as NULL -#}
+            {%- do details.columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
+                row[1])}) -%}
+        {%- elif not row[0] or row[0] in ['# Partition Information', '# Detailed Table Information'] -%}
+            {%- set section.name = row[0] or ' ' -%}
         {%- elif section.name == '# Partition Information' and row[0] != '# col_name' -%}
             {%- do details.partitions.append(row[0]) -%}
         {%- elif row[0] in ['Provider', 'Type', 'Location'] -%}

@@ -16,8 +16,10 @@
     {%- endif -%}
     {%- set obstacle = none -%}
     {%- if source.loaded_at is not none -%}
-        {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until,
-            healing_tables._is_overlap_known(source, mark, last_mark)) -%}
+        {%- set is_known = last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap -%}
+        {%- set has_news = not is_known or mark.rows_without_time > 0 or mark.loaded_until != last_mark.loaded_until -%}
+        {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
+            else none -%}
     {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id
         and mark.has_change_feed == last_mark.has_change_feed -%}
         {%- set rows = none -%}
@@ -56,26 +58,6 @@
         else healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) -%}
     {{- return(healing_tables._read_rows(source, source.relation, '(' ~ is_new ~ ' or ' ~ source.loaded_column
         ~ ' is null)')) -}}
-{%- endmacro %}
-
-{#- Whether the time that is read twice has the rows that the last build saw in it. -#}
-{% macro _is_overlap_known(source, mark, last_mark) -%}
-    {%- if last_mark.get('overlap') is none -%} {{ return(false) }} {%- endif -%}
-    {%- set overlap = mark.overlap if mark.loaded_until == last_mark.loaded_until
-        else healing_tables._overlap_fingerprint(source, last_mark.loaded_until) -%}
-    {{- return(overlap == last_mark.overlap) -}}
-{%- endmacro %}
-
-{#- Number and hash of the rows in the time that is read twice: of snapshots, where each heal would else build all keys
-    of the last. -#}
-{% macro _overlap_fingerprint(source, loaded_until) -%}
-    {%- set until = healing_tables._instant_micros(loaded_until) -%}
-    {%- if until is none -%} {{ return('none') }} {%- endif -%}
-    {%- set overlap = healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
-        ~ healing_tables._compare_loaded_at(source, '<=', until) -%}
-    {{- return(run_query("select concat(count(*), ', ', coalesce(sum(cast(xxhash64(struct(*)) as decimal(20,0))), 0)) "
-        "from ("
-        ~ healing_tables._read_rows(source, source.relation, overlap) ~ ')').rows[0][0]) -}}
 {%- endmacro %}
 
 {% macro _overlap_start(until) -%}

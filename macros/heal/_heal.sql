@@ -1,28 +1,12 @@
 {#- Whether a heal can give what a rebuild gives, and which keys it has to build. -#}
 
-{#- Why what is stored cannot be healed, whatever has changed; none if it can. `log_row`: of this build; `last`: see
-    _last_build. -#}
-{% macro _heal_obstacle(existing, stored, format, log_row, last) -%}
+{#- Why what is stored cannot be healed, whatever its builds were; none if it can. -#}
+{% macro _heal_obstacle(stored, format) -%}
     {%- set stored_format = healing_tables._stored_format(stored) -%}
     {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
     {%- if not stored -%} {{ return('nothing is stored yet') }} {%- endif -%}
     {%- if not format.has_commits or stored_format is none or stored_format.name != format.name -%}
         {{- return('only a table with commits, such as Delta, can take a part of its rows') -}}
-    {%- endif -%}
-    {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
-    {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
-    {%- if last.spec != log_row.spec -%} {{ return('the definition has changed since the last build') }} {%- endif -%}
-    {%- if last.table_id != log_row.table_id -%}
-        {{- return('the stored table is another one than the last build made') -}}
-    {%- endif -%}
-    {%- set commits = format.commits_since(existing, last.version_after | int) -%}
-    {%- if commits is none -%}
-        {{- return('the history of the stored table does not reach back to the last build') -}}
-    {%- endif -%}
-    {%- set others = commits | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
-    {%- if others -%}
-        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
-            ~ '): a killed build, or another writer') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}

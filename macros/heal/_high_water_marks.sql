@@ -3,26 +3,27 @@
     rather than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
 
     loaded_until       the newest loaded_at, a text in UTC, or none
-    overlap            number and hash of the rows in the time before it that is read twice (snapshots only)
+    overlap            number and hash of the rows in the time before it that is read twice
     version, table_id, has_change_feed   of a table with commits, where the source has no loaded_at
     taken_until        the moment of the newest snapshot; empty_snapshots: number and hash of those without a row
+
+    and, not kept in the log:
+
+    last_overlap       as overlap, of the last mark's loaded_until, as the rows are now: another one if rows came late
+    rows_without_time  how many rows have no loaded_at, or one that is still to come
 -#}
 {% macro _high_water_marks(sources, last_marks) -%}
     {%- set readable = sources | rejectattr('parts', 'none') | list -%}
-    {%- set loaded_until = healing_tables._newest_loaded_at(readable | rejectattr('loaded_at', 'none') | list,
-        last_marks) -%}
+    {%- set loaded = healing_tables._loaded_marks(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
     {%- set marks = {} -%}
     {%- for source in readable -%}
-        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none
-            else {'loaded_until': loaded_until[source.name]} -%}
+        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none else loaded[source.name] -%}
         {%- if source.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._snapshots_taken(source)
                 ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
                 ~ ' as empty from taken').rows[0] -%}
             {%- do mark.update({'taken_until': healing_tables._instant_text(taken['newest']),
                 'empty_snapshots': taken['empty']}) -%}
-            {%- do mark.update({'overlap': healing_tables._overlap_fingerprint(source, mark.loaded_until)})
-                if source.loaded_at is not none -%}
         {%- endif -%}
         {%- do marks.update({source.name: mark}) if mark -%}
     {%- endfor -%}
@@ -41,28 +42,67 @@
 {%- endmacro %}
 
 {#-
-    {source: text or none}. First only what was loaded since the last marks is looked at, so that files can be skipped;
-    where nothing is left of that, all of it.
+    The marks of sources with loaded_at. First only what was loaded since the last marks is read, so that files can be
+    skipped; where nothing is left of that, all of it.
+
+    A second query reads the overlaps of a source that has newer rows. It reads both in one scan: a row that comes late
+    between the two queries must not be in `overlap` and missing in `last_overlap`.
 -#}
-{% macro _newest_loaded_at(sources, last_marks) -%}
-    {%- set newest = {} -%}
+{% macro _loaded_marks(sources, last_marks) -%}
+    {%- set marks = {} -%}
     {%- for floors in [last_marks, {}] -%}
         {%- set selects = [] -%}
-        {%- for source in sources if source.name not in newest
-            or (newest[source.name] is none and source.name in last_marks) -%}
-            {%- set floor = healing_tables._instant_micros((floors.get(source.name) or {}).get('loaded_until')) -%}
+        {%- for source in sources if source.name not in marks
+            or (marks[source.name].loaded_until is none and source.name in last_marks) -%}
+            {%- set floor = (floors.get(source.name) or {}).get('loaded_until') -%}
             {#- a time that is still to come would hide all that is loaded until then -#}
+            {%- set is_past = healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())') -%}
             {%- do selects.append(
-                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(' ~ source.loaded_at
-                ~ ') as newest from '
-                ~ source.relation ~ ' where ' ~ healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')
-                ~ (' and ' ~ healing_tables._compare_loaded_at(source, '>=', floor) if floor is not none)) -%}
+                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(if(' ~ is_past ~ ', ' ~ source.loaded_at
+                ~ ', null)) as newest, count_if(not coalesce(' ~ is_past ~ ', false)) as rows_without_time, '
+                ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
+                ~ healing_tables._where_loaded_since(source, floor)) -%}
         {%- endfor -%}
         {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
-            {%- do newest.update({row['name']: healing_tables._instant_text(row['newest'])}) -%}
+            {%- do marks.update({row['name']: {
+                'loaded_until': healing_tables._instant_text(row['newest']), 'overlap': row['last_overlap'],
+                'last_overlap': row['last_overlap'], 'rows_without_time': row['rows_without_time'] | int}}) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {{- return(newest) -}}
+    {%- set selects = [] -%}
+    {%- for source in sources -%}
+        {%- set until = marks[source.name].loaded_until -%}
+        {%- set floor = (last_marks.get(source.name) or {}).get('loaded_until') -%}
+        {%- do selects.append('select ' ~ healing_tables._text(source.name) ~ ' as name, '
+            ~ healing_tables._overlap_hash(source, until) ~ ' as overlap, '
+            ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
+            ~ healing_tables._where_loaded_since(source, floor or until)) if until != floor -%}
+    {%- endfor -%}
+    {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
+        {%- do marks[row['name']].update({'overlap': row['overlap'], 'last_overlap': row['last_overlap']}) -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}
+
+{#- Rows without a time are always read: they may be new. -#}
+{% macro _where_loaded_since(source, floor) -%}
+    {%- if floor is none -%} {{ return('') }} {%- endif -%}
+    {{- return(' where ' ~ healing_tables._compare_loaded_at(source, '>=',
+        healing_tables._overlap_start(healing_tables._instant_micros(floor))) ~ ' or ' ~ source.loaded_column
+        ~ ' is null') -}}
+{%- endmacro %}
+
+{#- Number and hash of the rows that count in the time before `until` that is read twice, as an aggregate. -#}
+{% macro _overlap_hash(source, until) -%}
+    {%- if until is none -%} {{ return("'none'") }} {%- endif -%}
+    {%- set until = healing_tables._instant_micros(until) -%}
+    {%- set is_in = (source.where if source.is_row_local else 'true') ~ ' and '
+        ~ healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
+        ~ healing_tables._compare_loaded_at(source, '<=', until) -%}
+    {%- set row = source['keys'] + [source.at, source.state or 'true']
+        + ([source.until] if source.until is not none else []) -%}
+    {{- return('concat(count_if(' ~ is_in ~ "), ', ', coalesce(sum(if(" ~ is_in ~ ', cast(xxhash64('
+        ~ (row | join(', ')) ~ ') as decimal(20,0)), null)), 0))') -}}
 {%- endmacro %}
 
 {#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. -#}

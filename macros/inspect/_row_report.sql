@@ -5,10 +5,23 @@
                1     | 2024-01-01 | Ann        | Anne          | different
                1     | 2024-02-01 | Bea        | NULL          | superfluous
 
-    A row is known again by its key and its start. Several rows of one start are paired in the order of their values.
+    Rows that are equal in every column cancel out, as many as there are on both sides. The rest is known again by key
+    and start. Several rows of one start are paired in the order of their values.
 -#}
 {% macro _row_differences(inputs) -%}
-{{ healing_tables._unequal_rows(inputs) }},
+with sides as (
+    select {{ inputs.stored }}, true as is_stored
+    from {{ inputs.stored_rows }}
+    union all
+    select {{ inputs.other }}, false as is_stored
+    from {{ inputs.rows }}
+),
+unequal as (
+    select {{ inputs.key_names }}, start, compared, count_if(is_stored) as before, count_if(not is_stored) as after
+    from sides
+    group by {{ inputs.key_names }}, start, compared
+    having count_if(is_stored) <> count_if(not is_stored)
+),
 surplus as (
     select {{ inputs.key_names }}, start,
         sort_array(flatten(collect_list(array_repeat(compared,

@@ -1,8 +1,13 @@
 {#-
-    Both sides of a comparison as _diff_inputs gives them, for a rebuild (`other` none) or another table, with what a
-    report wants to know: types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is
-    called), left_out {which columns: their names}, other_shape (those of left_out by which a rebuild
-    has other columns than the table).
+    Both sides of a comparison, for a rebuild (`other` none) or another table: `inputs`, with
+
+    stored_rows, rows   SQL for a `from`
+    stored, other       the select lists over them: key_1.., start, and `compared`, the columns that both have in one
+                        type
+    key_columns, key_names ('key_1, key_2'), columns (those in `compared`)
+    types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is called)
+    left_out            {which columns: their names}; other_shape: those by which a rebuild has other columns than the
+                        table
 -#}
 {% macro _row_report_inputs(rendering, existing, other=none, filter=none) -%}
     {%- set settings = rendering.settings -%}
@@ -24,7 +29,7 @@
         {%- set rows = 'select * from (\n' ~ rows ~ '\n) where ' ~ filter -%}
     {%- endif -%}
     {%- do healing_tables._check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
-    {%- set inputs = healing_tables._diff_inputs(settings, stored_rows, rows, stored_columns, other_columns) -%}
+    {%- set inputs = healing_tables._compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set called = 'rebuilt' if other is none else 'other' -%}
     {%- set key_types = [] -%}
     {%- for key in settings.key_columns -%}
@@ -43,6 +48,32 @@
         left_out=left_out, other_shape=[] if other is not none
             else left_out.keys() | reject('in', ['integer keys, which only a build gives',
                 'of a type without equality']) | list)) -}}
+{%- endmacro %}
+
+{#- How both sides are read so that they can be compared: the first fields of `inputs`. -#}
+{% macro _compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
+    {%- set shared = [] -%}
+    {%- set compared = [] -%}
+    {%- for name, type in other_columns.items() if stored_columns.get(name) == type
+        and not healing_tables._has_no_equality(type) -%}
+        {%- do shared.append(name) -%}
+        {%- do compared.append(healing_tables._id(name)) -%}
+    {%- endfor -%}
+    {%- set lists = {'stored': [], 'candidate': []} -%}
+    {%- for side, parts in lists.items() -%}
+        {%- for key in settings.key_columns -%}
+            {%- do parts.append(healing_tables._comparable_column(key, stored_columns, other_columns)[side] ~ ' as key_'
+                ~ loop.index) -%}
+        {%- endfor -%}
+        {%- do parts.append(('cast(null as bigint)' if settings.valid_from is none
+            else healing_tables._comparable_column(settings.valid_from, stored_columns, other_columns)[side])
+            ~ ' as start') -%}
+        {%- do parts.append('struct(' ~ (compared | join(', ') or 'true as nothing') ~ ') as compared') -%}
+    {%- endfor -%}
+    {{- return({
+        'stored_rows': stored_rows, 'rows': '(\n' ~ rows ~ '\n)', 'stored': lists.stored | join(', '),
+        'other': lists.candidate | join(', '), 'key_columns': settings.key_columns,
+        'key_names': healing_tables._key_names(settings.key_columns), 'columns': shared}) -}}
 {%- endmacro %}
 
 {#- The table that the model has built. -#}

@@ -115,15 +115,6 @@ select
 from by_bucket
 {%- endmacro %}
 
-{#- The figures of a diagnosis as a map, numbers as numbers. -#}
-{% macro _read_figures(query) -%}
-    {%- set found = {} -%}
-    {%- for name, value in run_query(query).rows[0].dict().items() -%}
-        {%- do found.update({name: value if value is none or value is string else value | int}) -%}
-    {%- endfor -%}
-    {{- return(found) -}}
-{%- endmacro %}
-
 {#- What was found, for people. Returns the kinds that were. -#}
 {% macro _print_diagnosis(operation, stored_table, found) -%}
     {%- set named = [] -%}

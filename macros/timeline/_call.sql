@@ -10,7 +10,8 @@
 
     `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
     `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), valid_to_current,
-    current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), sources [see _source_metadata].
+    current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), hash_key (the column of hashed
+    surrogate keys, or none), sources [see _source_metadata].
 -#}
 {% macro _call_begin(spec) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
@@ -24,6 +25,26 @@
 {% macro _inputs_begin() -%} {{ return('/* healing_tables inputs */') }} {%- endmacro %}
 
 {% macro _inputs_end() -%} {{ return('/* healing_tables inputs end */') }} {%- endmacro %}
+
+{#- A hash stands between two comments: a build computes it later, and only for the rows that it writes. -#}
+{% macro _mark_hash(column) -%}
+    {{- return(column.expression if not column.is_hash else healing_tables._hash_begin() ~ ' ' ~ column.expression ~ ' '
+        ~ healing_tables._hash_end()) -}}
+{%- endmacro %}
+
+{% macro _hash_begin() -%} {{ return('/* healing_tables hash */') }} {%- endmacro %}
+
+{% macro _hash_end() -%} {{ return('/* healing_tables hash end */') }} {%- endmacro %}
+
+{#- The SQL of a model with NULL in place of each hash. -#}
+{% macro _without_hashes(sql) -%}
+    {%- set parts = sql.split(healing_tables._hash_begin()) -%}
+    {%- set kept = [parts[0]] -%}
+    {%- for part in parts[1:] -%}
+        {%- do kept.append('cast(null as string)' ~ part.split(healing_tables._hash_end(), 1)[1]) -%}
+    {%- endfor -%}
+    {{- return(kept | join('')) -}}
+{%- endmacro %}
 
 {% macro _call_metadata(spec) -%}
     {%- set sources = [] -%}
@@ -41,14 +62,18 @@
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
-        'sequence': healing_tables._sequence_name(spec.surrogate_key), 'sources': sources}) -}}
+        'sequence': healing_tables._sequence_name(spec.surrogate_key),
+        'hash_key': spec.surrogate_key.name if spec.surrogate_key is not none
+            and spec.surrogate_key.strategy == 'hash' else none,
+        'sources': sources}) -}}
 {%- endmacro %}
 
 {#-
     How others than the select read a source. Expressions are SQL over its rows, moments in microseconds:
 
     name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
-    keys (one for each key column), where (the rows that count), at, until (of periods), state (of snapshots), limit
+    keys (one for each key column), where (the rows that count), alive (those after which the key exists; none where the
+    source does not decide that), at, until (of periods), state (of snapshots), limit
     (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
     set_aside, ties: selects that count rows; ties is none where a tie is an error
@@ -60,14 +85,17 @@
         {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
     {%- endfor -%}
     {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
+    {%- set where = ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
+        ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
+    {%- set alive = [where] + healing_tables._window_conditions(source) -%}
+    {%- do alive.append('not coalesce((' ~ source.deleted_when ~ '), false)') if source.deleted_when -%}
     {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
     {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
     {{- return({
         'name': source.name, 'kind': source.kind, 'relation': source.relation,
         'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
         'keys': keys,
-        'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
-        ~ healing_tables._is_usable_row(spec, source) ~ ', false)',
+        'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
         'at': healing_tables._source_moment(source),
         'until': healing_tables._to_micros(healing_tables._id(source.until),
             healing_tables._source_column_type(source, source.until))
@@ -162,7 +190,7 @@
 {% macro _count_set_aside(spec, source) -%}
     {{- return(
         'select count(*) from ' ~ source.relation ~ ' where ' ~ ('(' ~ source.where ~ ') and ' if source.where else '')
-        ~ 'not coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)') -}}
+        ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')') -}}
 {%- endmacro %}
 
 {#- Moments of a key at which rows that differ agreed in tie_break_by, so that the greatest was taken. -#}

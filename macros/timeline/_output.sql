@@ -1,10 +1,10 @@
-{#- The columns of a dimension, from the CTE `versions`: [{name, expression}]. -#}
+{#- The columns of a dimension, from the CTE `versions`: [{name, expression, is_hash}]. -#}
 
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
     {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash' -%}
         {%- do columns.append({'name': spec.surrogate_key.name,
-            'expression': healing_tables._surrogate_key_hash(spec)}) -%}
+            'expression': healing_tables._surrogate_key_hash(spec), 'is_hash': true}) -%}
     {%- endif -%}
     {%- for key in spec.key_columns -%}
         {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
@@ -15,7 +15,8 @@
     {%- endfor -%}
     {%- set generated = healing_tables._generated_columns(spec, moves) -%}
     {%- for column, name in spec.names.items() if name is not none -%}
-        {%- do columns.append({'name': name, 'expression': generated[column]}) -%}
+        {%- do columns.append({'name': name, 'expression': generated[column],
+            'is_hash': column in ['key_hash', 'row_hash']}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}

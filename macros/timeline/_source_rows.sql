@@ -77,6 +77,28 @@
     {{- return(conditions | join(' and ')) -}}
 {%- endmacro %}
 
+{#- The opposite, in comparisons of columns as they are: files without such a row need not be read. -#}
+{% macro _is_set_aside(spec, source) -%}
+    {%- set conditions = [] -%}
+    {%- for key in source.key_columns -%}
+        {%- do conditions.append(healing_tables._id(key.column) ~ ' is null') -%}
+    {%- endfor -%}
+    {%- set moment = healing_tables._id(source.moment) -%}
+    {%- set type = healing_tables._source_column_type(source, source.moment) -%}
+    {%- do conditions.append(moment ~ ' is null') -%}
+    {%- set end = healing_tables._end_of_time_text(spec.valid_to_current) -%}
+    {%- set is_midnight = healing_tables._parse_instant(end)[1] == '00:00:00' -%}
+    {%- set is_plain = type == 'timestamp' or (type == 'date' and is_midnight) -%}
+    {%- do conditions.append(moment ~ ' >= ' ~ healing_tables._open_end(end, type) if is_plain
+        else healing_tables._source_moment(source) ~ ' >= ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
+    {%- if source.kind == 'periods' -%}
+        {%- set until = healing_tables._id(source.until) -%}
+        {%- do conditions.append(until ~ ' is not null and ' ~ healing_tables._source_moment(source) ~ ' >= '
+            ~ healing_tables._to_micros(until, healing_tables._source_column_type(source, source.until))) -%}
+    {%- endif -%}
+    {{- return(conditions | join(' or ')) -}}
+{%- endmacro %}
+
 {#- Why a row has no place. -#}
 {% macro _set_aside_reason(spec, source) -%}
 case

@@ -128,7 +128,6 @@ def test_each_build_has_a_row(built: Lab) -> None:
         "version_before": None,
         "version_after": 0,
         "reason": "nothing is stored yet",
-        "high_water_marks": {"crm": '{"loaded_until": "2024-01-01 00:00:00.000000Z"}'},
         "checks": {
             "no_overlaps": 0,
             "valid_order": 0,
@@ -137,6 +136,10 @@ def test_each_build_has_a_row(built: Lab) -> None:
         },
     }
     assert {name: first[name] for name in wanted} == wanted
+    mark = json.loads(first["high_water_marks"]["crm"])
+    assert mark == {"loaded_until": "2024-01-01 00:00:00.000000Z", "overlap": mark["overlap"]}
+    assert mark["overlap"].startswith("3, ")
+    assert second["high_water_marks"] == first["high_water_marks"]
     assert first["started_at"] < first["finished_at"] <= second["started_at"]
     # the overlap reads the rows of the last hour again
     wanted |= {
@@ -466,7 +469,7 @@ def test_a_build_that_another_writer_overtakes_begins_again(
             write(sql)
         execute(self, sql, *parameters)
         candidate = f"table {built.schema}.fed_dim__candidate"
-        if moment == "before the look" and candidate in sql and "_keys" not in sql:
+        if moment == "before the look" and candidate in sql and "_changes using" in sql:
             write(sql)
 
     rows = len(log(built, "fed_dim"))
@@ -492,7 +495,7 @@ def test_a_build_that_always_meets_another_writer_gives_up(built: Lab, monkeypat
 
     def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
         execute(self, sql, *parameters)
-        if f"table {built.schema}.fed_dim__candidate" in sql and "_keys" not in sql:
+        if f"table {built.schema}.fed_dim__candidate" in sql and "_changes using" in sql:
             built.spark.sql(f"update {built.schema}.fed_dim set name = 'other' where id = 3")
 
     monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)

@@ -112,7 +112,7 @@ def disturbed(lab: Lab, *, at: int | str, fault: str) -> None:
 @pytest.mark.parametrize(
     "at, fault",
     [
-        ("create or replace table {dim}__candidate", "RESTORE"),
+        ("create table {dim}__candidate", "RESTORE"),
         ("merge into {dim} as t", "a row of the same key"),
         pytest.param("merge into {dim} as t", "DROP", marks=pytest.mark.proof),
         pytest.param("insert into {log}", "a row of another key", marks=pytest.mark.proof),

@@ -25,7 +25,7 @@ from healed import arrive, check_log, healed_dimension
 from killed import KEYS, TABLES, generate, two_dimensions
 from lab import Lab
 
-CANDIDATE = r"create or replace table \S+dim_delta__candidate"
+CHANGES = r"create table \S+dim_delta__candidate"
 PUBLISH = r"create or replace table \S+dim_delta\s"
 DROP = r"drop table if exists \S+dim_delta__candidate"
 # or what follows after a kill that came just after the commit
@@ -41,8 +41,8 @@ INSIDE = [
 ]
 # (statement, before or after it, whether dim_delta and dim_parquet are new then)
 BETWEEN = [
-    (CANDIDATE, "before", False, True),
-    (CANDIDATE, "after", False, True),
+    (CHANGES, "before", False, True),
+    (CHANGES, "after", False, True),
     (PUBLISH, "before", False, True),
     (PUBLISH, "after", True, True),
     (DROP, "before", True, True),

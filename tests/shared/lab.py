@@ -50,7 +50,8 @@ class Lab(Tables):
     """Write models, run dbt, read tables.
 
     ``results`` maps a node's name to ``(status, message)`` of the newest run that had it; ``succeeded`` is what the
-    exit code of the newest run says. ``parsed`` is what dbt has kept of parsing an empty lab, if it has been.
+    exit code of the newest run says; ``statements`` are those of that run, with their seconds. ``parsed`` is what dbt
+    has kept of parsing an empty lab, if it has been.
     """
 
     parsed: ClassVar[Path | None] = None
@@ -61,6 +62,7 @@ class Lab(Tables):
         self.results: dict[str, tuple[str, str]] = {}
         self.succeeded = True
         self.log: list[str] = []
+        self.statements: list[tuple[float, str]] = []
         self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
         (home / "models").mkdir(exist_ok=True)
         (home / "dbt_packages").mkdir(exist_ok=True)
@@ -82,10 +84,17 @@ class Lab(Tables):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
+    def listen(self, event: Any) -> None:
+        self.log.append(str(getattr(event.info, "msg", "")))
+        if event.info.name == "SQLQuery":
+            self.statements.append((0.0, event.data.sql))
+        elif event.info.name == "SQLQueryStatus" and self.statements:
+            self.statements[-1] = (event.data.elapsed, self.statements[-1][1])
+
     def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
         """Run dbt; returns the results of this run by node name."""
-        self.log = []
-        runner = dbtRunner(callbacks=[lambda event: self.log.append(str(getattr(event.info, "msg", "")))])
+        self.log, self.statements = [], []
+        runner = dbtRunner(callbacks=[self.listen])
         where = ["--project-dir", str(self.home)]
         if "--profiles-dir" not in args:
             where += ["--profiles-dir", str(self.home)]

@@ -1,0 +1,171 @@
+"""How long a build takes, as a ratio to dbt's own `table` of the same select.
+
+    python benchmarks/build.py --rows 5000000 --repeat 3
+    python benchmarks/build.py --rows 4000 --repeat 4          # small: 200 keys in three sources
+
+table            `dbt run` of a model with materialized='table'
+first            a healing_table that does not exist yet
+rebuild          a healing_table after a share of the keys got a change in each source
+unchanged        the same again, when nothing differs
+heal             as rebuild, with mode: heal
+heal, no change  the same again, when no source has a new row
+
+All runs share one process and are taken in turns; each figure is the median of ``--repeat`` runs, after one to warm up.
+Statements are those that dbt sends, jobs those that Spark runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from rebuild import ROOT, columns_of, make_source
+
+sys.path.insert(0, str(ROOT / "tests" / "shared"))
+HEALS = {"meta": {"healing_tables": {"mode": "heal"}}}
+# what is measured: the model that runs
+WORK = {
+    "table": "dim_table",
+    "first": "dim_first",
+    "rebuild": "dim_rebuild",
+    "unchanged": "dim_rebuild",
+    "heal": "dim_heal",
+    "heal, no change": "dim_heal",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="change rows over all sources")
+    parser.add_argument("--share", type=float, default=0.0001, help="of the keys that change before a round")
+    parser.add_argument("--sources", type=int, default=3)
+    parser.add_argument("--attributes", type=int, default=10)
+    parser.add_argument("--changes-per-key", type=int, default=20)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=list(WORK), default=list(WORK))
+    parser.add_argument("--memory", default="10g", help="heap of the one JVM")
+    parser.add_argument(
+        "--statements", action="store_true", help="print the seconds of each statement of the last round"
+    )
+    options = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
+    try:
+        run(options, home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def run(options: argparse.Namespace, home: Path) -> None:
+    from lab import Lab
+    from sessions import session_settings
+
+    builder = SparkSession.builder.master("local[2]")
+    settings = session_settings(home) | {
+        "spark.driver.memory": options.memory,
+        "spark.sql.shuffle.partitions": "16" if options.rows > 100_000 else "4",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.enableHiveSupport().getOrCreate()
+    lab = Lab(spark, home, schema="bench")
+    names = [f"s{i}" for i in range(1, options.sources + 1)]
+    for number, name in enumerate(names):
+        rows = make_source(spark, options, number).withColumn("loaded_at", f.col("updated_at"))
+        rows.write.saveAsTable(f"bench.{name}", format="delta")
+    write_models(lab, options, names)
+    lab.dbt("run")
+    measured: dict[str, list[tuple[float, int, int]]] = {work: [] for work in options.only}
+    for turn in range(1, options.repeat + 2):
+        change(spark, options, names, turn)
+        for work in options.only:
+            if work == "first":
+                spark.sql("drop table bench.dim_first")
+            figures = measure(spark, lab, WORK[work])
+            if turn > 1:  # the first is to warm up
+                measured[work].append(figures)
+            if options.statements and turn == options.repeat + 1:
+                show_statements(work, lab)
+    report(options, spark, measured)
+    spark.stop()
+
+
+def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
+    listed = ", ".join(
+        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': "
+        "'updated_at', 'loaded_at': 'loaded_at'}"
+        for name in names
+    )
+    attributes = {
+        column: {"from": names if column == "a0" else [name]}
+        for number, name in enumerate(names)
+        for column in columns_of(options, number)
+    }
+    arguments = f"sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}"
+    select = f"{{{{ healing_tables.dimension({arguments}) }}}}"
+    lab.model("dim_table", select, materialized="table", file_format="delta")
+    for name, config in {"dim_first": {}, "dim_rebuild": {}, "dim_heal": HEALS}.items():
+        lab.model(name, select, materialized="healing_table", unique_key="customer_id", **config)
+
+
+def change(spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int) -> None:
+    """One row for each of a share of the keys, in each source."""
+    keys = max(options.rows // options.changes_per_key, 1)
+    touched = max(int(keys * options.share), 1)
+    day = f.timestamp_micros(f.lit(1_704_067_200_000_000 + turn * 86_400_000_000))
+    for number, name in enumerate(names):
+        spark.range(touched).select(
+            f.pmod(f.xxhash64("id", f.lit(turn)), f.lit(keys)).alias("customer_id"),
+            day.alias("updated_at"),
+            *[f.concat(f.lit(f"t{turn}-"), "id").alias(c) for c in columns_of(options, number)],
+            day.alias("loaded_at"),
+        ).write.mode("append").saveAsTable(f"bench.{name}", format="delta")
+
+
+def measure(spark: SparkSession, lab: Any, model: str) -> tuple[float, int, int]:
+    """Seconds, statements and jobs of one `dbt run`."""
+    jobs = count_jobs(spark)
+    started = time.perf_counter()
+    results = lab.dbt("run", "--select", model)
+    seconds = time.perf_counter() - started
+    assert results[model][0] == "success", results
+    return seconds, len(lab.statements), count_jobs(spark) - jobs
+
+
+def count_jobs(spark: SparkSession) -> int:
+    return int(cast(Any, spark)._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def show_statements(work: str, lab: Any) -> None:
+    print(f"--- {work}")
+    for seconds, sql in lab.statements:
+        print(f"{seconds:8.2f}  {' '.join(sql.split())[:150]}")
+
+
+def report(options: argparse.Namespace, spark: SparkSession, measured: dict[str, list[tuple[float, int, int]]]) -> None:
+    versions = spark.table("bench.dim_table").count()
+    print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
+    print(
+        f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, {versions:,} "
+        f"versions, {options.share:.2%} of the keys change"
+    )
+    print(f"medians of {options.repeat} runs: seconds (ratio to table), statements, jobs; all seconds")
+    median = {
+        work: [statistics.median(column) for column in zip(*runs, strict=True)] for work, runs in measured.items()
+    }
+    for work, (seconds, statements, jobs) in median.items():
+        ratio = f"({seconds / median['table'][0]:.2f})" if "table" in median else ""
+        each = " ".join(f"{run[0]:.1f}" for run in measured[work])
+        print(f"{work:16} {seconds:8.2f}  {ratio:7} {statements:4.0f} {jobs:4.0f}   {each}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+{#- The last build of a table, what has happened to the table since, and what builds that were killed have left. -#}
+
+{#- The newest build of this table that did what it should: mode, spec, table_id, version_after, marks, row_count (the
+    rows of the table since then); or none. -#}
+{% macro _last_build(target, log) -%}
+    {%- set found = run_query(
+        'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks, rows_added + rows_changed'
+        ~ ' + rows_unchanged as row_count from ' ~ log ~ ' where '
+        ~ healing_tables._log_condition(target)
+        ~ " and status in ('published', 'unchanged') and mode in ('rebuild', 'heal', 'sample')"
+        ~ ' order by finished_at desc limit 1').rows -%}
+    {%- if not found -%} {{ return(none) }} {%- endif -%}
+    {%- set row = found[0] -%}
+    {%- set marks = {} -%}
+    {%- for name, text in fromjson(row['marks'] or '{}').items() if text and text.startswith('{') -%}
+        {%- do marks.update({name: fromjson(text)}) -%}
+    {%- endfor -%}
+    {{- return({
+        'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'],
+        'marks': marks, 'row_count': row['row_count']}) -}}
+{%- endmacro %}
+
+{#-
+    {newest (the number of the newest commit of what is stored, or none), others (commits after the last build; none
+    where they are not known)}.
+-#}
+{% macro _commits_after(existing, stored, last) -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- if format is none or not format.has_commits -%} {{ return({'newest': none, 'others': none}) }} {%- endif -%}
+    {%- set others = none if last is none or last.version_after is none
+        else format.commits_since(existing, last.version_after | int) -%}
+    {{- return({'others': others, 'newest': format.version(existing) if others is none
+        else others | map(attribute='version') | max if others else last.version_after | int}) -}}
+{%- endmacro %}
+
+{#- Why the stored table may not be as the last build of this definition has left it; none if it is. -#}
+{% macro _changed_since_last_build(build) -%}
+    {%- set last = build.last -%}
+    {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
+    {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
+    {%- if last.spec != build.log_row.spec -%}
+        {{- return('the definition has changed since the last build') -}}
+    {%- endif -%}
+    {%- if last.table_id != build.log_row.table_id
+        or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}
+        {{- return('the stored table is another one than the last build made') -}}
+    {%- endif -%}
+    {%- if build.commits is none -%}
+        {{- return('the history of the stored table does not reach back to the last build') -}}
+    {%- endif -%}
+    {%- set others = build.commits | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
+    {%- if others -%}
+        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
+            ~ '): a killed build, or another writer') -}}
+    {%- endif -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- Candidates of builds that did not end: the log knows those that were refused. -#}
+{% macro _report_leftovers(build) -%}
+    {%- do healing_tables._warn_about_backups(build.target) if build.existing is none -%}
+    {%- set names = healing_tables._tables_of_other_runs(build.target) -%}
+    {%- if not names -%} {{ return(none) }} {%- endif -%}
+    {%- set known = [] -%}
+    {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
+        ~ healing_tables._log_condition(build.target)).rows -%}
+        {%- do known.append(row[0] | replace('-', '')) -%}
+    {%- endfor -%}
+    {%- for name in names | sort -%}
+        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
+        {%- set id = name.split('__candidate_')[-1].split('_')[0] -%}
+        {%- if id not in known -%}
+            {%- do known.append(id) -%}
+            {%- do healing_tables._log_progress(
+                build.target, 'another build of it was killed or is running: its table ' ~ name
+                ~ ' is there, and the log has no row of it') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables,
+    rekeys. -#}
+{% macro _tables_of_other_runs(relation, what='candidate') -%}
+    {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
+    {%- set own = prefix ~ invocation_id | replace('-', '') -%}
+    {%- set names = [] -%}
+    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows
+        if row['tableName'].startswith(prefix) and not row['tableName'].startswith(own) -%}
+        {%- do names.append(row['tableName']) -%}
+    {%- endfor -%}
+    {{- return(names) -}}
+{%- endmacro %}

@@ -1,0 +1,195 @@
+{#-
+    One pass over the sources computes the dimension, checks it, and joins what is stored to it. Only the rows that
+    differ, or that violate a check, are written: to a table of changes beside the target.
+
+    The select has shuffled its rows by key already. Only the stored rows are shuffled to meet them.
+
+    key_1 | start      | differs | stored_row | candidate_row | was_current | is_current | is_repeated | violations
+    1     | 2024-02-01 | true    | Bea        | Eve           | true        | true       | false       | NULL
+    2     | 2024-03-01 | true    | NULL       | Dan           | false       | true       | false       | [no_gaps]
+-#}
+{% macro _changes(build, inputs) -%}
+{%- set keys = inputs.key_names -%}
+{#- rows of dimension() are unique by key and start, and have both; those of another select need not be -#}
+{%- set same = '=' if build.is_pure_call else '<=>' -%}
+{%- set pairs = [] -%}
+{%- for key in inputs.key_columns -%}
+    {%- do pairs.append('made.key_' ~ loop.index ~ ' ' ~ same ~ ' stored.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- do pairs.append('made.start ' ~ same ~ ' stored.start') if inputs.valid_from is not none -%}
+{%- do pairs.append('made.nth = stored.nth') if not inputs.is_unique -%}
+{%- set violations = healing_tables._violations_of_row(build) -%}
+with {{ healing_tables._checked_candidate(build) }},
+{{ 'made' if inputs.is_unique or build.is_pure_call else 'made_rows' }} as (
+    select {{ inputs.candidate }}, row
+        {%- if violations is not none %},
+        {{ violations }} as violations
+        {%- endif %}
+        {%- if build.is_pure_call and not inputs.is_unique %},
+        1 as nth, false as is_repeated
+        {%- endif %}
+    from checked
+),
+{%- if not (inputs.is_unique or build.is_pure_call) %}
+made as (
+    {{- healing_tables._number_equal_starts('made_rows', keys) }}
+),
+{%- endif %}
+{{ 'stored' if inputs.is_unique else 'stored_rows' }} as (
+    select {{ inputs.stored }}
+    from {{ inputs.stored_rows }}
+),
+{%- if not inputs.is_unique %}
+stored as (
+    {{- healing_tables._number_equal_starts('stored_rows', keys) }}
+),
+{%- endif %}
+differing as (
+    select
+        {%- for key in inputs.key_columns %}
+        coalesce(made.key_{{ loop.index }}, stored.key_{{ loop.index }}) as key_{{ loop.index }},
+        {%- endfor %}
+        coalesce(made.start, stored.start) as start,
+        not (made.compared <=> stored.compared) as differs,
+        stored.compared as stored_row,
+        made.row,
+        coalesce(stored.is_current, false) as was_current,
+        coalesce(made.is_current, false) as is_current,
+        {{ 'false' if inputs.is_unique
+            else 'coalesce(stored.is_repeated, false) or coalesce(made.is_repeated, false)' }} as is_repeated,
+        {{ 'made.violations' if violations is not none else 'cast(null as array<string>)' }} as violations
+    from made
+    full outer join stored on {{ pairs | join(' and ') }}
+    where not (made.compared <=> stored.compared){{ ' or made.violations is not null' if violations is not none }}
+)
+select {{ keys }}, start, differs, stored_row,
+    case when row is not null then struct(
+        {{- healing_tables._published_columns(build) | join(', ') }}) end as candidate_row,
+    was_current, is_current, is_repeated, violations
+from differing
+{%- endmacro %}
+
+{#- CTEs that end in `checked`: the rows of the candidate, each as the struct `row`, with key_1.., valid_from,
+    is_current, and what the checks need. -#}
+{% macro _checked_candidate(build) -%}
+candidate as (
+{{ healing_tables._as_subquery(build.query) }}
+),
+{{ healing_tables._checked_ctes(dict(build.settings, relation='candidate'), build.conditions, false)
+    if build.settings.checks else healing_tables._unchecked_ctes(build) }}
+{%- endmacro %}
+
+{#- The rows of a candidate that no check looks at. -#}
+{% macro _unchecked_ctes(build) -%}
+{%- set settings = build.settings -%}
+checked as (
+    select
+        {%- for key in settings.key_columns %}
+        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {%- endfor %}
+        {{ healing_tables._id(settings.valid_from) if settings.valid_from is not none
+            else 'cast(null as bigint)' }} as valid_from,
+        {{ healing_tables._current_condition(settings) if settings.is_current in build.columns
+            or settings.valid_to in build.columns else 'true' }} as is_current,
+        struct(*) as row
+        {{- healing_tables._broken_columns(build.conditions) }}
+    from candidate
+)
+{%- endmacro %}
+
+{#- What a row of `checked` violates, as an array of names, NULL where it violates nothing; none if nothing can be
+    violated. -#}
+{% macro _violations_of_row(build) -%}
+    {%- set conditions = [] -%}
+    {%- set names = [] -%}
+    {%- for check, arguments in build.settings.checks.items() -%}
+        {%- set violated = healing_tables._is_violated(build.settings, check, arguments) -%}
+        {%- do conditions.append('(' ~ violated ~ ')') -%}
+        {%- do names.append('if(' ~ violated ~ ', ' ~ healing_tables._text(check) ~ ', null)') -%}
+    {%- endfor -%}
+    {%- for condition in build.conditions -%}
+        {%- do conditions.append('broken_' ~ loop.index) -%}
+        {%- do names.append('if(broken_' ~ loop.index ~ ', ' ~ healing_tables._text(condition.argument) ~ ', null)') -%}
+    {%- endfor -%}
+    {%- if not names -%} {{ return(none) }} {%- endif -%}
+    {{- return('case when ' ~ conditions | join(' or ') ~ ' then array_compact(array(' ~ names | join(', ')
+        ~ ')) end') -}}
+{%- endmacro %}
+
+{#- The columns of the candidate, from `row`; the hashes are computed here. -#}
+{% macro _published_columns(build) -%}
+    {%- set columns = [] -%}
+    {%- for column in build.columns -%}
+        {%- do columns.append(build.hashes.get(column, 'row.' ~ healing_tables._id(column)) ~ ' as '
+            ~ healing_tables._id(column)) -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{#- The candidate as a select that raises an error where a row violates something: for a table that is written at
+    once. -#}
+{% macro _checked_select(build) -%}
+{%- set violations = healing_tables._violations_of_row(build) -%}
+{%- if violations is none and not build.hashes -%} {{ return(build.query) }} {%- endif -%}
+with {{ healing_tables._checked_candidate(build) }}
+select
+    {{ healing_tables._published_columns(build) | join(',\n    ') }}
+from checked
+{%- if violations is not none %}
+where case
+        when {{ violations }} is not null
+        then cast(raise_error(concat({{ healing_tables._text('healing_tables: ' ~ build.target ~ ' is refused: ') }},
+            array_join({{ violations }}, ', '), ' in key ', {{ healing_tables._key_text(build.settings.key_columns)
+            }})) as boolean)
+        else true
+    end
+{%- endif %}
+{%- endmacro %}
+
+{#- Several rows of one key and start are numbered by their values: equal rows get equal numbers on both sides. -#}
+{% macro _number_equal_starts(rows, keys) %}
+    select *,
+        row_number() over (partition by {{ keys }}, start order by xxhash64(compared)) as nth,
+        count(*) over (partition by {{ keys }}, start) > 1 as is_repeated
+    from {{ rows }}
+{%- endmacro %}
+
+{#- A statement that can stand in brackets: without a semicolon, and with its last comment ended. -#}
+{% macro _as_subquery(query) -%}
+    {{- return(modules.re.sub(';\\s*$', '', query) ~ '\n') -}}
+{%- endmacro %}
+
+{#- Changes in figures: one row. `changes`: SQL for a `from`. `stored_versions` are those of all keys, also where a few
+    are healed. -#}
+{% macro _change_figures(changes, inputs, existing) -%}
+with changed_keys as (
+    select {{ inputs.key_names }},
+        bool_or(differs) as differs,
+        count_if(differs and stored_row is null) as inserted,
+        count_if(differs and stored_row is not null and candidate_row is not null) as updated,
+        count_if(differs and candidate_row is null) as deleted,
+        bool_or(was_current) and not bool_or(is_current) as ends,
+        {#- also one that would be current again: its end is history, but where a key has one row that shows no gaps #}
+        count_if(stored_row is not null and not was_current and (candidate_row is null{{ ' or is_current'
+            if inputs.is_versioned }})) as lost_versions,
+        bool_or(is_repeated) as is_repeated,
+        count(violations) as violated
+    from {{ changes }}
+    group by {{ inputs.key_names }}
+)
+select
+    coalesce(sum(inserted), 0) as inserted,
+    coalesce(sum(updated), 0) as updated,
+    coalesce(sum(deleted), 0) as deleted,
+    count_if(ends) as ended_keys,
+    coalesce(sum(lost_versions), 0) as lost_versions,
+    count_if(is_repeated) as repeated,
+    coalesce(sum(violated), 0) as violated,
+    {%- if inputs.has_buckets %}
+    if(count_if(differs) <= 2000, array_join(collect_set(if(differs, {{
+        healing_tables._key_bucket(inputs.key_names.split(', ')) }}, null)), ', '), '') as buckets,
+    {%- endif %}
+    count_if(differs) as differing_keys,
+    (select count(*) from {{ existing }}) as stored_versions
+from changed_keys
+{%- endmacro %}

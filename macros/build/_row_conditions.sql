@@ -1,0 +1,55 @@
+{#- What each row of a candidate has to be so that the table can take it, beside the checks. -#}
+
+{#-
+    [{sql (over the columns of the candidate, true for a good row), argument, wanted, got (of the number of rows, {n}),
+    remedy}]: the constraints of a contract, and columns that a partition does not keep as they are.
+-#}
+{% macro _row_conditions(build) -%}
+    {{- return(healing_tables._partition_conditions(build) + healing_tables._contract_conditions()) -}}
+{%- endmacro %}
+
+{#-
+    A partition's values are texts in the names of folders: of a timestamp in the session's time zone, and an empty text
+    is read as NULL, so that each build would find a difference.
+-#}
+{% macro _partition_conditions(build) -%}
+    {%- set conditions = [] -%}
+    {%- set mistakes = [] -%}
+    {%- set remedy = 'partition by a date or another column' -%}
+    {%- for column in healing_tables._as_list(config.get('partition_by')) -%}
+        {%- set type = healing_tables._type_of_column(build.columns, column) -%}
+        {%- if type == 'timestamp' -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'partition_by', 'columns that a partition keeps as they are',
+                column ~ ', a timestamp: its text follows the time zone of the session', remedy) -%}
+        {%- elif type is not none and healing_tables._type_family(type) == 'text' -%}
+            {%- do conditions.append({
+                'sql': 'coalesce(' ~ healing_tables._id(column) ~ " <> '', true)",
+                'argument': 'partition_by', 'wanted': 'columns that a partition keeps as they are',
+                'got': column ~ ', which is the empty text in {n} rows: a partition makes NULL of it',
+                'remedy': remedy}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do healing_tables._refuse(build, mistakes, false) if mistakes -%}
+    {{- return(conditions) -}}
+{%- endmacro %}
+
+{#- The constraints that dbt-spark gives a table, which another table may not have yet. -#}
+{% macro _contract_conditions() -%}
+    {%- set conditions = [] -%}
+    {%- if not config.get('contract').enforced -%} {{ return(conditions) }} {%- endif -%}
+    {%- for constraint in model.constraints if constraint.type == 'check' -%}
+        {%- do conditions.append({'sql': '(' ~ constraint.expression ~ ')', 'argument': 'constraints',
+            'wanted': 'rows that satisfy ' ~ (constraint.name or 'a check') ~ ': ' ~ constraint.expression}) -%}
+    {%- endfor -%}
+    {%- for column in model.columns.values() -%}
+        {%- for constraint in column.constraints if constraint.type == 'not_null' -%}
+            {%- do conditions.append({'sql': healing_tables._id(column.name) ~ ' is not null',
+                'argument': 'columns.' ~ column.name, 'wanted': 'no NULL, as its constraint says'}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- for condition in conditions -%}
+        {%- do condition.update({'got': '{n} rows that do not', 'remedy': 'correct the sources, or the constraint'}) -%}
+    {%- endfor -%}
+    {{- return(conditions) -}}
+{%- endmacro %}

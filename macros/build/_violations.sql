@@ -1,0 +1,139 @@
+{#- What the rows of a candidate violate: found while they are computed, then counted and named in an error. -#}
+
+{#-
+    Run a statement that writes the candidate, and that raises an error where a row violates something (see
+    _checked_select). A SQL script is needed to catch that error; without scripts the rows are looked at before.
+    Returns who has overtaken the statement, as _run_or_conflict does.
+-#}
+{% macro _run_checked(build, name, statement_text) -%}
+    {%- set can_fail = healing_tables._violations_of_row(build) is not none -%}
+    {%- if can_fail and healing_tables._has_scripts() -%}
+        {%- set caught = healing_tables._run_script(name, statement_text, {
+            '2D521': healing_tables._overtaken(), '58030': 'a task failed', 'P0001': 'an error was raised'}) -%}
+        {%- if caught == healing_tables._overtaken() -%} {{ return([caught]) }} {%- endif -%}
+        {%- if caught is none -%}
+            {%- do healing_tables._report_passed_checks(build) -%}
+            {{- return([]) -}}
+        {%- endif -%}
+    {%- endif -%}
+    {%- do healing_tables._refuse_violations(build) if can_fail -%}
+    {%- do healing_tables._report_passed_checks(build) -%}
+    {#- after an error that was something else, such as a full disk, this shows it -#}
+    {{- return(healing_tables._run_or_conflict(build.format, name, statement_text)) -}}
+{%- endmacro %}
+
+{#- Refuse the build if rows of its query violate something: all that fails is counted, with some keys. -#}
+{% macro _refuse_violations(build) -%}
+    {%- set settings = build.settings -%}
+    {%- set found = run_query(healing_tables._violation_summary(build)).rows[0] -%}
+    {%- set mistakes, reasons = [], [] -%}
+    {%- for condition in build.conditions -%}
+        {%- set broken = found['broken_' ~ loop.index] | int -%}
+        {%- if broken > 0 -%}
+            {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
+                condition.got | replace('{n}', broken), condition.remedy) -%}
+            {%- do reasons.append(condition.argument ~ ': ' ~ mistakes[-1].got) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set failed, lines = [], [] -%}
+    {%- for check in settings.checks -%}
+        {%- do build.log_row.checks.update({check: found[check] | int}) -%}
+        {%- if found[check] > 0 -%}
+            {%- do failed.append(check) -%}
+            {%- do lines.append(check ~ ': ' ~ found[check] ~ ' failing, in keys such as ' ~ found[check ~ '_keys']) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set head = 'refused' -%}
+    {%- if failed -%}
+        {%- set head = (failed | length) ~ ' of ' ~ (settings.checks | length) ~ ' checks failed' -%}
+        {%- do healing_tables._mistake(mistakes, lines | join('\n  '), 'no violation', head,
+            "correct the sources or the model, or set meta.healing_tables.checks, e.g. {'" ~ failed[0]
+            ~ "': false}") -%}
+        {%- do reasons.append('failed ' ~ (failed | join(', '))) -%}
+    {%- endif -%}
+    {%- do healing_tables._refuse(build, mistakes, true, head, reasons) if mistakes -%}
+{%- endmacro %}
+
+{#- One row: of each check the number of violations and up to five keys, of each condition the rows that break it. -#}
+{% macro _violation_summary(build) -%}
+    {%- set counts = [] -%}
+    {%- for condition in build.conditions -%} {%- do counts.append('count_if(broken_' ~ loop.index ~ ') as broken_'
+        ~ loop.index) -%} {%- endfor -%}
+    {%- if not build.settings.checks -%}
+        {{- return('with candidate as (\n' ~ healing_tables._as_subquery(build.query) ~ '),\n'
+            ~ healing_tables._unchecked_ctes(build) ~ '\nselect ' ~ (counts | join(', ')) ~ ' from checked') -}}
+    {%- endif -%}
+    {{- return(healing_tables._check_summary(dict(build.settings, relation='(\n'
+        ~ healing_tables._as_subquery(build.query) ~ ')'), build.conditions, counts)) -}}
+{%- endmacro %}
+
+{#- The checks that every row has passed, once. -#}
+{% macro _report_passed_checks(build) -%}
+    {%- if build.get('is_checked') -%} {{ return(none) }} {%- endif -%}
+    {%- do build.update({'is_checked': true}) -%}
+    {%- set checks = build.settings.checks -%}
+    {%- for check in checks -%} {%- do build.log_row.checks.update({check: 0}) -%} {%- endfor -%}
+    {%- do healing_tables._log_progress(build.target, 'passed ' ~ (checks | join(', ')) if checks
+        else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
+{%- endmacro %}
+
+{#- The table that a refused build leaves: {text: what it is}, or none. -#}
+{% macro _keep_for_a_look(build) -%}
+    {%- if build.get('changes') is not none -%}
+        {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
+        {{- return('the rows that differ from what is stored, and those that violate something, are kept in '
+            ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. Then drop the table.')
+            -}}
+    {%- elif build.get('is_written', true) -%}
+        {{- return('the candidate ' ~ build.candidate ~ ' is kept. Then drop the table.') -}}
+    {%- endif -%}
+    {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
+{%- endmacro %}
+{#- Rows without a place and ties that were decided by value, once: nothing is left out or chosen in silence. -#}
+{% macro _warn_about_rows(build) -%}
+    {%- if build.get('is_counted') -%} {{ return(none) }} {%- endif -%}
+    {%- do build.update({'is_counted': true}) -%}
+    {%- set sources = build.settings.metadata.sources -%}
+    {%- set queries = [] -%}
+    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
+    {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
+    {%- set uncounted = [] -%}
+    {%- for source in sources -%}
+        {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
+            source.name) -%}
+        {%- else -%}
+            {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
+                ~ ') as set_aside, '
+                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if uncounted -%}
+        {%- do healing_tables._log_progress(
+            build.target, 'rows set aside are not counted: source ' ~ (uncounted | join(', '))
+            ~ ' or its where is a part of the model, which only the model can read') -%}
+    {%- endif -%}
+    {%- set counts = {'rows_set_aside': 0, 'ties_resolved': 0} -%}
+    {%- set warnings = [] -%}
+    {%- for row in (run_query((ctes or '') ~ queries | join(' union all ')).rows if queries else []) -%}
+        {%- do counts.update({
+            'rows_set_aside': counts.rows_set_aside + row['set_aside'] | int,
+            'ties_resolved': counts.ties_resolved + row['ties'] | int}) -%}
+        {%- if row['set_aside'] > 0 -%}
+            {%- do warnings.append(
+                build.target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source']
+                ~ ' set aside (NULL key, NULL or endless moment, '
+                ~ 'or empty period); healing_tables.set_aside lists them') -%}
+        {%- endif -%}
+        {%- if row['ties'] > 0 -%}
+            {%- do warnings.append(
+                build.target ~ ': ' ~ row['ties'] ~ ' ties in source ' ~ row['source']
+                ~ ' resolved by on_tie: greatest') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do build.log_row.update(counts) if not uncounted -%}
+    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
+        {#- dbt makes an error of the first -#}
+        {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
+    {%- endif -%}
+    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
+{%- endmacro %}

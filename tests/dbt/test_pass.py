@@ -1,0 +1,166 @@
+"""One pass: what it reads and how it is planned, what it looks at before, and what it leaves where it refuses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from lab import Lab
+from sessions import with_settings
+from tables import plain_rows
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+COLUMNS = "id int, name string, gone boolean, changed_at date, loaded_at timestamp"
+CALL = (
+    "{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'changed_at', "
+    "'deleted_when': 'gone', 'loaded_at': 'loaded_at'}}, attributes=['name'], "
+    "surrogate_key={'name': 'sk', 'strategy': 'hash'}) }}"
+)
+# two rows that overlap and are both current; one that ends before it begins
+FAULTY = """
+select 1 as id, 'a' as row_hash, date '2024-01-01' as valid_from, date '9999-12-31' as valid_to, true as is_current
+union all select 1, 'b', date '2024-02-01', date '9999-12-31', true
+union all select 2, 'b', date '2024-02-01', date '2024-01-01', false
+"""
+
+
+def add(lab: Lab, *rows: str) -> None:
+    lab.spark.sql(f"insert into {lab.schema}.crm values {', '.join(rows)}")
+
+
+def run(lab: Lab, name: str) -> dict[str, Any]:
+    """Its newest row in the log; what is stored is what the select gives."""
+    results = lab.dbt("run", "--select", name)
+    assert results[name][0] == "success", results
+    compiled = (lab.home / "target/compiled/lab/models" / f"{name}.sql").read_text()
+    assert lab.rows(name) == plain_rows(lab.spark.sql(compiled)), name
+    return newest(lab, name)
+
+
+def newest(lab: Lab, name: str) -> dict[str, Any]:
+    log = lab.spark.table(f"{lab.schema}.healing_log").where(f"dimension = '{name}'").orderBy("finished_at")
+    return log.tail(1)[0].asDict(recursive=True)
+
+
+def own_statements(lab: Lab, name: str) -> list[str]:
+    """Those of the materialization, without those that dbt and dimension() itself need, and without settings."""
+    texts = [
+        re.sub(r"^/\*.*?\*/\s*", "", sql, flags=re.DOTALL).strip() for _, sql in lab.statements if f".{name}" in sql
+    ]
+    others = ("show databases", "show table extended", "explain select 1", f"describe table {lab.schema}.crm", "set ")
+    return [text for text in texts if not text.startswith(others)]
+
+
+@pytest.fixture(scope="module")
+def built(lab: Lab) -> Lab:
+    lab.spark.sql(f"create table {lab.schema}.crm ({COLUMNS}) using delta")
+    add(
+        lab,
+        *[
+            f"({key}, '{name}', false, date '2024-0{month}-01', timestamp '2024-05-01 00:00:00Z')"
+            for key in range(1, 31)
+            for month, name in ((1, "a"), (2, "b"))
+        ],
+    )
+    lab.write("models/sources.yml", f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: crm}}]}}]\n")
+    lab.model("dim", CALL, materialized="healing_table", unique_key="id")
+    lab.model("healed", CALL, materialized="healing_table", unique_key="id", meta={"healing_tables": {"mode": "heal"}})
+    lab.model("faulty", FAULTY, materialized="healing_table", unique_key="id")
+    lab.dbt("run")
+    return lab
+
+
+def test_a_rebuild_with_few_changes(built: Lab) -> None:
+    """One Exchange for the source, one for the stored rows, whose hashes are not read; ten statements."""
+    add(built, "(1, 'c', false, date '2024-03-01', timestamp '2024-05-02 00:00:00Z')")
+    row = run(built, "dim")
+    assert (row["publish"], row["rows_added"], row["rows_changed"], row["rows_removed"]) == ("merge", 1, 1, 0)
+    statements = own_statements(built, "dim")
+    changes = next(sql for sql in statements if sql.startswith("create table") and "_changes using" in sql)
+    with with_settings(
+        built.spark,
+        {
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.requireAllClusterKeysForCoPartition": "false",
+            "spark.sql.codegen.wholeStage": "true",
+        },
+    ):
+        plan = str(built.spark.sql("explain " + changes.split(" as ", 1)[1]).collect()[0][0])
+    assert len(re.findall(r"SortMergeJoin .*FullOuter", plan)) == 1, plan
+    assert re.findall(r"Exchange (\w+)", plan) == ["hashpartitioning"] * 2, plan
+    assert len(re.findall(r"[+:]- \*?(?:\(\d+\) )?Sort \[", plan)) == 3, plan
+    stored = next(line for line in plan.splitlines() if "FileScan" in line and "valid_to" in line)
+    assert not {"key_hash", "row_hash", "sk"} & set(re.findall(r"\w+", stored.split("ReadSchema")[1])), stored
+    kinds = [" ".join(sql.split()[:2]) for sql in statements]
+    assert kinds.count("create table") == 1 and len([kind for kind in kinds if kind == "describe history"]) <= 3, kinds
+
+
+def test_a_rebuild_without_changes_writes_no_row(built: Lab) -> None:
+    run(built, "dim")
+    before = built.spark.sql(f"describe history {built.schema}.dim").count()
+    row = run(built, "dim")
+    assert row["status"] == "unchanged" and row["rows_unchanged"] == built.spark.table(f"{built.schema}.dim").count()
+    assert built.spark.sql(f"describe history {built.schema}.dim").count() == before
+    assert not [sql for sql in own_statements(built, "dim") if "merge into" in sql]
+
+
+@pytest.mark.parametrize("column", ["row_hash", "key_hash", "sk"])
+def test_a_hash_that_somebody_else_changed_is_corrected(built: Lab, column: str) -> None:
+    run(built, "dim")
+    built.spark.sql(f"update {built.schema}.dim set {column} = 'x' where id = 7 and is_current")
+    assert run(built, "dim")["rows_changed"] == 1
+
+
+def test_rows_of_one_start_that_somebody_else_added_go(built: Lab) -> None:
+    run(built, "dim")
+    built.spark.sql(f"insert into {built.schema}.dim select * from {built.schema}.dim where id = 8")
+    assert run(built, "dim")["publish"] == "overwrite"
+
+
+def test_a_heal_without_news_looks_and_ends(built: Lab) -> None:
+    run(built, "healed")
+    row = run(built, "healed")
+    assert (row["mode"], row["status"], row["keys_affected"]) == ("heal", "unchanged", 0)
+    assert row["rows_unchanged"] == built.spark.table(f"{built.schema}.healed").count()
+    statements = own_statements(built, "healed")
+    assert not [sql for sql in statements if sql.startswith(("create", "merge", "drop"))], statements
+
+
+def test_a_row_that_comes_late_is_healed_once(built: Lab) -> None:
+    add(built, "(31, 'new', false, date '2024-03-01', timestamp '2024-06-01 00:00:00Z')")
+    run(built, "healed")
+    # loaded before the newest row, committed after the heal
+    add(built, "(2, 'late', false, date '2024-03-01', timestamp '2024-05-31 23:30:00Z')")
+    row = run(built, "healed")
+    assert (row["mode"], row["rows_added"]) == ("heal", 1)
+    assert run(built, "healed")["keys_affected"] == 0
+
+
+def test_a_row_with_a_loaded_at_to_come_is_healed(built: Lab) -> None:
+    add(built, "(3, 'ahead', false, date '2024-03-01', now() + interval 1 hour)")
+    row = run(built, "healed")
+    assert (row["mode"], row["rows_added"]) == ("heal", 1)
+    built.spark.sql(f"update {built.schema}.crm set loaded_at = timestamp '2024-06-01 00:00:00Z' where name = 'ahead'")
+
+
+def test_a_first_build_that_violates_checks_leaves_nothing(built: Lab) -> None:
+    status, message = built.results["faulty"]
+    assert status == "error"
+    for part in (
+        "3 of 4 checks failed; the target is as it was",
+        "single_current: 1 failing, in keys such as id = 1",
+        "no_overlaps: 1 failing, in keys such as id = 1",
+        "valid_order: 1 failing, in keys such as id = 2",
+        "dbt show --select faulty",
+    ):
+        assert part in message, message
+    assert not built.spark.catalog.tableExists(f"{built.schema}.faulty")
+    row = newest(built, "faulty")
+    assert (row["status"], row["reason"]) == ("refused", "failed single_current, no_overlaps, valid_order")
+    assert row["checks"] == {
+        "single_current": 1,
+        "no_overlaps": 1,
+        "valid_order": 1,
+        "no_consecutive_duplicates": 0,
+    }
