@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from rebuild import in_temporary_folder
 
 from healing_tables import as_of
 
@@ -50,11 +49,7 @@ def main() -> None:
     parser.add_argument("--leave-out", nargs="*", default=[], help="slow runs: 'range join', correlated, few")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     options = parser.parse_args()
-    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
-    try:
-        run(options, home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    in_temporary_folder(run, options)
 
 
 def run(options: argparse.Namespace, home: Path) -> None:

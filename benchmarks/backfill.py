@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from merge import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from rebuild import ROOT, columns_of, compiled
+from rebuild import ROOT, columns_of, compiled, in_temporary_folder
 
 from healing_tables import DimensionSpec, merge
 
@@ -42,11 +40,7 @@ def main() -> None:
     parser.add_argument("--memory", default="8g", help="heap of the one JVM")
     options = parser.parse_args()
     options.sources, options.rules = 1, "one"
-    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
-    try:
-        run(options, home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    in_temporary_folder(run, options)
 
 
 def run(options: argparse.Namespace, home: Path) -> None:

@@ -18,19 +18,15 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shutil
 import statistics
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, cast
 
+from heal import call_of, change, lab_with_sources
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
-from rebuild import ROOT, columns_of, make_source
+from rebuild import in_temporary_folder
 
-sys.path.insert(0, str(ROOT / "tests" / "shared"))
 HEALS = {"meta": {"healing_tables": {"mode": "heal"}}}
 # what is measured: the model that runs
 WORK = {
@@ -57,30 +53,12 @@ def main() -> None:
         "--statements", action="store_true", help="print the seconds of each statement of the last round"
     )
     options = parser.parse_args()
-    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
-    try:
-        run(options, home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    in_temporary_folder(run, options)
 
 
 def run(options: argparse.Namespace, home: Path) -> None:
-    from lab import Lab
-    from sessions import session_settings
-
-    builder = SparkSession.builder.master("local[2]")
-    settings = session_settings(home) | {
-        "spark.driver.memory": options.memory,
-        "spark.sql.shuffle.partitions": "16" if options.rows > 100_000 else "4",
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.enableHiveSupport().getOrCreate()
-    lab = Lab(spark, home, schema="bench")
-    names = [f"s{i}" for i in range(1, options.sources + 1)]
-    for number, name in enumerate(names):
-        rows = make_source(spark, options, number).withColumn("loaded_at", f.col("updated_at"))
-        rows.write.saveAsTable(f"bench.{name}", format="delta")
+    lab, names = lab_with_sources(options, home, "16" if options.rows > 100_000 else "4")
+    spark = lab.spark
     write_models(lab, options, names)
     lab.dbt("run")
     measured: dict[str, list[tuple[float, int, int]]] = {work: [] for work in options.only}
@@ -99,35 +77,10 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 
 def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
-    listed = ", ".join(
-        f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': "
-        "'updated_at', 'loaded_at': 'loaded_at'}"
-        for name in names
-    )
-    attributes = {
-        column: {"from": names if column == "a0" else [name]}
-        for number, name in enumerate(names)
-        for column in columns_of(options, number)
-    }
-    arguments = f"sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}"
-    select = f"{{{{ healing_tables.dimension({arguments}) }}}}"
+    select = call_of(options, names, ", 'loaded_at': 'loaded_at'")
     lab.model("dim_table", select, materialized="table", file_format="delta")
     for name, config in {"dim_first": {}, "dim_rebuild": {}, "dim_heal": HEALS}.items():
         lab.model(name, select, materialized="healing_table", unique_key="customer_id", **config)
-
-
-def change(spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int) -> None:
-    """One row for each of a share of the keys, in each source."""
-    keys = max(options.rows // options.changes_per_key, 1)
-    touched = max(int(keys * options.share), 1)
-    day = f.timestamp_micros(f.lit(1_704_067_200_000_000 + turn * 86_400_000_000))
-    for number, name in enumerate(names):
-        spark.range(touched).select(
-            f.pmod(f.xxhash64("id", f.lit(turn)), f.lit(keys)).alias("customer_id"),
-            day.alias("updated_at"),
-            *[f.concat(f.lit(f"t{turn}-"), "id").alias(c) for c in columns_of(options, number)],
-            day.alias("loaded_at"),
-        ).write.mode("append").saveAsTable(f"bench.{name}", format="delta")
 
 
 def measure(spark: SparkSession, lab: Any, model: str) -> tuple[float, int, int]:

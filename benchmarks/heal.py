@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import argparse
 import platform
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
-from rebuild import ROOT, columns_of, make_source
+from rebuild import ROOT, columns_of, in_temporary_folder, make_source
 
 sys.path.insert(0, str(ROOT / "tests" / "shared"))
 FEED = "delta.enableChangeDataFeed"
@@ -40,30 +39,12 @@ def main() -> None:
     parser.add_argument("--feed", action="store_true", help="news by the change data feed")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     options = parser.parse_args()
-    home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
-    try:
-        run(options, home)
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    in_temporary_folder(run, options)
 
 
 def run(options: argparse.Namespace, home: Path) -> None:
-    from lab import Lab
-    from sessions import session_settings
-
-    builder = SparkSession.builder.master("local[2]")
-    settings = session_settings(home) | {
-        "spark.driver.memory": options.memory,
-        "spark.sql.shuffle.partitions": "16",
-    }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.enableHiveSupport().getOrCreate()
-    lab = Lab(spark, home, schema="bench")
-    names = [f"s{i}" for i in range(1, options.sources + 1)]
-    for number, name in enumerate(names):
-        rows = make_source(spark, options, number).withColumn("loaded_at", f.col("updated_at"))
-        rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
+    lab, names = lab_with_sources(options, home, "16")
+    spark = lab.spark
     write_models(lab, options, names)
     lab.dbt("run")
     seconds: dict[str, list[float]] = {"heal": [], "rebuild": []}
@@ -82,15 +63,44 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark.stop()
 
 
+def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -> tuple[Any, list[str]]:
+    """A dbt project on a session of its own, and the names of its sources: Delta tables with a change data feed."""
+    from lab import Lab
+    from sessions import session_settings
+
+    builder = SparkSession.builder.master("local[2]")
+    settings = session_settings(home) | {
+        "spark.driver.memory": options.memory,
+        "spark.sql.shuffle.partitions": partitions,
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    lab = Lab(builder.enableHiveSupport().getOrCreate(), home, schema="bench")
+    names = [f"s{i}" for i in range(1, options.sources + 1)]
+    for number, name in enumerate(names):
+        rows = make_source(lab.spark, options, number).withColumn("loaded_at", f.col("updated_at"))
+        rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
+    return lab, names
+
+
 def day(number: int) -> Column:
     return f.timestamp_micros(f.lit(1_704_067_200_000_000 + number * 86_400_000_000))
 
 
-def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> None:
-    from lab import Lab
+def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
+    for kind in ("heal", "rebuild"):
+        lab.model(
+            f"dim_{kind}",
+            call_of(options, names, "" if options.feed else ", 'loaded_at': 'loaded_at'"),
+            materialized="healing_table",
+            unique_key="customer_id",
+            tblproperties={"delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()},
+            meta={"healing_tables": {"mode": kind}},
+        )
 
-    assert isinstance(lab, Lab)
-    loaded = "" if options.feed else ", 'loaded_at': 'loaded_at'"
+
+def call_of(options: argparse.Namespace, names: list[str], loaded: str) -> str:
+    """The call of dimension() over the sources; ``loaded``: another option of each."""
     listed = ", ".join(
         f"'{name}': {{'relation': api.Relation.create(schema='bench', identifier='{name}'), 'changed_at': "
         f"'updated_at'{loaded}}}"
@@ -101,15 +111,8 @@ def write_models(lab: object, options: argparse.Namespace, names: list[str]) -> 
         for number, name in enumerate(names)
         for column in columns_of(options, number)
     }
-    for kind in ("heal", "rebuild"):
-        lab.model(
-            f"dim_{kind}",
-            f"{{{{ healing_tables.dimension(sources={{{listed}}}, attributes={attributes!r}) }}}}",
-            materialized="healing_table",
-            unique_key="customer_id",
-            tblproperties={"delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()},
-            meta={"healing_tables": {"mode": kind}},
-        )
+    arguments = f"sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}"
+    return f"{{{{ healing_tables.dimension({arguments}) }}}}"
 
 
 def change(spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int) -> None:

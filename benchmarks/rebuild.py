@@ -43,6 +43,11 @@ def main() -> None:
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     parser.add_argument("--show-plan", action="store_true")
     options = parser.parse_args()
+    in_temporary_folder(run, options)
+
+
+def in_temporary_folder(run: Callable[[argparse.Namespace, Path], None], options: argparse.Namespace) -> None:
+    """Run a benchmark in a folder that is removed afterwards."""
     home = Path(tempfile.mkdtemp(prefix="healing_tables_bench_"))
     try:
         run(options, home)

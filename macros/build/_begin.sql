@@ -26,8 +26,7 @@
     hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
     conditions          see _row_conditions
     changes             the table of the rows that differ, or none
-    is_written          the candidate is a table; is_checked: its rows have passed the checks;
-                        is_counted: its rows that are set aside are counted
+    is_written          the candidate is a table; is_checked: its rows have passed the checks
 -#}
 {% macro _new_build(settings, format, target, existing, mode, log_format=none) -%}
     {%- set stored = healing_tables._table_details(existing) -%}

@@ -18,6 +18,8 @@
         {%- do healing_tables._rebuild_instead(build, obstacle) -%}
         {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
+    {#- before the checks: a build that they refuse reports these rows too -#}
+    {%- do healing_tables._warn_about_rows(build) if not is_heal -%}
     {%- set is_written = build.location is not none or (obstacle is not none and sequence is not none) -%}
     {%- do healing_tables._write_candidate(build) if is_written -%}
     {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle)) }} {%- endif -%}
@@ -104,8 +106,6 @@
             else build.changed_key_count ~ ' keys') ~ ' and compared them with ' ~ figures.stored_versions
         ~ ' stored ones: ' ~ figures.differing_keys ~ ' keys differ ('
         ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
-    {#- before the checks: a build that they refuse reports these rows too -#}
-    {%- do healing_tables._warn_about_rows(build) if build.changed_keys is none -%}
     {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {{- return(healing_tables._change_of_figures(build, inputs, figures, obstacle)) -}}
@@ -125,7 +125,6 @@
     since the key map has to hold its integer keys before anybody sees them.
 -#}
 {% macro _write_candidate(build) -%}
-    {%- do healing_tables._warn_about_rows(build) -%}
     {%- do healing_tables._run_checked(build, 'candidate', healing_tables._create_candidate(build)) -%}
     {#- its rows have passed, and have their hashes; columns of a partition may have moved to the end -#}
     {%- do build.update({

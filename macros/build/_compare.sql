@@ -57,7 +57,6 @@
 
 {#- The change where there is nothing to compare with. Its rows are counted when they are written. -#}
 {% macro _all_rows_as_new(build, obstacle) -%}
-    {%- do healing_tables._warn_about_rows(build) if not build.is_written -%}
     {%- do healing_tables._check_guards(build, {
         'candidate_versions': 1 if healing_tables._has_candidate_rows(build) else 0, 'is_first': true,
         'current_keys': 0, 'ended_keys': 0, 'closed_versions': 0, 'lost_versions': 0}) -%}

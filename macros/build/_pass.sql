@@ -154,7 +154,7 @@ where case
     from {{ rows }}
 {%- endmacro %}
 
-{#- A statement that can stand in brackets: without a semicolon, and with its last comment ended. -#}
+{#- A query to put in parentheses: no semicolon ends it, and the line break ends a comment in its last line. -#}
 {% macro _as_subquery(query) -%}
     {{- return(modules.re.sub(';\\s*$', '', query) ~ '\n') -}}
 {%- endmacro %}

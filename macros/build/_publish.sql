@@ -10,13 +10,13 @@
             healing_tables._merge_row_diff(build.format, build.target, change))) -}}
     {%- endif -%}
     {%- set can_swap = build.location is not none
-        and healing_tables._can_swap_location(build.format, build.candidate, build.existing, build.stored) -%}
+        and healing_tables._can_swap_location(build.format, build.columns, build.stored) -%}
     {%- set can_replace = build.location is none and not build.keeps_foreign
         and build.stored.get('provider') == build.format.name -%}
     {%- do healing_tables._create_beside(build) if build.existing is not none and not can_swap and not can_replace -%}
     {%- if build.location is not none -%}
         {{- return(healing_tables._run_or_conflict(build.format, 'main', healing_tables._swap_location(
-            build.format, build.created, build.candidate, build.location, can_swap))) -}}
+            build.format, build.created, build.columns, build.location, can_swap))) -}}
     {%- endif -%}
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,

@@ -20,7 +20,7 @@
 {% macro _check_foreign_table(build) -%}
     {%- if not build.stored or healing_tables._is_built_by_model(build) -%} {{ return(none) }} {%- endif -%}
     {%- set settings = build.settings -%}
-    {%- set columns = healing_tables._columns_of(build.existing) -%}
+    {%- set columns = build.stored.columns -%}
     {%- set wanted = settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []) -%}
     {%- set missing = healing_tables._missing_names(wanted, columns) -%}
     {%- if not missing or not healing_tables._has_rows(build.existing) -%} {{ return(none) }} {%- endif -%}

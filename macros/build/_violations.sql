@@ -77,7 +77,7 @@
         else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
 {%- endmacro %}
 
-{#- The table that a refused build leaves: {text: what it is}, or none. -#}
+{#- What a refused build leaves to look at, as a sentence. A table of changes is not dropped then. -#}
 {% macro _keep_for_a_look(build) -%}
     {%- if build.get('changes') is not none -%}
         {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
@@ -89,10 +89,8 @@
     {%- endif -%}
     {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
 {%- endmacro %}
-{#- Rows without a place and ties that were decided by value, once: nothing is left out or chosen in silence. -#}
+{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
 {% macro _warn_about_rows(build) -%}
-    {%- if build.get('is_counted') -%} {{ return(none) }} {%- endif -%}
-    {%- do build.update({'is_counted': true}) -%}
     {%- set sources = build.settings.metadata.sources -%}
     {%- set queries = [] -%}
     {#- CTEs of the model, and of ephemeral models, are in front of its select -#}

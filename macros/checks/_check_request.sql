@@ -71,3 +71,16 @@
     {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
     {{- return(requested) -}}
 {%- endmacro %}
+
+{#- The columns that the checks read have to be there. -#}
+{% macro _check_request_columns(macro_name, check_request, columns) -%}
+    {%- set mistakes = [] -%}
+    {%- for argument, names in {
+        'key_columns': check_request.key_columns, 'valid_from': [check_request.valid_from],
+        'valid_to': [check_request.valid_to],
+        'is_current': [check_request.is_current], 'tracked_columns': check_request.tracked}.items() -%}
+        {%- do healing_tables._check_columns(mistakes, argument, names | select | list,
+            check_request.relation | string, columns) -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
+{%- endmacro %}

@@ -187,37 +187,3 @@ from checked
     {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to
         ~ ')') -}}
 {%- endmacro %}
-
-{#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
-{% macro _configured_checks(mistakes, given, defaults) -%}
-    {%- if given is not none and given is not mapping -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._display_value(given),
-            'write {no_overlaps: false}') -%}
-        {%- set given = {} -%}
-    {%- endif -%}
-    {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
-        'single_current', 'no_overlaps', 'no_gaps', 'valid_order', 'no_consecutive_duplicates']) -%}
-    {%- set wanted = dict(defaults) -%}
-    {%- for check, arguments in (given or {}).items() -%}
-        {%- if arguments is sameas false -%} {%- do wanted.pop(check, none) -%}
-        {%- else -%}
-            {%- do wanted.update({check: dict(wanted.get(check) or {},
-                **(arguments if arguments is mapping else {}))}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {{- return(wanted) -}}
-{%- endmacro %}
-
-{#- The columns that the checks read have to be there. -#}
-{% macro _check_request_columns(macro_name, check_request, columns) -%}
-    {%- set mistakes = [] -%}
-    {%- for argument, names in {
-        'key_columns': check_request.key_columns, 'valid_from': [check_request.valid_from],
-        'valid_to': [check_request.valid_to],
-        'is_current': [check_request.is_current], 'tracked_columns': check_request.tracked}.items() -%}
-        {%- do healing_tables._check_columns(mistakes, argument, names | select | list,
-            check_request.relation | string, columns) -%}
-    {%- endfor -%}
-    {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
-{%- endmacro %}

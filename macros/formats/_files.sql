@@ -40,20 +40,19 @@
 
 {#- Whether the stored table can take the candidate's folder: an external table of this format with the same
     columns. -#}
-{% macro _can_swap_location(format, candidate, existing, stored) -%}
+{% macro _can_swap_location(format, columns, stored) -%}
     {{- return(
         stored.get('provider') == format.name and stored.get('type') == 'EXTERNAL' and not flags.FULL_REFRESH
-        and healing_tables._columns_of(existing).items() | list == healing_tables._columns_of(candidate).items()
-        | list) -}}
+        and stored.columns.items() | list == columns.items() | list) -}}
 {%- endmacro %}
 
 {#- The statement that makes a table read the candidate's folder. -#}
-{% macro _swap_location(format, table, candidate, location, can_swap) -%}
+{% macro _swap_location(format, table, columns, location, can_swap) -%}
     {%- if can_swap -%}
         alter table {{ table }} set location {{ healing_tables._text(location) }}
     {%- else -%}
         create table {{ table }} (
-        {%- for name, type in healing_tables._columns_of(candidate).items() -%}
+        {%- for name, type in columns.items() -%}
             {{ healing_tables._id(name) }} {{ type }}{{ ', ' if not loop.last }}
         {%- endfor -%}
         )

@@ -68,55 +68,6 @@
         'sources': sources}) -}}
 {%- endmacro %}
 
-{#-
-    How others than the select read a source. Expressions are SQL over its rows, moments in microseconds:
-
-    name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
-    keys (one for each key column), where (the rows that count), alive (those after which the key exists; none where the
-    source does not decide that), at, until (of periods), state (of snapshots), limit
-    (the end of time), calendar (a select of `at`, or none)
-    moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
-    set_aside, ties: selects that count rows; ties is none where a tie is an error
-    is_row_local: where and deleted_when look at nothing but their row; has_subquery: they have a select of their own
--#}
-{% macro _source_metadata(spec, source) -%}
-    {%- set keys = [] -%}
-    {%- for _ in source.key_columns -%}
-        {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
-    {%- endfor -%}
-    {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
-    {%- set where = ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
-        ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
-    {%- set alive = [where] + healing_tables._window_conditions(source) -%}
-    {%- do alive.append('not coalesce((' ~ source.deleted_when ~ '), false)') if source.deleted_when -%}
-    {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
-    {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
-    {{- return({
-        'name': source.name, 'kind': source.kind, 'relation': source.relation,
-        'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
-        'keys': keys,
-        'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
-        'at': healing_tables._source_moment(source),
-        'until': healing_tables._to_micros(healing_tables._id(source.until),
-            healing_tables._source_column_type(source, source.until))
-            if source.kind == 'periods' else none,
-        'state': healing_tables._state(source) if source.kind == 'snapshots' else none,
-        'limit': healing_tables._end_of_time(spec.valid_to_current),
-        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type)
-        ~ ' as at from ' ~ source.calendar
-            if has_calendar else none,
-        'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._source_column_type(source,
-            source.moment),
-        'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
-        'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
-        else none,
-        'set_aside': healing_tables._count_set_aside(spec, source),
-        'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
-        'is_row_local': not healing_tables._reads_beyond_row(source.where)
-        and not healing_tables._reads_beyond_row(source.deleted_when),
-        'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
-{%- endmacro %}
-
 {#- The call in the SQL of a model as a `call`; none if there is none. -#}
 {% macro _parse_call(sql) -%}
     {%- set parts = sql.split('/* healing_tables begin ') -%}
@@ -185,32 +136,4 @@
 {% macro _is_changed_key(expressions, changed_keys) -%}
     {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_names(expressions) ~ ' from '
         ~ changed_keys ~ ')') -}}
-{%- endmacro %}
-
-{% macro _count_set_aside(spec, source) -%}
-    {{- return(
-        'select count(*) from ' ~ source.relation ~ ' where ' ~ ('(' ~ source.where ~ ') and ' if source.where else '')
-        ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')') -}}
-{%- endmacro %}
-
-{#- Moments of a key at which rows that differ agreed in tie_break_by, so that the greatest was taken. -#}
-{% macro _count_ties(spec, source) -%}
-    {%- set columns = [] -%}
-    {%- for key in source.key_columns -%}
-        {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%}
-    {%- endfor -%}
-    {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
-    {%- for column in source.tie_break_by -%} {%- do best.append(healing_tables._id(column)) -%} {%- endfor -%}
-    {%- set keys = healing_tables._key_names(spec.key_columns) -%}
-    {%- set within = healing_tables._window_conditions(source) -%}
-    {{- return(
-        'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys
-        ~ ', at, state, rank() over (partition by '
-        ~ keys ~ ', at order by tie desc) as place from (select ' ~ (columns | join(', ')) ~ ', '
-        ~ healing_tables._windowed_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
-        ~ (best | join(', ') or 'true') ~ ') as tie from ' ~ source.relation ~ ' where '
-        ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec,
-            source)
-        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys
-        ~ ', at) where states > 1') -}}
 {%- endmacro %}
