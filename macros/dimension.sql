@@ -32,6 +32,7 @@ select
     {%- for column in healing_tables._output_columns(spec) %}
     {{ healing_tables._mark_hash(column) }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
+    {{ healing_tables._order_mark() }}
 from (
 {{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},
 {{ healing_tables._slices(spec) }},

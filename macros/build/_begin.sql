@@ -60,7 +60,6 @@
         'spec_property': healing_tables._check_property(settings), 'commits': commits.others}) -%}
     {%- do build.update({'is_as_left': build.format.has_commits
         and healing_tables._changed_since_last_build(build) is none}) -%}
-    {%- do healing_tables._report_leftovers(build) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do row.update({'mode': 'sample'}) -%}
         {%- do healing_tables._check_sample(existing, last) -%}

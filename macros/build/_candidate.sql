@@ -10,7 +10,6 @@
 -#}
 {% macro _compute_change(build, sequence) -%}
     {%- set is_heal = build.log_row.mode == 'heal' -%}
-    {%- if is_heal and build.changed_key_count == 0 -%} {{ return(healing_tables._no_change(build)) }} {%- endif -%}
     {%- do healing_tables._prepare_query(build, sequence) -%}
     {%- set is_comparable = healing_tables._is_comparable(build) -%}
     {%- set obstacle = healing_tables._merge_obstacle(build, is_comparable) -%}

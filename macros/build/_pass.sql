@@ -70,12 +70,13 @@ from differing
 {%- endmacro %}
 
 {#- CTEs that end in `checked`: the rows of the candidate, each as the struct `row`, with key_1.., valid_from,
-    is_current, and what the checks need. -#}
-{% macro _checked_candidate(build) -%}
+    is_current, and what the checks need. `is_ordered`: the query has the column _order_column(). -#}
+{% macro _checked_candidate(build, is_ordered=false) -%}
 candidate as (
-{{ healing_tables._as_subquery(build.query) }}
+{{ healing_tables._as_subquery(healing_tables._with_order(build.query) if is_ordered else build.query) }}
 ),
-{{ healing_tables._checked_ctes(dict(build.settings, relation='candidate'), build.conditions, false)
+{{ healing_tables._checked_ctes(dict(build.settings, relation='candidate',
+        order=healing_tables._order_column() if is_ordered else none), build.conditions, false)
     if build.settings.checks else healing_tables._unchecked_ctes(build) }}
 {%- endmacro %}
 
@@ -131,7 +132,10 @@ checked as (
 {% macro _checked_select(build) -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
 {%- if violations is none and not build.hashes -%} {{ return(build.query) }} {%- endif -%}
-with {{ healing_tables._checked_candidate(build) }}
+{#- a contract wraps the query, and a sequence joins to it -#}
+{%- set is_ordered = build.is_pure_call and build.settings.sequence is none and not config.get('contract').enforced
+    and healing_tables._order_mark() in build.query -%}
+with {{ healing_tables._checked_candidate(build, is_ordered) }}
 select
     {{ healing_tables._published_columns(build) | join(',\n    ') }}
 from checked

@@ -1,6 +1,7 @@
 {#-
     A build that another writer has overtaken is made again: what it was compared with is no longer stored. A commit is
-    noticed by a look before the publishing statement, by Delta while that statement runs, or by a look after it.
+    noticed by Delta while the publishing statement runs, or by a look after it; where that statement replaces the
+    whole table, also by a look before it.
 -#}
 
 {#- The limit of a merge, see targets/retry.py. -#}
@@ -65,7 +66,8 @@
         {%- call statement(name) -%} {{ statement_text }} {%- endcall -%}
         {{- return([]) -}}
     {%- endif -%}
-    {%- set caught = healing_tables._run_script(name, statement_text, {'2D521': healing_tables._overtaken()}) -%}
+    {%- set caught = healing_tables._run_script(name, statement_text, {
+        '2D521': healing_tables._overtaken(), '42P01': 'DROP TABLE'}) -%}
     {{- return([caught] if caught is not none else []) -}}
 {%- endmacro %}
 

@@ -14,10 +14,11 @@ from (select {{ inputs.stored }} from {{ existing }})
 {% macro _key_bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
 
 {#-
-    The difference as one MERGE. In a rebuild, a row that is not as it was compared stays: another writer was there. A
-    heal asks for key and start only: so Delta does not read all columns of the target again, and a row that another
-    writer has made meanwhile becomes what this build says. Either way the build that another writer has overtaken
-    begins again (_retry.sql). A row that another writer has inserted meanwhile matches, and stays too.
+    The difference as one MERGE. In a rebuild, a row that is not as it was compared stays: another writer was there. So
+    does a row that another writer has inserted meanwhile; one that is gone meanwhile is not inserted again. A heal asks
+    for key and start only: so Delta does not read all columns of the target again, and a row that another writer has
+    made meanwhile becomes what this build says. Either way the build that another writer has overtaken begins again
+    (_retry.sql).
     Where few keys differ, rows of other buckets are left out: else all of the target would be shuffled.
 -#}
 {% macro _merge_row_diff(format, target, change) -%}
@@ -54,8 +55,8 @@ when matched{{ same_row }} then update set {{ assignments | join(', ') }}
 {#- without a clause for all, Delta would read all columns to find the files to change #}
 when matched then update set {{ target_keys[0] }} = {{ target_keys[0] }}
 {%- endif %}
-when not matched and d.candidate_row is not null then insert ({{ names | join(', ') }}) values ({{ values
-    | join(', ') }})
+when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' if is_exact }} then insert ({{ names
+    | join(', ') }}) values ({{ values | join(', ') }})
 {%- endmacro %}
 
 {#-

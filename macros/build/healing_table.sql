@@ -19,8 +19,9 @@
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
+    {#- a table that was written as a whole has been given its properties -#}
     {%- do healing_tables._set_properties(settings.format, target, healing_tables._check_property(settings),
-        published[0].properties) -%}
+        published[0].properties) if published[0].how != 'overwrite' or not settings.format.has_commits -%}
     {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
     {%- do persist_constraints(target, model) if published[0].how == 'overwrite' -%}
 
@@ -37,18 +38,20 @@
     {%- set build = healing_tables._begin_build(target, existing, sql, settings) -%}
     {%- do healing_tables._check_foreign_table(build) -%}
     {%- set sequence = healing_tables._sequence(build) -%}
-    {%- set change = healing_tables._compute_change(build, sequence) -%}
-    {%- set conflicts = healing_tables._look_at_commits(build, 0).conflicts -%}
-    {%- if conflicts -%}
-        {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
-        {{- return(none) -}}
-    {%- elif change.how == 'unchanged' -%}
+    {%- if build.log_row.mode == 'heal' and build.changed_key_count == 0 -%}
+        {%- set change = healing_tables._no_change(build) -%}
+    {%- else -%}
+        {%- do healing_tables._report_leftovers(build) -%}
+        {%- set change = healing_tables._compute_change(build, sequence) -%}
+    {%- endif -%}
+    {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
         {{- return(dict(change, properties=build.stored.properties)) -}}
     {%- endif -%}
-    {%- set conflicts = healing_tables._run_or_conflict(build.format, 'keys',
-        healing_tables._key_map_merge(build, sequence))
+    {#- a merge leaves rows that another writer has changed meanwhile; a replacement would not -#}
+    {%- set conflicts = (healing_tables._look_at_commits(build, 0).conflicts if change.how == 'overwrite' else [])
+        or healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(build, sequence))
         or healing_tables._number_conflicts(build, sequence)
         or healing_tables._publish(build, change) -%}
     {%- if conflicts -%}
@@ -117,8 +120,12 @@
     {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
     {%- set defaults = healing_tables._default_checks(
         metadata.can_delete, metadata.has_gaps, metadata.versioned | select | list | length > 0) -%}
-    {%- set checks = healing_tables._configured_checks(mistakes, healing_tables._option('checks', none, {}),
-        defaults) -%}
+    {%- set given = healing_tables._option('checks', none, {}) -%}
+    {%- set checks = healing_tables._configured_checks(mistakes, given, defaults) -%}
+    {%- for name, arguments in (given.items() if given is mapping and not is_bounded else []) if arguments -%}
+        {%- do healing_tables._mistake(mistakes, 'checks.' ~ name, 'a dimension with valid_from and valid_to',
+            'one that leaves them out', 'remove it, or keep both columns (column_names)') -%}
+    {%- endfor -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {{- return(dict(
         chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,

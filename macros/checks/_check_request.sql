@@ -2,7 +2,7 @@
 
 {#-
     What a generic test checks, as `check_request` of _violations. What is given counts, then what the model says of
-    itself (see _model_check_request), then the defaults. `checks` none: those of the model, else all five.
+    itself (see _model_check_request), then the defaults. `checks` none: those of the model, else all.
 -#}
 {% macro _check_request(test_name, model, given, checks=none, needs_keys=true) -%}
     {%- set is_there = healing_tables._placeholder_select(test_name, {'model': model}) is none -%}
@@ -18,20 +18,21 @@
     {%- if checks is not none and 'single_current' in checks -%}
         {%- do checks.single_current.update({'at_most_one': healing_tables._allows_no_current(given, own)}) -%}
     {%- endif -%}
+    {%- set reads = healing_tables._read_by_checks(wanted) -%}
     {%- set hash = given.get('row_hash', '(not given)') -%}
     {%- set tracked = healing_tables._as_list(given.get('tracked_columns'))
         or (healing_tables._as_list(hash) if hash != '(not given)' else own.get('tracked') or ['row_hash']) -%}
     {%- set check_request = {
         'relation': model, 'key_columns': healing_tables._as_list(given.key_columns) or own.get('key_columns') or [],
         'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current
-        if 'single_current' in wanted else none,
+        if 'is_current' in reads else none,
         'current_value': given.current_value if given.get('current_value') not in [none, '(not given)']
             else own.current_value if 'current_value' in own
             else healing_tables._option('current_values', none, [true])[0],
         'valid_to_current': healing_tables._valid_to_current(given.get('valid_to_current', '(not given)'))
             if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own
             else own.valid_to_current,
-        'tracked': tracked if 'no_consecutive_duplicates' in wanted else none, 'checks': wanted} -%}
+        'tracked': tracked if 'tracked' in reads else none, 'checks': wanted} -%}
     {%- set mistakes = [] -%}
     {%- if execute and needs_keys and not check_request.key_columns -%}
         {%- do healing_tables._mistake(
@@ -40,11 +41,8 @@
     {%- do healing_tables._raise_mistakes(test_name, mistakes) -%}
     {%- if is_there -%}
         {#- the columns that the test reads -#}
-        {%- set read = dict(check_request) -%}
-        {%- if wanted.keys() | list == ['single_current'] -%}
-            {%- do read.update({'valid_from': none, 'valid_to': check_request.valid_to
-                if check_request.is_current is none else none}) -%}
-        {%- endif -%}
+        {%- set read = dict(check_request, valid_from=check_request.valid_from if 'valid_from' in reads else none,
+            valid_to=check_request.valid_to if 'valid_to' in reads or check_request.is_current is none else none) -%}
         {%- do healing_tables._check_request_columns(test_name, read, healing_tables._columns_of(model)) -%}
     {%- endif -%}
     {{- return(check_request) -}}

@@ -49,32 +49,3 @@
         'tracked': healing_tables._as_list(healing_tables._option('tracked_columns', none, names.row_hash)),
         'checks': checks}) -}}
 {%- endmacro %}
-
-{#- The checks of a dimension: of one whose keys can be deleted, keys without a current row and gaps are no faults. -#}
-{% macro _default_checks(can_delete, has_gaps, has_tracked=true) -%}
-    {%- set checks = {'single_current': {'at_most_one': can_delete}, 'no_overlaps': {}, 'valid_order': {}} -%}
-    {%- if has_tracked -%} {%- do checks.update({'no_consecutive_duplicates': {}}) -%} {%- endif -%}
-    {%- if not has_gaps -%} {%- do checks.update({'no_gaps': {}}) -%} {%- endif -%}
-    {{- return(checks) -}}
-{%- endmacro %}
-
-{#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, or false to leave it out}. -#}
-{% macro _configured_checks(mistakes, given, defaults) -%}
-    {%- if given is not none and given is not mapping -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'checks', 'a map from check to its arguments or false', healing_tables._display_value(given),
-            'write {no_overlaps: false}') -%}
-        {%- set given = {} -%}
-    {%- endif -%}
-    {%- do healing_tables._check_options(mistakes, 'checks', given or {}, [
-        'single_current', 'no_overlaps', 'no_gaps', 'valid_order', 'no_consecutive_duplicates']) -%}
-    {%- set wanted = dict(defaults) -%}
-    {%- for check, arguments in (given or {}).items() -%}
-        {%- if arguments is sameas false -%} {%- do wanted.pop(check, none) -%}
-        {%- else -%}
-            {%- do wanted.update({check: dict(wanted.get(check) or {},
-                **(arguments if arguments is mapping else {}))}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {{- return(wanted) -}}
-{%- endmacro %}

@@ -1,11 +1,20 @@
 {#-
-    The five checks of an SCD2 relation in one scan, one shuffle and one sort: the generic tests, temporal_integrity
-    and the check before publishing all read these CTEs, which end in `checked`: the rows, with all that a check wants
-    to know of their neighbours.
+    The checks of an SCD2 relation in one scan, one shuffle and one sort: the generic tests, temporal_integrity and the
+    check before publishing all read these CTEs, which end in `checked`: the rows, with all that a check wants to know
+    of their neighbours.
 
-    about: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end means
-    current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
-    {name: arguments}, with at_most_one, allowed_gaps and tolerance.
+    key_1.., valid_from, valid_to   of the row, in the types of the table
+    is_current, tracked, row        whether it is the current one; its tracked columns; all of its columns
+    is_proper                       it is an interval that holds a moment
+    n, current_rows                 its number in its key; the number of current rows of the key
+    furthest, is_covered_for_ever   the latest end of earlier rows; whether one of them has no end
+    is_repeat                       it touches the row before it, and says the same
+    long_rows                       the rows that reach into the one after them (n, valid_from, valid_to)
+
+    check_request: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end
+    means current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
+    {name: arguments}. A build may give `order`: a column in whose order
+    each row of a proper dimension begins where the one before it ends, or later. A violation is found in any order.
 -#}
 {% macro _checked_rows(check_request) -%}
 with {{ healing_tables._checked_ctes(check_request) }}
@@ -15,6 +24,7 @@ with {{ healing_tables._checked_ctes(check_request) }}
     row is found that overlaps an earlier one, but not how many it overlaps. -#}
 {% macro _checked_ctes(check_request, conditions=[], counts_pairs=true) -%}
 {%- set keys = healing_tables._key_names(check_request.key_columns) -%}
+{%- set window = 'partition by ' ~ keys ~ ' order by ' ~ (check_request.get('order') or 'valid_from, valid_to') -%}
 rows as (
     select
         {%- for key in check_request.key_columns %}
@@ -25,6 +35,9 @@ rows as (
         {{ healing_tables._current_condition(check_request) }} as is_current,
         struct({{ healing_tables._tracked_list(check_request) }}) as tracked,
         struct(*) as row
+        {%- if check_request.get('order') %},
+        {{ check_request.order }}
+        {%- endif %}
         {{- healing_tables._broken_columns(conditions) }}
     from {{ check_request.relation }}
 ),
@@ -46,11 +59,9 @@ neighbours as (
         {{ healing_tables._is_repeat('valid_to', 'in_order') }} as is_repeat
     from proper_rows
     window
-        in_order as (partition by {{ keys }} order by valid_from, valid_to),
-        earlier as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding
-            and 1 preceding),
-        whole as (partition by {{ keys }} order by valid_from, valid_to rows between unbounded preceding
-            and unbounded following)
+        in_order as ({{ window }}),
+        earlier as ({{ window }} rows between unbounded preceding and 1 preceding),
+        whole as ({{ window }} rows between unbounded preceding and unbounded following)
 ),
 checked as (
     select *
@@ -94,7 +105,8 @@ select
     {%- endfor %}
     {%- for check, arguments in check_request.checks.items() %}
     {%- set violated = healing_tables._is_violated(check_request, check, arguments) %}
-    {%- set violations = 'size(' ~ healing_tables._earlier_rows() ~ ')' if check == 'no_overlaps' else 1 %}
+    {%- set violations = 'size(' ~ healing_tables._earlier_rows() ~ ')' if healing_tables._check(check).has_pairs
+        else 1 %}
     coalesce(sum(if({{ violated }}, {{ violations }}, 0)), 0) as {{ check }},
     array_join(slice(sort_array(collect_set(if({{ violated }}, concat({{ key_text }}), null))), 1, 5), '; ')
         as {{ check }}_keys{{ ',' if not loop.last }}
@@ -133,19 +145,7 @@ from checked
 
 {#- Whether a row of `checked` violates a check. -#}
 {% macro _is_violated(check_request, check, arguments) -%}
-    {%- if check == 'single_current' -%}
-        {{- return('n = 1 and current_rows ' ~ ('> 1' if arguments.get('at_most_one') else '<> 1')) -}}
-    {%- elif check == 'no_overlaps' -%}
-        {{- return('is_proper and (is_covered_for_ever or coalesce(furthest > valid_from, false))') -}}
-    {%- elif check == 'no_gaps' -%}
-        {{- return(
-            'is_proper and not is_covered_for_ever and coalesce(furthest < valid_from, false)'
-            ~ healing_tables._allowed_gap_conditions(check_request, arguments)) -}}
-    {%- elif check == 'valid_order' -%}
-        {{- return('not coalesce(' ~ healing_tables._is_ordered('valid_from', 'valid_to',
-            check_request.valid_to_current) ~ ', false)') -}}
-    {%- endif -%}
-    {{- return('is_repeat') -}}
+    {{- return(healing_tables._check(check, arguments, check_request).condition) -}}
 {%- endmacro %}
 
 {#- Whether a row touches the one before it in the window, and says the same. -#}
@@ -161,29 +161,14 @@ from checked
 {%- endmacro %}
 
 {#- The violations of a row as an array of structs; the fields are the same for all checks. -#}
-{% macro _violation(check) -%}
-    {%- set values = {
-        'single_current': {'current_rows': 'current_rows'},
-        'no_overlaps': {'a_from': 'a.valid_from', 'a_to': 'a.valid_to', 'b_from': 'valid_from', 'b_to': 'valid_to'},
-        'no_gaps': {'gap_start': 'furthest', 'gap_end': 'valid_from'}}.get(check, {}) -%}
-    {%- set fields = ["'" ~ check ~ "' as failed_check"] -%}
-    {%- for field, like in {
-        'current_rows': 'current_rows', 'a_from': 'valid_from', 'a_to': 'valid_to', 'b_from': 'valid_from',
-        'b_to': 'valid_to', 'gap_start': 'valid_to', 'gap_end': 'valid_from'}.items() -%}
-        {%- do fields.append(values.get(field, 'if(false, ' ~ like ~ ', null)') ~ ' as ' ~ field) -%}
+{% macro _violation(name) -%}
+    {%- set check = healing_tables._check(name) -%}
+    {%- set fields = [healing_tables._text(name) ~ ' as failed_check'] -%}
+    {%- for field, figure in healing_tables._all_figures().items() -%}
+        {%- do fields.append((figure[0] if field in check.figures else 'if(false, ' ~ figure[1] ~ ', null)') ~ ' as '
+            ~ field) -%}
     {%- endfor -%}
     {%- set violation = 'struct(' ~ fields | join(', ') ~ ')' -%}
-    {{- return(
-        'transform(' ~ healing_tables._earlier_rows() ~ ', a -> ' ~ violation ~ ')' if check == 'no_overlaps'
+    {{- return('transform(' ~ healing_tables._earlier_rows() ~ ', a -> ' ~ violation ~ ')' if check.has_pairs
         else 'array(' ~ violation ~ ')') -}}
-{%- endmacro %}
-
-{#- True for a row that begins before it ends. NULL ends only where NULL is the open end. -#}
-{% macro _is_ordered(valid_from, valid_to, valid_to_current) -%}
-    {%- set valid_from = healing_tables._id(valid_from) -%}
-    {%- set valid_to = healing_tables._id(valid_to) -%}
-    {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
-    {%- if end is not none -%} {{ return(valid_from ~ ' < ' ~ valid_to) }} {%- endif -%}
-    {{- return('if(' ~ valid_to ~ ' is null, ' ~ valid_from ~ ' is not null, ' ~ valid_from ~ ' < ' ~ valid_to
-        ~ ')') -}}
 {%- endmacro %}

@@ -2,9 +2,7 @@
 
 {#- The checks on the rows as they will be; a table may have ended keys and gaps. Returns what failed. -#}
 {% macro _check_repaired(stored_table, rows, is_whole) -%}
-    {%- set checks = {'single_current': {'at_most_one': true}, 'no_overlaps': {}, 'valid_order': {}} -%}
-    {%- if stored_table.tracked -%} {%- do checks.update({'no_consecutive_duplicates': {}}) -%} {%- endif -%}
-    {%- do checks.update({'no_gaps': {}}) -%}
+    {%- set checks = dict(healing_tables._default_checks(true, true, stored_table.tracked | length > 0), no_gaps={}) -%}
     {%- set tolerated = ['no_gaps'] + ([] if healing_tables._merges_repeats(stored_table)
         else ['no_consecutive_duplicates']) -%}
     {%- set summary = healing_tables._read_figures(

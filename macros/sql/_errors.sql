@@ -43,6 +43,7 @@
 {% macro _check_options(mistakes, argument, given, known) -%}
     {%- for option in given if option not in known -%}
         {%- do healing_tables._mistake(
-            mistakes, argument ~ '.' ~ option, 'one of ' ~ (known | join(', ')), option, 'correct or remove it') -%}
+            mistakes, argument ~ '.' ~ option, 'one of ' ~ (known | join(', ')) if known else 'no argument', option,
+            'correct or remove it') -%}
     {%- endfor -%}
 {%- endmacro %}

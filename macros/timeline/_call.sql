@@ -46,6 +46,16 @@
     {{- return(kept | join('')) -}}
 {%- endmacro %}
 
+{#- Where a build puts the column in whose order the rows of a key come out of the select. -#}
+{% macro _order_mark() -%} {{ return('/* healing_tables order */') }} {%- endmacro %}
+
+{#- The SQL of a model with that column as one more, so that a window over it needs no sort of its own. -#}
+{% macro _with_order(sql) -%}
+    {{- return(sql.replace(healing_tables._order_mark(), ', at as ' ~ healing_tables._order_column())) -}}
+{%- endmacro %}
+
+{% macro _order_column() -%} {{ return('`healing_tables order`') }} {%- endmacro %}
+
 {% macro _call_metadata(spec) -%}
     {%- set sources = [] -%}
     {%- for source in spec.sources -%}

@@ -1,4 +1,4 @@
-"""The five checks: the cases, planted faults with exact counts, and temporal_integrity against the single tests."""
+"""The checks: the cases, planted faults with exact counts, and temporal_integrity against the single tests."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def faulty(seed: int) -> list[Row]:
 
 
 def violations(rows: list[Row]) -> Iterator[str]:
-    """The table of the five checks in the rules, row by row and pair by pair."""
+    """The table of checks in the rules, row by row and pair by pair."""
     keys: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
         keys.setdefault(row[:2], []).append(row)

@@ -164,3 +164,17 @@ def test_a_first_build_that_violates_checks_leaves_nothing(built: Lab) -> None:
         "valid_order": 1,
         "no_consecutive_duplicates": 0,
     }
+
+
+def test_a_first_build_sorts_once(built: Lab) -> None:
+    """The checks read the rows in the order in which the timeline makes them."""
+    lab = built
+    lab.model("first", CALL, materialized="healing_table", unique_key="id")
+    run(lab, "first")
+    created = next(sql for _, sql in lab.statements if "create or replace table" in sql and ".first" in sql)
+    select = created.split(" as\n", 1)[1].rsplit(";", 1)[0]
+    assert "is_covered_for_ever" in select, "the checks are a part of it"
+    with with_settings(lab.spark, {"spark.sql.adaptive.enabled": "false"}):
+        plan = str(lab.spark.sql("explain " + select).collect()[0][0])
+    assert re.findall(r"Exchange (\w+)", plan) == ["hashpartitioning"], plan
+    assert len(re.findall(r"[+:]- \*?(?:\(\d+\) )?Sort \[", plan)) == 1, plan

@@ -1,5 +1,5 @@
 {#-
-    All five checks in one scan; on a model of this package those that its builds make. A failing row is what it is in
+    All checks in one scan; on a model of this package those that its builds make. A failing row is what it is in
     the single test, with the name of the check; `checks` gives arguments to a check or turns it off, as for the
     materialization: {no_gaps: false}.
 -#}
@@ -20,7 +20,7 @@ select
     key_{{ loop.index }} as {{ healing_tables._id(key) }},
     {%- endfor %}
     row.{{ healing_tables._id(check_request.valid_from) }}, row.{{ healing_tables._id(check_request.valid_to) }},
-    current_rows, a_from, a_to, b_from, b_to, gap_start, gap_end
+    {{ healing_tables._all_figures() | join(', ') }}
 from (
 {{ healing_tables._violations(check_request) }}
 )

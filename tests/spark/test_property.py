@@ -625,7 +625,7 @@ def session(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def assert_integrity(rows: Sequence[Mapping[str, Any]], dim: Dimension) -> None:
-    """The five checks; gaps and keys that ended only where a source can end a key."""
+    """The checks; gaps and keys that ended only where a source can end a key."""
     start, end, current = (dim.column_names.get(name, name) for name in ("valid_from", "valid_to", "is_current"))
     if start is None or end is None:
         return

@@ -154,3 +154,32 @@ def test_refused(name: str) -> None:
         project.render(f"{{{{ healing_tables.dimension({arguments}) }}}}")
     for part in [f"bad_{name}", "nothing was written", "wanted:", "got:", "remedy:", *parts]:
         assert part in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "given, wanted, got",
+    [
+        (["no_gaps"], "a map from check to its arguments", "no_gaps"),
+        ({"no_gap": False}, "single_current, no_overlaps, valid_order, no_consecutive_duplicates, no_gaps", "no_gap"),
+        ({"no_gaps": {"tolerence": "1 day"}}, "one of allowed_gaps, tolerance", "tolerence"),
+        ({"valid_order": {"tolerance": "1 day"}}, "no argument", "tolerance"),
+        ({"no_overlaps": "off"}, "true, false or a map of arguments", "off"),
+        ({"no_overlaps": None}, "true, false or a map of arguments", "None"),
+    ],
+)
+def test_checks_that_nobody_knows(given: object, wanted: str, got: str) -> None:
+    project = Project(CATALOGUE)
+    mistakes: list[dict[str, str]] = []
+    project.macros._configured_checks(mistakes, given, {"no_gaps": {}})
+    assert len(mistakes) == 1
+    assert wanted in mistakes[0]["wanted"] and got in str(mistakes[0]["got"])
+
+
+def test_checks_are_changed_by_what_is_given() -> None:
+    given = {"no_gaps": {"tolerance": "1 day"}, "valid_order": False, "no_overlaps": True, "single_current": True}
+    defaults = {"no_gaps": {}, "valid_order": {}, "single_current": {"at_most_one": True}}
+    assert Project(CATALOGUE).macros._configured_checks([], given, defaults) == {
+        "no_gaps": {"tolerance": "1 day"},
+        "no_overlaps": {},
+        "single_current": {"at_most_one": True},
+    }

@@ -10,11 +10,17 @@ from typing import Any
 import pytest
 import yaml
 from pages import PAGES, blocks_of
+from rendering import Project
 from sessions import ROOT
 
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
 OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("[!_]*.sql"))
 GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
+CHECKS = [
+    path.stem[1:]
+    for path in sorted((ROOT / "macros" / "checks").glob("*.sql"))
+    if f"macro _check{path.stem}(" in path.read_text()
+]
 LINKED = [
     *PAGES,
     "docs/figures.md",
@@ -101,6 +107,15 @@ def test_generic_test_is_documented(name: str) -> None:
     given_by_dbt = {"model", "column_name"}
     arguments = set(signature(ROOT / "tests" / "generic" / f"{name}.sql")) - given_by_dbt
     assert arguments <= set(first_column("docs/tests.md", "argument"))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check_has_a_test_and_is_documented(name: str) -> None:
+    macros = Project({}).macros
+    assert sorted(macros._known_checks()) == CHECKS
+    assert macros._check(name)["condition"]
+    assert name in GENERIC_TESTS
+    assert name in first_column("docs/concepts.md", "check")
 
 
 @pytest.mark.parametrize("page", LINKED)

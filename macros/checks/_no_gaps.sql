@@ -1,14 +1,24 @@
-{#- Gaps that the check no_gaps allows: not longer than the tolerance, or inside of a listed one. -#}
+{#-
+    Between its first and its last moment a key has no gap, but for those that are allowed: not longer than the
+    tolerance, or inside of a listed one. A dimension whose sources end keys has gaps that are none.
+-#}
+{% macro _check_no_gaps(arguments, check_request, dimension) -%}
+    {{- return({
+        'condition': 'is_proper and not is_covered_for_ever and coalesce(furthest < valid_from, false)'
+            ~ healing_tables._allowed_gap_conditions(arguments, check_request.get('key_columns', [])),
+        'default': none if dimension.has_gaps else {}, 'arguments': ['allowed_gaps', 'tolerance'],
+        'figures': {'gap_start': ['furthest', 'valid_to'], 'gap_end': ['valid_from'] * 2}}) -}}
+{%- endmacro %}
 
 {#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every
     command. -#}
-{% macro _allowed_gap_conditions(check_request, arguments) -%}
+{% macro _allowed_gap_conditions(arguments, key_columns) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set tolerance = healing_tables._interval_seconds(mistakes, 'tolerance', arguments.tolerance)
         if arguments.get('tolerance') -%}
     {%- set gaps = healing_tables._as_list(arguments.get('allowed_gaps')) -%}
-    {%- do healing_tables._check_gaps(mistakes, gaps, check_request.key_columns) -%}
+    {%- do healing_tables._check_gaps(mistakes, gaps, key_columns) -%}
     {%- do healing_tables._raise_mistakes('no_gaps', mistakes) -%}
     {%- set conditions = [''] -%}
     {%- if tolerance -%}
@@ -21,7 +31,7 @@
         {%- set parts = [
             healing_tables._to_micros('furthest', none) ~ ' >= ' ~ healing_tables._micros_constant(gap.gap_start),
             healing_tables._to_micros('valid_from', none) ~ ' <= ' ~ healing_tables._micros_constant(gap.gap_end)]
-            + healing_tables._key_conditions(check_request.key_columns, gap) -%}
+            + healing_tables._key_conditions(key_columns, gap) -%}
         {%- do conditions.append('not (' ~ parts | join(' and ') ~ ')') -%}
     {%- endfor -%}
     {{- return(conditions | join(' and ')) -}}

@@ -1,0 +1,6 @@
+{#- A row that touches the one before it says something else. -#}
+{% macro _check_no_consecutive_duplicates(arguments, check_request, dimension) -%}
+    {{- return({
+        'condition': 'is_repeat', 'default': {} if dimension.has_tracked else none,
+        'reads': ['valid_from', 'valid_to', 'tracked']}) -}}
+{%- endmacro %}
