@@ -31,7 +31,7 @@
 
 {#- A name of this run's own next to the facts. What a failed run has left there is told: it may be a run at work. -#}
 {% macro _staging_relation(facts, what) -%}
-    {%- for name in healing_tables._tables_of_other_runs(facts, what) -%}
+    {%- for name in healing_tables._tables_of_other_runs(facts, healing_tables._tables_beside(facts), what) -%}
         {%- do healing_tables._report_rekey(facts, 'another run writes ' ~ name
             ~ ', or has failed and left it; then drop it') -%}
     {%- endfor -%}

@@ -18,10 +18,10 @@
         {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
     {#- before the checks: a build that they refuse reports these rows too -#}
-    {%- do healing_tables._warn_about_rows(build) if not is_heal -%}
+    {%- set has_rows = healing_tables._warn_about_rows(build, not is_comparable) if not is_heal -%}
     {%- set is_written = build.location is not none or (obstacle is not none and sequence is not none) -%}
     {%- do healing_tables._write_candidate(build) if is_written -%}
-    {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle)) }} {%- endif -%}
+    {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
     {%- set change = healing_tables._compute_difference(build, obstacle) -%}
     {%- if change.how == 'overwrite' and is_heal -%}
         {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
@@ -45,7 +45,8 @@
     {#- the stored hashes are right where nobody else has written them: else all columns are compared -#}
     {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
     {%- set query = healing_tables._without_hashes(query) if hashes_later else query -%}
-    {%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
+    {%- set known = healing_tables._known_columns(build, is_pure_call, sequence) -%}
+    {%- set columns = known if known is not none else healing_tables._describe_columns('describe query ' ~ query) -%}
     {%- if sequence is not none -%}
         {%- set query = healing_tables._add_sequence(query, columns, build, sequence) -%}
         {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}
@@ -61,6 +62,24 @@
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
         'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}}) -%}
     {%- do build.update({'conditions': healing_tables._row_conditions(build)}) -%}
+{%- endmacro %}
+
+{#-
+    The columns of the query {name: type} where no look-up is needed: those of a definition that has not changed, types
+    of its sources included, are the stored ones; a first build has to know the types of what it hashes only. Else none.
+-#}
+{% macro _known_columns(build, is_pure_call, sequence) -%}
+    {%- set metadata = build.settings.metadata -%}
+    {%- if not is_pure_call or sequence is not none or config.get('contract').enforced
+        or none in metadata.types.values() or none in metadata.sources | map(attribute='parts') | list -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- if build.stored -%} {{ return(build.stored.columns if build.is_as_left and not build.commits else none) }}
+    {%- endif -%}
+    {%- if build.location is not none or config.get('partition_by') is not none -%} {{ return(none) }} {%- endif -%}
+    {%- set columns = {} -%}
+    {%- for name in metadata.columns -%} {%- do columns.update({name: metadata.types.get(name)}) -%} {%- endfor -%}
+    {{- return(columns) -}}
 {%- endmacro %}
 
 {#- The hashes that were taken out of the query: {column: SQL over the struct `row` of its other columns}. -#}

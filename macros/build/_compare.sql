@@ -55,26 +55,15 @@
             'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -}}
 {%- endmacro %}
 
-{#- The change where there is nothing to compare with. Its rows are counted when they are written. -#}
-{% macro _all_rows_as_new(build, obstacle) -%}
+{#- The change where there is nothing to compare with. Its rows are counted when they are written. A dimension has a row
+    if a source has one; only where that is not known, the query itself is run. -#}
+{% macro _all_rows_as_new(build, obstacle, has_rows) -%}
+    {%- set has_rows = has_rows or healing_tables._has_rows('(\n' ~ healing_tables._as_subquery(build.query) ~ ')') -%}
     {%- do healing_tables._check_guards(build, {
-        'candidate_versions': 1 if healing_tables._has_candidate_rows(build) else 0, 'is_first': true,
+        'candidate_versions': 1 if has_rows else 0, 'is_first': true,
         'current_keys': 0, 'ended_keys': 0, 'closed_versions': 0, 'lost_versions': 0}) -%}
     {{- return({'how': 'overwrite', 'obstacle': obstacle, 'summary': '', 'log_row': {
         'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0}}) -}}
-{%- endmacro %}
-
-{#- Whether the dimension has a row. It has one if a source has a row that counts and deletes nothing; only where none
-    has, or where that is not known, the query itself is run. -#}
-{% macro _has_candidate_rows(build) -%}
-    {%- set selects = [] -%}
-    {%- for source in build.settings.metadata.sources if source.alive is not none and source.parts is not none
-        and not source.has_subquery and not build.is_written -%}
-        {%- do selects.append('(select 1 as one from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1)') -%}
-    {%- endfor -%}
-    {{- return((selects | length > 0 and run_query(selects | join(' union all ')).rows | length > 0)
-        or run_query('select 1 as one from (\n' ~ healing_tables._as_subquery(build.query) ~ ') limit 1').rows
-            | length > 0) -}}
 {%- endmacro %}
 
 {#- Why the rows that differ cannot be merged, so that the whole table is written; none if they can. -#}

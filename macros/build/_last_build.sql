@@ -58,8 +58,9 @@
 
 {#- Candidates of builds that did not end: the log knows those that were refused. -#}
 {% macro _report_leftovers(build) -%}
-    {%- do healing_tables._warn_about_backups(build.target) if build.existing is none -%}
-    {%- set names = healing_tables._tables_of_other_runs(build.target) -%}
+    {%- set tables = healing_tables._tables_beside(build.target) -%}
+    {%- do healing_tables._warn_about_backups(build.target, tables) if build.existing is none -%}
+    {%- set names = healing_tables._tables_of_other_runs(build.target, tables) -%}
     {%- if not names -%} {{ return(none) }} {%- endif -%}
     {%- set known = [] -%}
     {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
@@ -78,15 +79,20 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Names of the tables that other runs have left next to a table, or still write: candidates with their side tables,
-    rekeys. -#}
-{% macro _tables_of_other_runs(relation, what='candidate') -%}
+{#- The names of the tables in the schema of a table. -#}
+{% macro _tables_beside(relation) -%}
+    {%- set tables = run_query('show tables in ' ~ relation.without_identifier()).rows -%}
+    {{- return(tables | map(attribute='tableName') | list) -}}
+{%- endmacro %}
+
+{#- Of these names, those of tables that other runs have left next to a table, or still write: candidates with their
+    side tables, rekeys. -#}
+{% macro _tables_of_other_runs(relation, tables, what='candidate') -%}
     {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}
     {%- set own = prefix ~ invocation_id | replace('-', '') -%}
     {%- set names = [] -%}
-    {%- for row in run_query('show tables in ' ~ relation.without_identifier()).rows
-        if row['tableName'].startswith(prefix) and not row['tableName'].startswith(own) -%}
-        {%- do names.append(row['tableName']) -%}
+    {%- for name in tables if name.startswith(prefix) and not name.startswith(own) -%}
+        {%- do names.append(name) -%}
     {%- endfor -%}
     {{- return(names) -}}
 {%- endmacro %}

@@ -99,8 +99,8 @@
 {%- endmacro %}
 
 {#- After a kill between the two renames the rows are under another name. -#}
-{% macro _warn_about_backups(target) -%}
-    {%- set kept = healing_tables._tables_of_other_runs(target, 'before') -%}
+{% macro _warn_about_backups(target, tables) -%}
+    {%- set kept = healing_tables._tables_of_other_runs(target, tables, 'before') -%}
     {%- if kept -%}
         {%- do healing_tables._log_progress(
             target, 'no table has this name, but what was there before is kept as ' ~ (kept | sort | join(', '))

@@ -89,8 +89,9 @@
     {%- endif -%}
     {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
 {%- endmacro %}
-{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. -#}
-{% macro _warn_about_rows(build) -%}
+{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. Returns whether
+    a source has a row after which its key exists; none where that was not looked at. -#}
+{% macro _warn_about_rows(build, looks_for_rows=false) -%}
     {%- set sources = build.settings.metadata.sources -%}
     {%- set queries = [] -%}
     {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
@@ -102,7 +103,9 @@
         {%- else -%}
             {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
                 ~ ') as set_aside, '
-                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties') -%}
+                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties, '
+                ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
+                    if looks_for_rows and source.alive is not none else 'false') ~ ' as has_rows') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if uncounted -%}
@@ -111,11 +114,12 @@
             ~ ' or its where is a part of the model, which only the model can read') -%}
     {%- endif -%}
     {%- set counts = {'rows_set_aside': 0, 'ties_resolved': 0} -%}
-    {%- set warnings = [] -%}
+    {%- set warnings, alive = [], [] -%}
     {%- for row in (run_query((ctes or '') ~ queries | join(' union all ')).rows if queries else []) -%}
         {%- do counts.update({
             'rows_set_aside': counts.rows_set_aside + row['set_aside'] | int,
             'ties_resolved': counts.ties_resolved + row['ties'] | int}) -%}
+        {%- do alive.append(row['source']) if row['has_rows'] -%}
         {%- if row['set_aside'] > 0 -%}
             {%- do warnings.append(
                 build.target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source']
@@ -134,4 +138,5 @@
         {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
     {%- endif -%}
     {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
+    {{- return(alive | length > 0 if looks_for_rows else none) -}}
 {%- endmacro %}

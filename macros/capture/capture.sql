@@ -83,7 +83,7 @@
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': 'ignore' if healing_tables._is_partial_run() else on_absence,
         'ratios': healing_tables._removal_ratios(mistakes), 'format': format} -%}
-    {%- do healing_tables._warn_about_backups(target) if existing is none -%}
+    {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(
         mistakes, target, existing, settings.key_columns + [settings.captured_at, settings.deleted]) -%}
     {%- if not settings.key_columns -%}

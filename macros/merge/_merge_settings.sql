@@ -16,7 +16,7 @@
             'true',
             'leave it out; on_schema_change: fail keeps the columns as they are') -%}
     {%- endif -%}
-    {%- do healing_tables._warn_about_backups(target) if existing is none -%}
+    {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(mistakes, target, existing,
         healing_tables._merged_columns(spec)) -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}

@@ -68,7 +68,7 @@
     its age: it was refused. -#}
 {% macro _candidates_of(relation, build_hours) -%}
     {%- set found = [] -%}
-    {%- for name in healing_tables._tables_of_other_runs(relation) -%}
+    {%- for name in healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
         {%- set age = run_query(
             'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours '

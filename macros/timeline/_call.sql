@@ -9,9 +9,10 @@
         ...                                            after
 
     `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
-    `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), valid_to_current,
-    current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), hash_key (the column of hashed
-    surrogate keys, or none), sources [see _source_metadata].
+    `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), columns (of the
+    select), types (of key columns, attributes and valid_from, as they were looked up; none where they are not known),
+    valid_to_current, current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), hash_key (the
+    column of hashed surrogate keys, or none), sources [see _source_metadata].
 -#}
 {% macro _call_begin(spec) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
@@ -65,8 +66,13 @@
     {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}
         {%- do deleting.append(source.name) -%}
     {%- endfor -%}
+    {%- set types = {} -%}
+    {%- for column in spec.key_columns + spec.attributes -%} {%- do types.update({column.name: column.type}) -%}
+    {%- endfor -%}
+    {%- do types.update({spec.names.valid_from: spec.moment_type}) if spec.names.valid_from is not none -%}
     {{- return({
         'key_columns': spec.key_columns | map(attribute='name') | list,
+        'columns': healing_tables._output_columns(spec) | map(attribute='name') | list, 'types': types,
         'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6])
         | map(attribute='name') | list,
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
@@ -118,7 +124,7 @@
 {% macro _definition_hash(sql, call) -%}
     {%- if call is none -%} {{ return(local_md5(sql)) }} {%- endif -%}
     {{- return(local_md5(call.before ~ call.select ~ call.after
-        ~ tojson(call.metadata.sources | map(attribute='loaded_column') | list))) -}}
+        ~ tojson([call.metadata.types, call.metadata.sources | map(attribute='loaded_column') | list]))) -}}
 {%- endmacro %}
 
 {#- The CTEs that read the sources: all rows, or those of the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
