@@ -169,7 +169,8 @@ def test_the_faults_of_a_damaged_table_are_printed_and_fail_on_request(built: La
     before = built.spark.sql(f"describe history {built.schema}.dim_damaged").count()
     compare(built, dimension="lab.dim_damaged", fail=True)
     assert not built.succeeded
-    assert any("dim_damaged differs in 5 rows. remedy: dbt run" in text for text in built.log)
+    text = "\n".join(built.log)
+    assert "dim_damaged differs in 5 rows." in text and "remedy: dbt run --select dim_damaged" in text
     assert built.spark.sql(f"describe history {built.schema}.dim_damaged").count() == before
     names = [row["tableName"] for row in built.spark.sql(f"show tables in {built.schema}").collect()]
     assert [name for name in names if "candidate" in name] == []

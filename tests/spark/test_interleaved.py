@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import count, product
@@ -122,20 +122,19 @@ def outcome(steps: list[Callable[[], None]], case: Case) -> tuple[list[str], dic
     return refused, case.state()
 
 
-def orders(tables: Tables, kind: str, action: str) -> list[Any]:
-    found = []
+def orders(tables: Tables, kind: str, action: str) -> Iterator[Any]:
+    """What is stored after each order of the two, and if one of them is refused; computed as far as it is asked for."""
     for order in ("disturbed act", "act disturbed"):
         case = Case(tables, kind)
         steps: dict[str, Callable[[], None]] = {
             "disturbed": case.disturbed,
             "act": partial(case.act, action),
         }
-        found.append(outcome([*[steps[name] for name in order.split()], case.later], case))
+        yield outcome([*[steps[name] for name in order.split()], case.later], case)[1]
     case = Case(tables, kind)
-    found.append(outcome([partial(case.act, action), case.later], case))  # the merge is refused
+    yield outcome([partial(case.act, action), case.later], case)[1]  # the merge is refused
     case = Case(tables, kind)
-    found.append(outcome([case.disturbed, case.later], case))  # the other writer is refused
-    return [stored for _, stored in found]
+    yield outcome([case.disturbed, case.later], case)[1]  # the other writer is refused
 
 
 def check(tables: Tables, kind: str, action: str, when: Callable[[int, str], bool]) -> bool:
