@@ -51,16 +51,15 @@
     {%- do run_query('drop table if exists ' ~ build.candidate) if build.is_written -%}
 {%- endmacro %}
 
-{#- The rows and keys of a dimension that was built for the first time, as columns of the log: selects that run when
-    its row is written. -#}
+{#- The rows and keys of a dimension that was built for the first time, as columns of the log. -#}
 {% macro _count_rows(build) -%}
     {%- set keys = [] -%}
     {%- for key in build.settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
-    {{- return({
-        'rows_added': '(select count(*) from ' ~ build.target ~ ')',
-        'keys_affected': '(select ' ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
-            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))') ~ ' from ' ~ build.target ~ ')'}) -}}
+    {{- return(healing_tables._read_figures('select count(*) as rows_added, '
+        ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
+            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))')
+        ~ ' as keys_affected from ' ~ build.target)) -}}
 {%- endmacro %}
 
 {#- The build's row in the log; of what it has made only the candidate may stay. -#}
