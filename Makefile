@@ -19,8 +19,8 @@ demo: setup ## Build two example dimensions and test them, merge batches into a 
 unit: setup ## Run the tests that need no Spark, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
-test: setup ## Run the tests that each change has to pass; ARGS='-k ties' passes arguments to pytest
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup ## Run the tests that each change has to pass, in two processes; ARGS='-k ties' goes to pytest, in one
+	@$(BIN)/python -m pytest $(or $(ARGS),-n 2 --dist loadfile)
 
 proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
 	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" -n 2 --dist loadfile $(ARGS)
