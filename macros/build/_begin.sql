@@ -20,7 +20,7 @@
     marks               how far this build sees each source (see _high_water_marks)
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
     is_as_left          the stored table is as the last build of this definition has left it
-    spec_property       what the table says of itself: see _check_property
+    commits             those after the last build, or none (see _commits_after)
     query, columns      the statement that computes the candidate, and its columns {name: type}
     is_pure_call        the model is a call of dimension(), perhaps behind CTEs
     hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
@@ -57,7 +57,7 @@
         'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last,
         'changed_keys': none, 'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false, 'changes': none,
         'is_written': false, 'is_checked': false, 'is_pure_call': false,
-        'spec_property': healing_tables._check_property(settings), 'commits': commits.others}) -%}
+        'commits': commits.others}) -%}
     {%- do build.update({'is_as_left': build.format.has_commits
         and healing_tables._changed_since_last_build(build) is none}) -%}
     {%- if healing_tables._is_partial_run() -%}
@@ -131,8 +131,7 @@
 {% macro _create_side_table(build, suffix, query) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
     {%- do build.side_tables.append(table) -%}
-    {%- do run_query('create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' '
-        ~ healing_tables._properties_clause(build.format.side_table_properties) ~ ' as ' ~ query) -%}
+    {%- do run_query('create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}
 

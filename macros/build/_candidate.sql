@@ -45,7 +45,7 @@
     {#- the stored hashes are right where nobody else has written them: else all columns are compared -#}
     {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
     {%- set query = healing_tables._without_hashes(query) if hashes_later else query -%}
-    {%- set known = healing_tables._known_columns(build, is_pure_call, sequence) -%}
+    {%- set known = healing_tables._known_columns(build, is_pure_call) -%}
     {%- set columns = known if known is not none else healing_tables._describe_columns('describe query ' ~ query) -%}
     {%- if sequence is not none -%}
         {%- set query = healing_tables._add_sequence(query, columns, build, sequence) -%}
@@ -68,9 +68,9 @@
     The columns of the query {name: type} where no look-up is needed: those of a definition that has not changed, types
     of its sources included, are the stored ones; a first build has to know the types of what it hashes only. Else none.
 -#}
-{% macro _known_columns(build, is_pure_call, sequence) -%}
+{% macro _known_columns(build, is_pure_call) -%}
     {%- set metadata = build.settings.metadata -%}
-    {%- if not is_pure_call or sequence is not none or config.get('contract').enforced
+    {%- if not is_pure_call or build.settings.sequence is not none or config.get('contract').enforced
         or none in metadata.types.values() or none in metadata.sources | map(attribute='parts') | list -%}
         {{- return(none) -}}
     {%- endif -%}

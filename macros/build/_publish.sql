@@ -20,7 +20,7 @@
     {%- endif -%}
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
-        {'healing_tables.spec': build.spec_property}))) -}}
+        {'healing_tables.spec': build.settings.property}))) -}}
 {%- endmacro %}
 
 {#-

@@ -60,8 +60,8 @@
     {%- for condition in build.conditions -%} {%- do counts.append('count_if(broken_' ~ loop.index ~ ') as broken_'
         ~ loop.index) -%} {%- endfor -%}
     {%- if not build.settings.checks -%}
-        {{- return('with candidate as (\n' ~ healing_tables._as_subquery(build.query) ~ '),\n'
-            ~ healing_tables._unchecked_ctes(build) ~ '\nselect ' ~ (counts | join(', ')) ~ ' from checked') -}}
+        {{- return('with ' ~ healing_tables._checked_candidate(build) ~ '\nselect ' ~ (counts | join(', '))
+            ~ ' from checked') -}}
     {%- endif -%}
     {{- return(healing_tables._check_summary(dict(build.settings, relation='(\n'
         ~ healing_tables._as_subquery(build.query) ~ ')'), build.conditions, counts)) -}}
@@ -89,8 +89,9 @@
     {%- endif -%}
     {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
 {%- endmacro %}
-{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. Returns whether
-    a source has a row after which its key exists; none where that was not looked at. -#}
+
+{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. Returns whether,
+    if it looks for them, a source has a row after which its key exists. -#}
 {% macro _warn_about_rows(build, looks_for_rows=false) -%}
     {%- set sources = build.settings.metadata.sources -%}
     {%- set queries = [] -%}
@@ -138,5 +139,5 @@
         {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
     {%- endif -%}
     {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
-    {{- return(alive | length > 0 if looks_for_rows else none) -}}
+    {{- return(alive | length > 0) -}}
 {%- endmacro %}

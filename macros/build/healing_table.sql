@@ -20,7 +20,7 @@
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
     {#- a table that was written as a whole has been given its properties -#}
-    {%- do healing_tables._set_properties(settings.format, target, healing_tables._check_property(settings),
+    {%- do healing_tables._set_properties(settings.format, target, settings.property,
         published[0].properties) if published[0].how != 'overwrite' or not settings.format.has_commits -%}
     {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
     {%- do persist_constraints(target, model) if published[0].how == 'overwrite' -%}
@@ -92,6 +92,7 @@
     key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
                        as a check_request has them; valid_from and valid_to are none where they are left out
     sequence           the column of integer keys, or none
+    property           what the table says of itself: see _check_property
 -#}
 {% macro _build_settings(sql, mistakes=[]) -%}
     {%- set call = healing_tables._parse_call(sql) -%}
@@ -127,12 +128,13 @@
             'one that leaves them out', 'remove it, or keep both columns (column_names)') -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
-    {{- return(dict(
+    {%- set settings = dict(
         chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,
         key_columns=metadata.key_columns,
         valid_from=metadata.names.valid_from, valid_to=metadata.names.valid_to, is_current=metadata.names.is_current,
         current_value=metadata.current_value, valid_to_current=metadata.valid_to_current, tracked=metadata.versioned,
-        sequence=metadata.get('sequence'), checks=checks if is_bounded else {})) -}}
+        sequence=metadata.get('sequence'), checks=checks if is_bounded else {}) -%}
+    {{- return(dict(settings, property=healing_tables._check_property(settings))) -}}
 {%- endmacro %}
 
 {#- The metadata of a model that does not call dimension(). -#}

@@ -8,7 +8,7 @@
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
         'before_merge': healing_tables._delta_before_merge,
-        'side_table_format': 'parquet', 'side_table_properties': {},
+        'side_table_format': 'parquet',
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
         'key_map_properties': {
             'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',

@@ -15,8 +15,7 @@
         'commits_since': nothing,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
         'properties': healing_tables._no_properties,
-        'before_merge': nothing, 'side_table_format': name, 'side_table_properties': {}, 'log_properties': {},
-        'key_map_properties': {},
+        'before_merge': nothing, 'side_table_format': name, 'log_properties': {}, 'key_map_properties': {},
         'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
 

@@ -16,7 +16,7 @@
                       rows are changed at a time
     before_merge      (): settings for a MERGE whose source is a table that nobody else writes
     log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
-                      side_table_format, side_table_properties: of a table that a build drops when it ends
+                      side_table_format: of a table that a build drops when it ends
     new_location      (target): the folder of this run's files, or none where the format has a place of its own
 -#}
 {% macro _format(name=none) -%}
