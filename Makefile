@@ -4,6 +4,8 @@ BIN := .venv/bin
 export PYTHON
 # Spark looks up the machine's name otherwise, which can take seconds.
 export SPARK_LOCAL_IP := 127.0.0.1
+# In the order of the folders: the long files of tests/dbt first, the short ones of tests/unit last.
+IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo unit test proof check format bench golden clean
 
@@ -20,10 +22,10 @@ unit: setup ## Run the tests that need no Spark, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
 
 test: setup ## Run the tests that each change has to pass, in two processes; ARGS='-k ties' goes to pytest, in one
-	@$(BIN)/python -m pytest $(or $(ARGS),-n 2 --dist loadfile)
+	@$(BIN)/python -m pytest $(or $(ARGS),$(IN_TWO))
 
 proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
-	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" -n 2 --dist loadfile $(ARGS)
+	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" $(IN_TWO) $(ARGS)
 
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check

@@ -39,7 +39,7 @@
     {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
     {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
     {%- if last.spec != build.log_row.spec -%}
-        {{- return('the definition has changed since the last build') -}}
+        {{- return('the definition, or a type of its sources, has changed since the last build') -}}
     {%- endif -%}
     {%- if last.table_id != build.log_row.table_id
         or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}

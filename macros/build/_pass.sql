@@ -19,6 +19,7 @@
 {%- do pairs.append('made.start ' ~ same ~ ' stored.start') if inputs.valid_from is not none -%}
 {%- do pairs.append('made.nth = stored.nth') if not inputs.is_unique -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
+{%- set differs = 'not (' ~ inputs.compared_row ~ ' <=> stored_row)' -%}
 with {{ healing_tables._checked_candidate(build) }},
 {{ 'made' if inputs.is_unique or build.is_pure_call else 'made_rows' }} as (
     select {{ inputs.candidate }}, row
@@ -32,7 +33,7 @@ with {{ healing_tables._checked_candidate(build) }},
 ),
 {%- if not (inputs.is_unique or build.is_pure_call) %}
 made as (
-    {{- healing_tables._number_equal_starts('made_rows', keys) }}
+    {{- healing_tables._number_equal_starts('made_rows', keys, inputs.compared_row) }}
 ),
 {%- endif %}
 {{ 'stored' if inputs.is_unique else 'stored_rows' }} as (
@@ -41,7 +42,7 @@ made as (
 ),
 {%- if not inputs.is_unique %}
 stored as (
-    {{- healing_tables._number_equal_starts('stored_rows', keys) }}
+    {{- healing_tables._number_equal_starts('stored_rows', keys, 'stored_row') }}
 ),
 {%- endif %}
 differing as (
@@ -50,17 +51,17 @@ differing as (
         coalesce(made.key_{{ loop.index }}, stored.key_{{ loop.index }}) as key_{{ loop.index }},
         {%- endfor %}
         coalesce(made.start, stored.start) as start,
-        not (made.compared <=> stored.compared) as differs,
-        stored.compared as stored_row,
-        made.row,
+        {{ differs }} as differs,
+        stored_row,
+        row,
         coalesce(stored.is_current, false) as was_current,
         coalesce(made.is_current, false) as is_current,
         {{ 'false' if inputs.is_unique
             else 'coalesce(stored.is_repeated, false) or coalesce(made.is_repeated, false)' }} as is_repeated,
-        {{ 'made.violations' if violations is not none else 'cast(null as array<string>)' }} as violations
+        {{ 'violations' if violations is not none else 'cast(null as array<string>)' }} as violations
     from made
     full outer join stored on {{ pairs | join(' and ') }}
-    where not (made.compared <=> stored.compared){{ ' or made.violations is not null' if violations is not none }}
+    where {{ differs }}{{ ' or violations is not null' if violations is not none }}
 )
 select {{ keys }}, start, differs, stored_row,
     case when row is not null then struct(
@@ -69,13 +70,18 @@ select {{ keys }}, start, differs, stored_row,
 from differing
 {%- endmacro %}
 
+{#- The columns of the struct `row`: those of the candidate but the hashes that are computed later. -#}
+{% macro _row_columns(build) -%}
+    {{- return(build.columns | reject('in', build.hashes) | list) -}}
+{%- endmacro %}
+
 {#- CTEs that end in `checked`: the rows of the candidate, each as the struct `row`, with key_1.., valid_from,
     is_current, and what the checks need. `is_ordered`: the query has the column _order_column(). -#}
 {% macro _checked_candidate(build, is_ordered=false) -%}
 candidate as (
 {{ healing_tables._as_subquery(healing_tables._with_order(build.query) if is_ordered else build.query) }}
 ),
-{{ healing_tables._checked_ctes(dict(build.settings, relation='candidate',
+{{ healing_tables._checked_ctes(dict(build.settings, relation='candidate', columns=healing_tables._row_columns(build),
         order=healing_tables._order_column() if is_ordered else none), build.conditions, false)
     if build.settings.checks else healing_tables._unchecked_ctes(build) }}
 {%- endmacro %}
@@ -92,7 +98,7 @@ checked as (
             else 'cast(null as bigint)' }} as valid_from,
         {{ healing_tables._current_condition(settings) if settings.is_current in build.columns
             or settings.valid_to in build.columns else 'true' }} as is_current,
-        struct(*) as row
+        {{ healing_tables._row_struct(healing_tables._row_columns(build)) }} as row
         {{- healing_tables._broken_columns(build.conditions) }}
     from candidate
 )
@@ -151,9 +157,9 @@ where case
 {%- endmacro %}
 
 {#- Several rows of one key and start are numbered by their values: equal rows get equal numbers on both sides. -#}
-{% macro _number_equal_starts(rows, keys) %}
+{% macro _number_equal_starts(rows, keys, compared) %}
     select *,
-        row_number() over (partition by {{ keys }}, start order by xxhash64(compared)) as nth,
+        row_number() over (partition by {{ keys }}, start order by xxhash64({{ compared }})) as nth,
         count(*) over (partition by {{ keys }}, start) > 1 as is_repeated
     from {{ rows }}
 {%- endmacro %}

@@ -37,9 +37,12 @@
 {#- What is left of the attempt goes; after the last one the build fails. -#}
 {% macro _after_conflict(build, attempt, conflicts, is_published=false) -%}
     {%- set found = conflicts | join(', ') -%}
-    {%- if attempt < healing_tables._max_attempts() -%}
+    {%- set is_last = attempt == healing_tables._max_attempts() -%}
+    {%- if not is_last or is_published -%}
         {%- do healing_tables._drop_side_tables(build) -%}
         {%- do run_query('drop table if exists ' ~ build.candidate) -%}
+    {%- endif -%}
+    {%- if not is_last -%}
         {%- do healing_tables._log_progress(
             build.target, 'attempt ' ~ attempt ~ ' met a commit of another writer (' ~ found ~ '); it begins again') -%}
         {{- return(none) -}}

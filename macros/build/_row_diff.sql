@@ -63,9 +63,10 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     `inputs`: how both tables are read so that they can be compared.
 
     stored, candidate   the select lists over the stored table and over `checked` (see _checked_candidate): key_1..,
-                        start, is_current, and the struct `compared`
+                        start, is_current; of the stored table also the struct `stored_row`
     stored_rows         SQL for a `from`
     compared            the columns in that struct: those that both have in one type
+    compared_row        SQL over `row` of `checked`: the same columns of the candidate
     key_columns, valid_from, columns (of the candidate); key_names: 'key_1, key_2'
     changed_keys        the table of the keys that are healed, or none: all
     has_buckets         equal keys have equal hashes: not so for floats and collated text
@@ -94,14 +95,13 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
     {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
     {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
-    {%- set fields = {'stored': [], 'candidate': []} -%}
-    {%- for name in compared -%}
-        {%- do fields.stored.append(healing_tables._id(name)) -%}
-        {%- do fields.candidate.append('row.' ~ healing_tables._id(name)) -%}
-    {%- endfor -%}
-    {%- for side, list in select_lists.items() -%}
-        {%- do list.append('struct(' ~ (fields[side] | join(', ') or 'true as nothing') ~ ') as compared') -%}
-    {%- endfor -%}
+    {%- do select_lists.stored.append((healing_tables._row_struct(compared) if compared else 'struct(true as nothing)')
+        ~ ' as stored_row') -%}
+    {%- set fields = [] -%}
+    {%- for name in compared -%} {%- do fields.append('row.' ~ healing_tables._id(name)) -%} {%- endfor -%}
+    {#- a struct that is there is not copied -#}
+    {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
+        else 'case when row is not null then struct(' ~ (fields | join(', ') or 'true as nothing') ~ ') end' -%}
     {%- set stored_keys = [] -%}
     {%- set hashable = [] -%}
     {%- for key in settings.key_columns -%}
@@ -114,6 +114,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
         'stored': select_lists.stored | join(', '), 'candidate': select_lists.candidate | join(', '),
         'key_names': healing_tables._key_names(settings.key_columns), 'key_columns': settings.key_columns,
         'valid_from': settings.valid_from, 'columns': columns | list, 'compared': compared,
+        'compared_row': compared_row,
         'changed_keys': build.changed_keys, 'has_buckets': hashable | length == settings.key_columns | length,
         'is_versioned': settings.tracked | select | list | length > 0,
         'is_unique': build.is_pure_call and build.is_as_left,

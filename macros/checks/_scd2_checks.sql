@@ -4,17 +4,20 @@
     of their neighbours.
 
     key_1.., valid_from, valid_to   of the row, in the types of the table
-    is_current, tracked, row        whether it is the current one; its tracked columns; all of its columns
+    is_current, row                 whether it is the current one; all of its columns
     is_proper                       it is an interval that holds a moment
     n, current_rows                 its number in its key; the number of current rows of the key
     furthest, is_covered_for_ever   the latest end of earlier rows; whether one of them has no end
-    is_repeat                       it touches the row before it, and says the same
+    end_before, row_before          the valid_to and row of the row before it
+    is_repeat                       it touches that row, and says the same
     long_rows                       the rows that reach into the one after them (n, valid_from, valid_to)
 
     check_request: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end
     means current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
-    {name: arguments}. A build may give `order`: a column in whose order
-    each row of a proper dimension begins where the one before it ends, or later. A violation is found in any order.
+    {name: arguments}. A build may give `order`, a column in whose order each row of a proper dimension begins where the
+    one before it ends, or later (a violation is found in any order), and `columns`, those that `row` is to have.
+
+    Windows hold their rows in memory and copy them: wide rows are one struct, and there is one of it.
 -#}
 {% macro _checked_rows(check_request) -%}
 with {{ healing_tables._checked_ctes(check_request) }}
@@ -33,8 +36,7 @@ rows as (
         {{ healing_tables._id(check_request.valid_from) }} as valid_from,
         {{ healing_tables._id(check_request.valid_to) }} as valid_to,
         {{ healing_tables._current_condition(check_request) }} as is_current,
-        struct({{ healing_tables._tracked_list(check_request) }}) as tracked,
-        struct(*) as row
+        {{ healing_tables._row_struct(check_request.get('columns')) }} as row
         {%- if check_request.get('order') %},
         {{ check_request.order }}
         {%- endif %}
@@ -56,7 +58,8 @@ neighbours as (
         coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
         {%- endif %}
         count(if(is_current, 1, null)) over whole as current_rows,
-        {{ healing_tables._is_repeat('valid_to', 'in_order') }} as is_repeat
+        lag(valid_to) over in_order as end_before,
+        lag(row) over in_order as row_before
     from proper_rows
     window
         in_order as ({{ window }}),
@@ -64,7 +67,8 @@ neighbours as (
         whole as ({{ window }} rows between unbounded preceding and unbounded following)
 ),
 checked as (
-    select *
+    select *,
+        {{ healing_tables._is_repeat(check_request.tracked, 'end_before', 'row_before') }} as is_repeat
         {%- if counts_pairs %},
         collect_list(if(covers_next, struct(n, valid_from, valid_to), null)) over (partition by {{ keys }}) as long_rows
         {%- endif %}
@@ -135,12 +139,11 @@ from checked
         ~ healing_tables._end_of_time(check_request.valid_to_current) ~ ')') -}}
 {%- endmacro %}
 
-{% macro _tracked_list(check_request) -%}
-    {%- set columns = [] -%}
-    {%- for column in check_request.tracked or [] -%}
-        {%- do columns.append(healing_tables._id(column)) -%}
-    {%- endfor -%}
-    {{- return(columns | join(', ') or 'true as present') -}}
+{#- The struct `row`: all columns, or some. -#}
+{% macro _row_struct(columns) -%}
+    {%- set names = [] -%}
+    {%- for column in columns or [] -%} {%- do names.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {{- return('struct(' ~ (names | join(', ') or '*') ~ ')') -}}
 {%- endmacro %}
 
 {#- Whether a row of `checked` violates a check. -#}
@@ -148,11 +151,14 @@ from checked
     {{- return(healing_tables._check(check, arguments, check_request).condition) -}}
 {%- endmacro %}
 
-{#- Whether a row touches the one before it in the window, and says the same. -#}
-{% macro _is_repeat(valid_to, window) -%}
-    {{- return(
-        'coalesce(lag(' ~ valid_to ~ ') over ' ~ window ~ ' = valid_from and lag(tracked) over ' ~ window
-        ~ ' <=> tracked, false)') -}}
+{#- Whether a row touches the one before it, given by its end and its columns, and says the same. -#}
+{% macro _is_repeat(tracked, end_before, row_before) -%}
+    {%- set conditions = [end_before ~ ' = valid_from'] -%}
+    {%- for column in tracked or [] -%}
+        {%- set field = '.' ~ healing_tables._id(column) -%}
+        {%- do conditions.append(row_before ~ field ~ ' <=> row' ~ field) -%}
+    {%- endfor -%}
+    {{- return('coalesce(' ~ conditions | join(' and ') ~ ', false)') -}}
 {%- endmacro %}
 
 {#- The rows before this one that share a moment with it. -#}

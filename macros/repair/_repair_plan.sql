@@ -57,10 +57,12 @@ cut as (
 ),
 joined as (
     select *,
-        {{ healing_tables._is_repeat('cut_to', 'in_order') if healing_tables._merges_repeats(stored_table)
-            else 'false' }} as is_joined
-    from cut
-    window in_order as (partition by {{ keys }}, lost_as order by valid_from)
+        {{ healing_tables._is_repeat(stored_table.tracked, 'kept.cut_to', 'kept.row')
+            if healing_tables._merges_repeats(stored_table) else 'false' }} as is_joined
+    from (
+        select *, lag(struct(cut_to, row)) over (partition by {{ keys }}, lost_as order by valid_from) as kept
+        from cut
+    )
 ),
 numbered as (
     select *, sum(if(is_joined, 0, 1)) over (partition by {{ keys }}, lost_as order by valid_from) as number

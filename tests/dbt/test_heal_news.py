@@ -171,7 +171,7 @@ def test_another_column_of_load_times_is_another_definition(built: Lab) -> None:
         one_source(DIMS["terms_dim"].replace("}", ", 'loaded_at': 'loaded_at'}")),
     )
     log = run(built, "--select", "terms_dim")
-    assert log["terms_dim"]["reason"] == "the definition has changed since the last build"
+    assert log["terms_dim"]["reason"] == "the definition, or a type of its sources, has changed since the last build"
 
 
 @pytest.mark.proof

@@ -205,5 +205,5 @@ def test_instalments_healed_one_by_one_are_a_rebuild(raw: Lab) -> None:
             modes.append((step, name, rows[name]["mode"], rows[name]["reason"]))
     assert {(name, mode) for _, name, mode, _ in modes} >= {(name, "heal") for name in DIMS}, modes
     for step, _, mode, reason in modes[len(DIMS) :]:
-        wanted = "definition has changed" if step == NEW_AT else "empty snapshots"
+        wanted = "a type of its sources, has changed" if step == NEW_AT else "empty snapshots"
         assert (mode == "heal" and step != NEW_AT) or wanted in reason, json.dumps(modes)

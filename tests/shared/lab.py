@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -87,9 +88,14 @@ class Lab(Tables):
     def listen(self, event: Any) -> None:
         self.log.append(str(getattr(event.info, "msg", "")))
         if event.info.name == "SQLQuery":
-            self.statements.append((0.0, event.data.sql))
-        elif event.info.name == "SQLQueryStatus" and self.statements:
-            self.statements[-1] = (event.data.elapsed, self.statements[-1][1])
+            self.end_statement()
+            self.statements.append((time.perf_counter(), event.data.sql))
+
+    def end_statement(self) -> None:
+        """The seconds of a statement end when the next one begins: with the fetch of its rows."""
+        if self.statements:
+            started, sql = self.statements[-1]
+            self.statements[-1] = (time.perf_counter() - started, sql)
 
     def dbt(self, *args: str) -> dict[str, tuple[str, str]]:
         """Run dbt; returns the results of this run by node name."""
@@ -101,6 +107,7 @@ class Lab(Tables):
         outcome = runner.invoke([*args, *where, "--no-use-colors"])
         if outcome.exception is not None:
             raise outcome.exception
+        self.end_statement()
         self.succeeded = outcome.success
         results = getattr(outcome.result, "results", None) or []
         found = {
