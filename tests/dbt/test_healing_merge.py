@@ -107,6 +107,7 @@ def merged(lab: Lab) -> Lab:
     )
     lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
     everything = ["dim_sql", "dim_py", "tag:nightly"]
+    lab.writes_artifacts = True
     for rows, selected in ((FIRST, everything), (SECOND, everything), (SECOND, ["dim_py"])):
         lab.table("players", COLUMNS, rows)
         lab.dbt("build", "--select", *selected)

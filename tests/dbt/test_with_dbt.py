@@ -41,6 +41,7 @@ def relation(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def project(lab: Lab) -> Lab:
+    lab.writes_artifacts = True
     columns = [
         ["the key", "string"],
         ["changed at", "timestamp"],
