@@ -48,7 +48,6 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
     spark = session(home, options.memory)
     lab = Lab(spark, home, schema="bench")
-    lab.writes_artifacts = True  # as a user would
     history(spark, options).write.saveAsTable("bench.s1", format="delta")
     spec = DimensionSpec(key_columns="customer_id", attributes=columns_of(options, 0), changed_at="updated_at")
     sql = compiled(lab, options, ["s1"])

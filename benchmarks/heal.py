@@ -76,7 +76,6 @@ def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -
     for key, value in settings.items():
         builder = builder.config(key, value)
     lab = Lab(builder.enableHiveSupport().getOrCreate(), home, schema="bench")
-    lab.writes_artifacts = True  # as a user would
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
         rows = make_source(lab.spark, options, number).withColumn("loaded_at", f.col("updated_at"))

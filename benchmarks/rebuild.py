@@ -60,7 +60,6 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
     spark = session(home, options.memory)
     lab = Lab(spark, home, schema="bench")
-    lab.writes_artifacts = True  # as a user would
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
         make_source(spark, options, number).write.saveAsTable(f"bench.{name}", format="parquet")

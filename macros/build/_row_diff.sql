@@ -95,13 +95,10 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
     {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
     {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
-    {%- do select_lists.stored.append((healing_tables._row_struct(compared) if compared else 'struct(true as nothing)')
-        ~ ' as stored_row') -%}
-    {%- set fields = [] -%}
-    {%- for name in compared -%} {%- do fields.append('row.' ~ healing_tables._id(name)) -%} {%- endfor -%}
-    {#- a struct that is there is not copied -#}
+    {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
+    {#- where all columns are compared, the row itself is: a second struct of them would cost time -#}
     {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
-        else 'case when row is not null then struct(' ~ (fields | join(', ') or 'true as nothing') ~ ') end' -%}
+        else 'case when row is not null then ' ~ healing_tables._row_struct(compared, 'row.') ~ ' end' -%}
     {%- set stored_keys = [] -%}
     {%- set hashable = [] -%}
     {%- for key in settings.key_columns -%}

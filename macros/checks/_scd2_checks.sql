@@ -139,11 +139,12 @@ from checked
         ~ healing_tables._end_of_time(check_request.valid_to_current) ~ ')') -}}
 {%- endmacro %}
 
-{#- The struct `row`: all columns, or some. -#}
-{% macro _row_struct(columns) -%}
+{#- A struct of these columns (none: of all), which may be fields of another struct: prefix 'row.'. -#}
+{% macro _row_struct(columns, prefix='') -%}
+    {%- if columns is none -%} {{ return('struct(*)') }} {%- endif -%}
     {%- set names = [] -%}
-    {%- for column in columns or [] -%} {%- do names.append(healing_tables._id(column)) -%} {%- endfor -%}
-    {{- return('struct(' ~ (names | join(', ') or '*') ~ ')') -}}
+    {%- for column in columns -%} {%- do names.append(prefix ~ healing_tables._id(column)) -%} {%- endfor -%}
+    {{- return('struct(' ~ (names | join(', ') or 'true as nothing') ~ ')') -}}
 {%- endmacro %}
 
 {#- Whether a row of `checked` violates a check. -#}

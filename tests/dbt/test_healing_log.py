@@ -44,8 +44,7 @@ def run(lab: Lab, name: str, *args: str) -> tuple[str, str]:
     return lab.dbt("run", "--select", name, *args)[name]
 
 
-def add(lab: Lab, table: str, rows: str) -> None:
-    columns = "" if table == "typed" else "(id, name, gone, changed_at, loaded_at)"
+def add(lab: Lab, table: str, rows: str, columns: str = "(id, name, gone, changed_at, loaded_at)") -> None:
     lab.spark.sql(f"insert into {lab.schema}.{table} {columns} values {rows}")
 
 
@@ -301,7 +300,7 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
     moment = "timestamp '2024-02-01 10:00:00Z'"
     for at in ("n", "s", "e"):
         values = f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
-        add(built, "typed", f"({values})")
+        add(built, "typed", f"({values})", columns="")
     keys = ["at", "size", "open", "since"]
     dim(built, "typed_dim", OF_TYPED, unique_key=keys)
     assert run(built, "typed_dim")[0] == "success", built.results["typed_dim"]
@@ -325,10 +324,10 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
 
 def test_a_load_time_that_is_still_to_come_hides_nothing(built: Lab) -> None:
     when = "timestamp '{} 00:00:00Z'"
-    add(built, "typed", f"('w', 1, true, null, 'x', date '2024-01-01', {when.format('2999-01-01')})")
+    add(built, "typed", f"('w', 1, true, null, 'x', date '2024-01-01', {when.format('2999-01-01')})", columns="")
     dim(built, "clocks", OF_TYPED, unique_key="at")
     assert run(built, "clocks")[0] == "success", built.results["clocks"]
-    add(built, "typed", f"('n', 7, true, null, 'y', date '2024-01-09', {when.format('2024-01-02')})")
+    add(built, "typed", f"('n', 7, true, null, 'y', date '2024-01-09', {when.format('2024-01-02')})", columns="")
     assert run(built, "clocks")[0] == "success", built.results["clocks"]
     assert newest(built, "clocks")["mode"] == "heal"
     assert ("n", "y") in built.rows("clocks", "at", "name")
