@@ -122,7 +122,9 @@
             'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this '
             'batch') -%}
     {%- endif -%}
-    {%- if healing_tables._table_details(existing).get('type') == 'EXTERNAL' -%}
+    {%- set stored = healing_tables._table_details(existing) -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- if stored.get('type') == 'EXTERNAL' and format is not none and format.has_commits -%}
         {#- its files would stay, and with them the rows -#}
         {%- do healing_tables._mistake(
             mistakes, '--full-refresh', 'a table that Spark manages', target ~ ', whose files stay when it is dropped',

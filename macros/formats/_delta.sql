@@ -38,7 +38,7 @@
             'thrift), with the Delta jar:\n'
             ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             '
             ~ (lines | join('\n             '))
-            ~ '\n             or set file_format: parquet (healing_table only)') -%}
+            ~ '\n             or set file_format: orc or parquet') -%}
     {%- endif -%}
 {%- endmacro %}
 

@@ -3,13 +3,7 @@
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
     {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
-    {%- set format = healing_tables._format('delta') -%}
-    {%- do format.check_session(mistakes) if not mistakes -%}
-    {%- if config.get('file_format') not in [none, format.name] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'delta, since the merge is one commit', config.get('file_format'),
-            'set file_format: delta') -%}
-    {%- endif -%}
+    {%- set format = healing_tables._merge_format(mistakes, existing) -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
             mistakes, 'contract.enforced', 'no contract: the model returns a batch, not the columns of the table',
@@ -22,11 +16,14 @@
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}
-    {%- set build = healing_tables._new_build({}, format, target, existing, 'merge', 'delta') -%}
+    {%- set build = healing_tables._new_build(
+        {}, format, target, existing, 'merge', healing_tables._merge_log_format(format)) -%}
     {%- set row = build.log_row -%}
     {{- return({
         'target': target | string,
         'spec': spec,
+        'file_format': config.get('file_format'),
+        'key_buckets': healing_tables._option('key_buckets', none, none),
         'table': {
             'partition_by': healing_tables._as_list(config.get('partition_by')),
             'properties': config.get('tblproperties') or {},
@@ -41,6 +38,33 @@
             'version_before': row.version_before,
             'invocation_id': invocation_id}},
         'batch_id': invocation_id}) -}}
+{%- endmacro %}
+
+{#- The format of a table that is yet to be made. A table that is there keeps its own, which the library looks up. -#}
+{% macro _merge_format(mistakes, existing) -%}
+    {%- set format = healing_tables._format() -%}
+    {%- if format is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
+            'correct it') -%}
+        {{- return(healing_tables._format('delta')) -}}
+    {%- endif -%}
+    {%- set is_known = config.get('file_format') is not none or existing is none -%}
+    {%- do format.check_session(mistakes) if is_known and not mistakes -%}
+    {%- if healing_tables._option('key_buckets', none, none) is not none and is_known and format.has_commits -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_buckets', 'a table in parquet or orc: ' ~ format.name ~ ' writes what changes without them',
+            healing_tables._option('key_buckets', none, none), 'leave it out, or set file_format: orc') -%}
+    {%- endif -%}
+    {{- return(format) -}}
+{%- endmacro %}
+
+{#- That of the log: Delta where the session has it. -#}
+{% macro _merge_log_format(format) -%}
+    {%- if healing_tables._has_delta() or not healing_tables._platform().has_own_settings -%}
+        {{- return('delta') -}}
+    {%- endif -%}
+    {{- return('parquet' if format.has_commits else format.name) -}}
 {%- endmacro %}
 
 {#- The adapter knows, once the plugin of the pip library has extended it. -#}
@@ -66,7 +90,7 @@
     {%- set meta = healing_tables._model_options() -%}
     {%- set project = healing_tables._project_options() -%}
     {%- set options = healing_tables._known_options('healing_merge')
-        | reject('in', ['allow_full_refresh', 'log_schema']) -%}
+        | reject('in', ['key_buckets', 'allow_full_refresh', 'log_schema']) -%}
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
         {%- set value = meta[name] if name in meta else project[name] -%}

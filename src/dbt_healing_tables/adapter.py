@@ -9,6 +9,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_healing_tables.session import MergeResponse, SessionJob
 
@@ -42,6 +43,21 @@ def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
                     "remedy": "pip install --force-reinstall dbt-healing-tables in dbt's environment",
                 }
             return None
+
+        @available
+        def healing_tables_convert(
+            self, table: str, key_buckets: int | None, key_columns: list[str], location: str | None
+        ) -> str:
+            """`healing_tables.convert_table` on the session of dbt; the name that the old table has now."""
+            from pyspark.sql import SparkSession
+
+            from healing_tables import HealingTablesError, convert_table
+
+            spark = SparkSession.builder.getOrCreate()
+            try:
+                return convert_table(spark, table, key_buckets=key_buckets, key_columns=key_columns, location=location)
+            except HealingTablesError as error:
+                raise DbtRuntimeError(str(error)) from error
 
         @property
         def default_python_submission_method(self) -> str:

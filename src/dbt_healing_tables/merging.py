@@ -12,16 +12,19 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_healing_tables.session import MergeResponse
-from healing_tables import DeltaTarget, DimensionSpec, merge
+from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, merge
 from healing_tables.errors import BatchError, HealingTablesError, Mistake
 from healing_tables.merge.merge import MergeResult, check_alone
+from healing_tables.targets.find import Target, target_of
+from healing_tables.targets.naming import as_view
 
 
 def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | None = None) -> MergeResponse:
     """Merge the batch of one model.
 
     Args:
-        settings: JSON with ``target``, ``spec``, ``table`` (creation options), ``sql`` (the batch of a SQL model),
+        settings: JSON with ``target``, ``spec``, ``file_format`` and ``key_buckets`` (of a new table; both may be
+            null), ``table`` (further creation options), ``sql`` (the batch of a SQL model),
             ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``,
             ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``,
             ``row``), ``batch_id``.
@@ -63,7 +66,7 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
 
 def merge_batch(given: dict[str, Any], spark: SparkSession, model: Callable[[], Any] | None) -> MergeResult:
     spec = DimensionSpec.from_dict(given["spec"])
-    target = DeltaTarget(given["target"], **given["table"])
+    target = target_from(given, spark)
     batch = spark.sql(given["sql"]) if model is None else as_data_frame(model(), spark)
     if given["is_empty"]:
         batch = batch.limit(0)
@@ -77,14 +80,26 @@ def merge_batch(given: dict[str, Any], spark: SparkSession, model: Callable[[], 
         return merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
 
 
+def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
+    """The table that is there, or the one that the settings ask for."""
+    name, file_format = given["target"], given["file_format"]
+    kind = target_of(spark, name) if file_format is None else None
+    if isinstance(kind, HiveTarget):
+        file_format = kind.file_format
+    if file_format in (None, "delta"):
+        return DeltaTarget(name, **given["table"])
+    return HiveTarget(name, file_format, given["key_buckets"], **given["table"])
+
+
 def write_log(spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object) -> None:
     """Append the row of this merge to healing_log; columns that are not known are NULL."""
     finished = dt.datetime.now(dt.timezone.utc)
     row = {**log["row"], **known, "started_at": started, "finished_at": finished}
     schema = ", ".join(f"{name} {kind}" for name, kind in log["columns"].items())
     values = [tuple(row.get(name) for name in log["columns"])]
-    frame = spark.createDataFrame(values, schema)
-    frame.write.mode("append").format("delta").saveAsTable(log["table"])
+    listed = ", ".join(log["columns"])
+    with as_view(spark.createDataFrame(values, schema)) as view:
+        spark.sql(f"insert into {log['table']} ({listed}) select {listed} from {view}").collect()
 
 
 @contextmanager
@@ -125,12 +140,12 @@ def full_refresh(spark: SparkSession, replaced: dict[str, Any] | None, *, histor
         spark.sql(f"drop table if exists {before}")
 
 
-def history_of(target: DeltaTarget, spec: DimensionSpec) -> str | None:
+def history_of(target: Target, spec: DimensionSpec) -> str | None:
     """The table in which type 4 keeps earlier rows; in any other dimension that name is someone else's."""
     attributes: Any = spec.attributes  # the spec has made a map of whatever was given
     if not any(attribute.scd_type == 4 for attribute in attributes.values()):
         return None
-    return (DeltaTarget(spec.history) if spec.history else target.beside("_history")).sql_name
+    return (target.named(spec.history) if spec.history else target.beside("_history")).sql_name
 
 
 def as_data_frame(batch: Any, spark: SparkSession) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one Delta commit. Join facts to them."""
+"""Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one commit. Join facts to them."""
 
 from healing_tables.as_of.as_of import as_of
 from healing_tables.definition.attributes import Attribute
@@ -16,7 +16,9 @@ from healing_tables.errors import (
 )
 from healing_tables.merge.merge import MergeResult, merge
 from healing_tables.plan.plan import plan
+from healing_tables.targets.convert import convert_table
 from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.hive import HiveTarget
 
 __all__ = [
     "ArgumentError",
@@ -27,12 +29,14 @@ __all__ = [
     "DimensionSpec",
     "GuardError",
     "HealingTablesError",
+    "HiveTarget",
     "LateChangeError",
     "MergeResult",
     "Mistake",
     "SpecError",
     "TargetError",
     "as_of",
+    "convert_table",
     "merge",
     "plan",
 ]

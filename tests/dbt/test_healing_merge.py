@@ -105,6 +105,13 @@ def merged(lab: Lab) -> Lab:
         tags=["nightly"],
         meta={"healing_tables": {"attributes": {"*": 4}, "log_schema": f"{lab.schema}_logs"}},
     )
+    batch(
+        lab,
+        "dim_orc",
+        tags=["nightly"],
+        file_format="orc",
+        meta={"healing_tables": ATTRIBUTES["healing_tables"] | {"key_buckets": 4}},
+    )
     lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
     everything = ["dim_sql", "dim_py", "tag:nightly"]
     lab.writes_artifacts = True
@@ -122,6 +129,25 @@ def merged(lab: Lab) -> Lab:
 def test_batches_of_both_languages_become_versions(merged: Lab, name: str) -> None:
     assert merged.results[name][0] == "success", merged.results[name]
     assert merged.rows(name, "id", "name", "is_current") == MERGED
+
+
+def test_a_hive_table_is_made_and_merged_into(merged: Lab) -> None:
+    assert merged.rows("dim_orc", "id", "name", "is_current") == MERGED
+    details = {row[0]: row[1] for row in merged.spark.sql(f"describe table extended {merged.schema}.dim_orc").collect()}
+    assert (details["Provider"], details["Type"]) == ("orc", "EXTERNAL")
+    log = merged.spark.table(f"{merged.schema}.healing_log").where("dimension = 'dim_orc'").orderBy("started_at")
+    assert [(row.status, row.rows_added) for row in log.collect()] == [("published", 2), ("published", 2)]
+
+
+def test_a_hive_table_of_someone_else_is_converted_on_request(merged: Lab) -> None:
+    sql, name = merged.spark.sql, f"{merged.schema}.theirs"
+    sql(f"create table {name} stored as orc as select 1 as id, 'Ann' as name")
+    merged.dbt("run-operation", "healing_tables.convert_table", "--args", f"{{dimension: {name}}}")
+    details = {row[0]: row[1] for row in sql(f"describe table extended {name}").collect()}
+    assert (details["Provider"], details["Type"]) == ("orc", "EXTERNAL")
+    assert merged.rows("theirs") == [(1, "Ann")]
+    kept = [row.tableName for row in sql(f"show tables in {merged.schema} like 'theirs__before_*'").collect()]
+    assert len(kept) == 1 and any(kept[0] in line for line in merged.log), merged.log
 
 
 def test_an_unchanged_batch_commits_nothing(merged: Lab) -> None:
@@ -180,7 +206,7 @@ def refused(merged: Lab) -> Lab:
         merged,
         "dim_unknown",
         unique_key=None,
-        file_format="parquet",
+        file_format="csv",
         meta={"healing_tables": {"attribute": {"name": 2}}},
     )
     batch(merged, "dim_wrong")

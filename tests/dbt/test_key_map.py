@@ -70,6 +70,7 @@ def test_both_halves_write_one_key_map(lab: Lab) -> None:
     assert rows_of(lab, merged, "sk") == lab.rows("dim_keys", "sk") == [(1,)]
 
 
+@pytest.mark.proof
 def test_a_dropped_dimension_comes_back_from_its_log_with_its_numbers(lab: Lab) -> None:
     dim = f"{lab.schema}.dropped"
     spec = spec_of(change_log=f"{dim}_log", changed_at="at")
@@ -100,6 +101,7 @@ def test_a_restored_dimension_gives_no_number_twice(lab: Lab) -> None:
     assert rows_of(lab, dim, "sk", "id") == [(1, 1), (2, 2), (3, 3)]
 
 
+@pytest.mark.proof
 def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     dim = f"{lab.schema}.overtaken"
     spec = spec_of(attributes={"name": 4}, deleted_when="name = 'gone'")

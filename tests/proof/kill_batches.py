@@ -8,7 +8,7 @@ from clients import Job
 from pyspark.sql import SparkSession
 from tables import plain_rows
 
-from healing_tables import DimensionSpec, MergeResult, merge
+from healing_tables import DimensionSpec, HiveTarget, MergeResult, merge
 
 KEYS = 6
 AUDIT: tuple[str, ...] = (
@@ -20,6 +20,7 @@ AUDIT: tuple[str, ...] = (
     "new_values",
 )
 AUDIT += ("old_surrogate_key", "new_surrogate_key", "changed_at")
+HISTORY = ("id", "name", "mail", "valid_from", "valid_to", "history_id", "change_reason")
 SPECS: dict[str, dict[str, Any]] = {
     "type2": {"key_columns": "id", "attributes": {"name": 2}, "audit": {}},
     "type4": {"key_columns": "id", "attributes": {"name": 4, "mail": 1}, "audit": {}},
@@ -41,17 +42,18 @@ def job(table: str, options: dict[str, Any], number: int) -> Job:
     return Job(table, options, rows, schema, at, {"full_batch": True})
 
 
-def merge_here(spark: SparkSession, job: Job) -> MergeResult:
+def merge_here(spark: SparkSession, job: Job, target: HiveTarget | None = None) -> MergeResult:
+    """Args: target: for a table that is yet to be made."""
     batch = spark.createDataFrame(job.rows, job.schema)
     spec = DimensionSpec.from_dict(job.options)
-    return merge(batch, job.table, spec, at=job.at, **job.merge_options)
+    return merge(batch, target or job.table, spec, at=job.at, **job.merge_options)
 
 
 def compare(spark: SparkSession, table: str, wanted: str, options: dict[str, Any]) -> None:
     """The dimension and its side tables against those of an undisturbed run; ``%s`` stands for the suffix."""
     tables: list[tuple[str, tuple[str, ...]]] = [("", ()), ("_audit", AUDIT)]
     if 4 in options["attributes"].values():
-        tables.append(("_history", ()))
+        tables.append(("_history", HISTORY))
     for suffix, columns in tables:
         expected = plain_rows(spark.sql(f"select * from {wanted % suffix}"), columns)
         assert plain_rows(spark.sql(f"select * from {table % suffix}"), columns) == expected, suffix

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reference import Row
 from tables import plain_rows
 
-from healing_tables import DimensionSpec, merge
+from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, merge
 
 COLUMNS = {
     "id": "int",
@@ -291,29 +292,37 @@ def assert_is(spark: SparkSession, name: str, dim: ref.Dimension) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("parts", [1, 3, 7])
+@pytest.mark.parametrize(
+    ("parts", "table"), [(1, "delta"), (3, "delta"), (7, "delta"), (3, "orc"), (3, "parquet in buckets")]
+)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_any_cut_gives_the_dimension_of_the_whole(lab: Lab, family: str, parts: int) -> None:
+def test_any_cut_gives_the_dimension_of_the_whole(lab: Lab, family: str, parts: int, table: str) -> None:
     """Each batch comes twice, one right after the other: the second one changes nothing."""
     types, kind, options = FAMILIES[family]
     seed = SEED + sum(map(ord, family))
     spec = spec_for(mix(seed, types), **options)
     rows = random_changes(seed, kind=kind)
-    name = f"{lab.schema}.{family.replace(' ', '_')}_{parts}"
+    name = f"{lab.schema}.{family.replace(' ', '_')}_{parts}_{table.split()[-1]}"
     for part in in_order(rows, parts):
         for is_repeated in (False, True):
-            result = merge(frame(lab.spark, part, kind), name, spec)
+            result = merge(frame(lab.spark, part, kind), TARGETS[table](name), spec)
             assert result.commit_version is None or not is_repeated
     assert_is(lab.spark, name, expected(rows, spec, kind))
 
 
+TARGETS: dict[str, Callable[[str], DeltaTarget | HiveTarget]] = {
+    "delta": DeltaTarget,
+    "orc": HiveTarget,
+    "parquet in buckets": partial(HiveTarget, file_format="parquet", key_buckets=3),
+}
 LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3)}
 
 
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("table", ["delta", "orc"])
 @pytest.mark.parametrize("family", LOGGED)
-def test_a_log_gives_the_whole_in_any_order(lab: Lab, family: str) -> None:
-    name = f"{lab.schema}.logged_{family.replace(' ', '_')}"
+def test_a_log_gives_the_whole_in_any_order(lab: Lab, family: str, table: str) -> None:
+    name = f"{lab.schema}.logged_{family.replace(' ', '_')}_{table}"
     spec = spec_for(mix(SEED + 1, LOGGED[family]), change_log=f"{name}_changes")
     rows = random_changes(SEED + 1)
     parts: list[list[Row]] = [[], [], [], []]
@@ -321,7 +330,7 @@ def test_a_log_gives_the_whole_in_any_order(lab: Lab, family: str) -> None:
     for row in rows:
         choose.choice(parts).append(row)
     for part in parts:
-        merge(frame(lab.spark, part), name, spec)
+        merge(frame(lab.spark, part), TARGETS[table](name), spec)
     assert merge(frame(lab.spark, parts[0]), name, spec).commit_version is None
     assert_is(lab.spark, name, expected(rows, spec))
 

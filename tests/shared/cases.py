@@ -6,8 +6,24 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
+from healing_tables import DimensionSpec
+
 CASES = Path(__file__).parent / "cases"
 
 
 def load(name: str) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], json.loads((CASES / f"{name}.json").read_text()))
+
+
+def spec_of(case: dict[str, Any]) -> DimensionSpec:
+    """Of a case of merges."""
+    params, kind = case["params"], case["capability"].removeprefix("merge_")
+    types = params.get("types")
+    if types is None:
+        types = dict.fromkeys(params["attrs"], int(kind.removeprefix("type")))
+    types |= dict.fromkeys(params.get("type1_attrs", []), 1)
+    return DimensionSpec(
+        key_columns=params["key"],
+        attributes=types,
+        valid_to_current=params.get("end", "9999-12-31 23:59:59"),
+    )

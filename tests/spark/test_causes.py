@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from tables import Tables, plain_rows
 
 from healing_tables import BatchError, DimensionSpec, SpecError, merge
-from healing_tables.merge.outbox import AUDIT_COLUMNS
+from healing_tables.merge.tables import AUDIT_COLUMNS
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 OPTIONS: dict[str, Any] = {
@@ -55,6 +55,7 @@ def dim(tables: Tables, request: pytest.FixtureRequest) -> str:
     return f"{tables.schema}.{request.node.name.split('[')[0].removeprefix('test_')}"
 
 
+@pytest.mark.proof
 def test_the_cause_of_each_change(tables: Tables, dim: str) -> None:
     spec = DimensionSpec.from_dict(OPTIONS)
     for rows in (ROWS[:2], ROWS[2:3], ROWS[3:4], ROWS[4:]):

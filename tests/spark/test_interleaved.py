@@ -149,6 +149,7 @@ def check(tables: Tables, kind: str, action: str, when: Callable[[int, str], boo
     return statements.has_acted
 
 
+@pytest.mark.proof
 def test_a_column_that_another_writer_adds_after_the_plan(tables: Tables) -> None:
     """The older writer does not know it: it must not commit current rows with NULL there."""
     case = Case(tables, "audit")

@@ -228,9 +228,10 @@ def test_a_target_of_someone_else(tables: Tables, dim: str) -> None:
         "valid_from",
         "valid_to",
     }
-    tables.spark.sql(f"create table {dim}_parquet (id int) using parquet")
-    with pytest.raises(TargetError, match="a Delta table"):
-        merge(batch(tables, [(1, "Ann", "a")]), f"{dim}_parquet", SPEC)
+    tables.spark.sql(f"create table {dim}_csv (id int) using csv")
+    for target in (f"{dim}_csv", delta.DeltaTarget(f"{dim}_csv")):
+        with pytest.raises(TargetError, match="a Delta table"):
+            merge(batch(tables, [(1, "Ann", "a")]), target, SPEC)
 
 
 @pytest.mark.proof

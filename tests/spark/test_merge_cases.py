@@ -8,25 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import load
+from cases import load, spec_of
 from tables import Tables, plain_rows
 
-from healing_tables import DimensionSpec, merge
+from healing_tables import merge
 
 CASES = load("merge")
-
-
-def spec_of(case: dict[str, Any]) -> DimensionSpec:
-    params, kind = case["params"], case["capability"].removeprefix("merge_")
-    types = params.get("types")
-    if types is None:
-        types = dict.fromkeys(params["attrs"], int(kind.removeprefix("type")))
-    types |= dict.fromkeys(params.get("type1_attrs", []), 1)
-    return DimensionSpec(
-        key_columns=params["key"],
-        attributes=types,
-        valid_to_current=params.get("end", "9999-12-31 23:59:59"),
-    )
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,11 @@ def test_common_type(left: str, right: str) -> None:
 
 
 def test_options_of_a_merge() -> None:
-    """dbt has on_schema_change, and where logs are, as settings of its own; a full refresh is dbt's."""
+    """Kinds of tables, places of logs, on_schema_change and full refreshes are settings of dbt's own."""
     in_library = {field.name for field in dataclasses.fields(DimensionSpec)} - {"on_schema_change"}
-    assert set(MACROS._known_options("healing_merge")) - {"allow_full_refresh", "log_schema"} == in_library
+    assert (
+        set(MACROS._known_options("healing_merge")) - {"allow_full_refresh", "key_buckets", "log_schema"} == in_library
+    )
 
 
 def test_defaults() -> None:

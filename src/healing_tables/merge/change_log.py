@@ -1,4 +1,4 @@
-"""The change log of a dimension: every row of every batch, kept in an append-only Delta table.
+"""The change log of a dimension: every row of every batch, kept in an append-only table.
 
 The versions of a touched key follow from all that the log holds of it, and the batch. So the order in which changes
 arrive does not matter. Rows reach the log by way of the outbox, once the dimension has committed
@@ -7,7 +7,6 @@ arrive does not matter. Rows reach the log by way of the outbox, once the dimens
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,8 +22,8 @@ from healing_tables.plan.validation import check_stored
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import types_of
-from healing_tables.targets.delta import DIMENSION, DeltaTarget, as_view
 from healing_tables.targets.merge_statement import stale
+from healing_tables.targets.table import DIMENSION, Table
 
 # What stands beside the keys, the attributes and the tie breakers
 GENERATED = {
@@ -46,7 +45,7 @@ class ChangeLog:
         ties: the tie breakers with their types.
     """
 
-    target: DeltaTarget
+    target: Table
     layout: Layout
     spec: DimensionSpec
     ties: Mapping[str, str]
@@ -87,8 +86,7 @@ class ChangeLog:
         """
         wanted = self.columns()
         table = self.target.ensure(spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension})
-        detail = self.target.detail(spark)
-        owner = None if detail is None else detail["properties"].get(DIMENSION)
+        owner = self.target.table_property(spark, DIMENSION)
         if owner is None:  # a log of before
             self.target.set_property(spark, DIMENSION, dimension)
         elif owner != dimension:
@@ -105,17 +103,10 @@ class ChangeLog:
         if missing:
             self.target.add_columns(spark, missing)
 
-    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
-        """Begin an empty log with what is stored. Raises: TargetError if that is damaged."""
-        if not self.target.rows(spark).isEmpty():
-            return
+    def first_rows(self, stored: DataFrame, merge_id: str) -> DataFrame:
+        """What an empty log begins with. Raises: TargetError if what is stored is damaged."""
         check_stored(stored, self.layout, self.spec)
-        merge_id = f"seed-{uuid.uuid4()}"
-        rows = self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
-        base_version = self.target.version(spark)
-        with as_view(rows) as view:
-            statement = self.append_statement(view, merge_id, is_decided=False)
-            self.target.commit(spark, statement, merge_id=merge_id, base_version=base_version)
+        return self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
 
     def logged_merge_ids(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
         """Those of these merges that have rows in the log."""

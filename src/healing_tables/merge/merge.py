@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,9 +21,11 @@ from healing_tables.errors import (
     Mistake,
     counted,
 )
-from healing_tables.merge.attempt import Attempt, Written, check_change_log
+from healing_tables.merge.attempt import Attempt
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.merge.outbox import Outbox
+from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
 from healing_tables.plan.validation import BatchFigures, check_events, check_plan
@@ -30,10 +33,16 @@ from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan
-from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, Snapshot
+from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.find import Target, target_of
+from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.retry import retrying
+from healing_tables.targets.table import Snapshot
 
 log = logging.getLogger("healing_tables")
+
+# How each kind of table is written
+TABLES: dict[type, Any] = {DeltaTarget: Outbox, HiveTarget: HiveTables}
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,8 @@ class MergeResult:
         inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
         removed: versions that a late change replaced, by way of a change log.
         attempts: 1 unless other writers were faster.
-        commit_version: of the Delta table; None if there was nothing to change, and so no commit.
+        commit_version: of the Delta table, or in ``<table>__commits`` of a Hive table; None if there was nothing to
+            change, and so no commit.
         seconds: from the call to the commit.
     """
 
@@ -70,7 +80,7 @@ class MergeResult:
 
 def merge(
     batch: DataFrame,
-    target: DeltaTarget | str,
+    target: Target | str,
     spec: DimensionSpec,
     *,
     at: dt.datetime | dt.date | str | None = None,
@@ -81,7 +91,8 @@ def merge(
 
     Args:
         batch: current states of some or all keys, or changes with moments (``spec.changed_at``). Its session is used.
-        target: a Delta table, by name or path, which the first merge makes; or a DeltaTarget.
+        target: a table by name, in Delta, ORC or parquet, or a Delta table by path; the first merge makes one in Delta.
+            Or a DeltaTarget or a HiveTarget.
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
             each attempt.
         full_batch: overrides ``spec.full_batch``.
@@ -90,7 +101,7 @@ def merge(
     unless the text says so.
     """
     started = time.monotonic()
-    table = target if isinstance(target, DeltaTarget) else DeltaTarget(target)
+    table = target if isinstance(target, (DeltaTarget, HiveTarget)) else target_of(batch.sparkSession, target)
     work = Merge(
         batch,
         table,
@@ -128,12 +139,12 @@ class Merge:
     layout: Layout
     events: DataFrame
     figures: BatchFigures
-    outbox: Outbox
+    tables: DimensionTables
 
     def __init__(
         self,
         batch: DataFrame,
-        table: DeltaTarget,
+        table: Target,
         spec: DimensionSpec,
         *,
         at: dt.datetime | dt.date | str | None,
@@ -164,18 +175,18 @@ class Merge:
         if self.prepared_for != columns:
             self.prepare(snapshot)
             self.prepared_for = columns
-        log_ = self.outbox.log
-        if snapshot is not None and not check_change_log(self.outbox, snapshot) and log_:
+        log_ = self.tables.log
+        if snapshot is not None and not self.tables.check_change_log(snapshot) and log_:
             # from now on no merge goes past the log; what has gone by is in the dimension
-            self.table.set_property(spark, CHANGE_LOG, log_.target.full_name(spark))
+            self.tables.note_change_log(spark)
             snapshot = self.table.snapshot(spark)
         if snapshot is not None and log_ is not None:
-            log_.seed(spark, snapshot.rows)
+            self.tables.seed(spark, snapshot.rows)
         if self.moment is None and log_ is not None:
             self.moment = instants.of(None, self.layout.moment_type)  # what the log holds stays
         Attempt(
             self.events,
-            self.outbox,
+            self.tables,
             self.figures,
             self.is_full,
             self.moment,
@@ -208,35 +219,27 @@ class Merge:
         if spec.change_log is not None:
             given = types_of(batch.schema)
             ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
-            change_log = ChangeLog(DeltaTarget(spec.change_log), layout, spec, ties)
-        outbox = Outbox(self.table, layout, spec, change_log)
-        check_own_names(outbox, spark)
+            change_log = ChangeLog(self.table.named(spec.change_log), layout, spec, ties)
+        tables = TABLES[type(self.table)](self.table, layout, spec, change_log)
+        check_own_names(tables, spark)
         check_partitions(layout, spec)
         if snapshot is not None:
-            check_change_log(outbox, snapshot)
+            tables.check_change_log(snapshot)
         # Computed once, and not again when the table changes, as a cached frame would be
         at = self.moment if self.moment is not None else 0
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
         self.figures = check_events(self.events, layout, self.is_full)
         if change_log is not None:
             change_log.prepare(spark, self.table.full_name(spark))
-        if outbox:
-            outbox.prepare(spark)
-        self.layout, self.outbox = layout, outbox
+        tables.prepare(spark)
+        self.layout, self.tables = layout, tables
 
 
-def check_own_names(outbox: Outbox, spark: SparkSession) -> None:
+def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
     """Raises: ArgumentError if two tables of a dimension are one."""
-    tables = {"the dimension": outbox.target, "its outbox": outbox.table}
-    if outbox.layout.has_history:
-        tables["its history"] = outbox.history
-    if outbox.spec.audit is not None:
-        tables["audit.table"] = outbox.audit
-    if outbox.log is not None:
-        tables["change_log"] = outbox.log.target
     seen: dict[str, str] = {}
     mistakes = []
-    for what, table in tables.items():
+    for what, table in tables.own_tables().items():
         name = table.full_name(spark)
         if name in seen:
             got = f"{table.name}, which is {seen[name]}"

@@ -1,4 +1,4 @@
-"""The outbox of a dimension: rows for its history (type 4), its audit and its change log, on their way there.
+"""A dimension in Delta, and how rows reach the tables beside it: by way of an outbox.
 
 A merge stages these rows in ``<dimension>__pending`` under its id, then commits the dimension with that id, then
 delivers them. The commit decides: rows of a merge that has not committed are discarded. Every merge first delivers
@@ -7,6 +7,8 @@ what an earlier one has left (docs/decisions/0014-outbox.md).
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,58 +16,40 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.definition.layout import Layout, by_name, numbered
-from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
-from healing_tables.merge.change_log import ChangeLog
-from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.merge.tables import AUDIT, AUDIT_COLUMNS, HISTORY, LOG, Change, DimensionTables, Written
+from healing_tables.plan.batch import named_keys
 from healing_tables.sql.identifiers import find, literal, quoted
-from healing_tables.sql.instants import TIMESTAMP, as_micros
-from healing_tables.sql.values import ISO
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan, is_conflict, raised
-from healing_tables.targets.delta import CHANGE_LOG, DeltaTarget, as_view
+from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.merge_statement import stale_text
+from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
+from healing_tables.targets.table import Table
 
-AUDIT_COLUMNS = {
-    "dimension": "string",
-    "key": "string",
-    "old_surrogate_key": "string",
-    "new_surrogate_key": "string",
-    "change_type": "string",
-    "change_reason": "string",
-    "changed_columns": "array<string>",
-    "old_values": "string",
-    "new_values": "string",
-    "changed_at": TIMESTAMP,
-    "actor": "string",
-    "reason": "string",
-    "source": "string",
-    "batch_id": "string",
-    "row_id": "string",
-    "correlation_id": "string",
-}
-JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
 # Each merge adds a small file; Delta puts them together now and then
 GROWING = {"delta.autoOptimize.autoCompact": "true"}
 ABANDONED = "interval 1 day"
 # base_version: of the dimension when the row was staged, so the commit of its merge is newer
 OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bigint"}
-# Destinations; each has a column of the outbox, a struct with the row
-HISTORY, AUDIT, LOG = "history", "audit", "change_log"
+# Up to here the MERGE names the keys that it touches; the text of the statement grows with them
+FEW_ROWS = 10_000
+# Equal keys of these types have one hash; floats and collated text do not
+SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
+# Commits that change no row
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL")
 
 
 @dataclass(frozen=True)
-class Outbox:
-    """Rows on their way to the history, the audit and the change log of one dimension; false if it has none of them."""
+class Outbox(DimensionTables):
+    """A dimension in Delta. The outbox has a column per destination, a struct with the row."""
 
     target: DeltaTarget
-    layout: Layout
-    spec: DimensionSpec
-    log: ChangeLog | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.destinations())
 
     @property
     def table(self) -> DeltaTarget:
@@ -73,29 +57,28 @@ class Outbox:
 
     @property
     def history(self) -> DeltaTarget:
-        name = self.spec.history
-        target = self.target.beside("_history") if name is None else DeltaTarget(name)
-        return replace(target, properties=GROWING)
+        return self.side_table(self.spec.history, "_history")
 
     @property
     def audit(self) -> DeltaTarget:
-        table = (self.spec.audit or {}).get("table")
-        target = self.target.beside("_audit") if table is None else DeltaTarget(table)
-        return replace(target, properties=GROWING, cluster_by=("changed_at",))
+        table = self.side_table((self.spec.audit or {}).get("table"), "_audit")
+        return replace(table, cluster_by=("changed_at",))
 
-    def destinations(self) -> dict[str, dict[str, str]]:
-        """Name to the columns of the table there, with their types."""
-        found: dict[str, dict[str, str]] = {}
-        if self.layout.has_history:
-            found[HISTORY] = self.layout.history_columns(self.spec)
-        if self.spec.audit is not None:
-            found[AUDIT] = AUDIT_COLUMNS
-        if self.log is not None:
-            found[LOG] = self.log.columns()
-        return found
+    @property
+    def log_table(self) -> DeltaTarget:
+        assert self.log is not None and isinstance(self.log.target, DeltaTarget)
+        return self.log.target
+
+    def side_table(self, name: str | None, suffix: str) -> DeltaTarget:
+        target = self.target.beside(suffix) if name is None else DeltaTarget(name)
+        return replace(target, properties=GROWING)
+
+    def own_tables(self) -> dict[str, Table]:
+        return super().own_tables() | {"its outbox": self.table}
 
     def prepare(self, spark: SparkSession) -> None:
-        """Make the outbox, the history and the audit where they are not there, and add the columns that they lack."""
+        if not self.destinations():
+            return
         structs = {}
         for name, columns in self.destinations().items():
             fields = ", ".join(f"{quoted(field)}: {kind}" for field, kind in columns.items())
@@ -107,14 +90,7 @@ class Outbox:
         for name, columns in self.destinations().items():
             if name in present:
                 self.widen(spark, self.table, columns, f"{name}.")
-        if self.layout.has_history:
-            own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
-            self.history.ensure(spark, self.layout.history_columns(self.spec), own, "history")
-            self.widen(spark, self.history, self.layout.history_columns(self.spec))
-        if self.spec.audit is not None:
-            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older ones lack some
-            self.audit.ensure(spark, AUDIT_COLUMNS, own, "audit")
-            self.widen(spark, self.audit, AUDIT_COLUMNS)
+        self.prepare_side_tables(spark)
 
     def widen(self, spark: SparkSession, table: DeltaTarget, columns: Mapping[str, str], within: str = "") -> None:
         """Add the columns that a table lacks. Args: within: a struct column and a dot."""
@@ -123,84 +99,92 @@ class Outbox:
         if missing:
             table.add_columns(spark, missing, within)
 
-    def side_table_properties(self, spark: SparkSession) -> dict[str, str]:
-        """What the dimension notes of its side tables, as properties."""
-        return {} if self.log is None else {CHANGE_LOG: self.log.target.full_name(spark)}
+    def note_change_log(self, spark: SparkSession) -> None:
+        for name, value in self.notes(spark).items():
+            self.target.set_property(spark, name, value)
 
-    def history_rows(self, spark: SparkSession) -> DataFrame | None:
-        """Type 4: the rows of the history, as plan.changes takes them."""
-        if not self.layout.has_history:
-            return None
-        kind = self.layout.moment_type
-        state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
-        # rows from before the history had the column: the value began no later than the row
-        changed = [
-            f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "
-            f"{as_micros('valid_from', kind)}) as a{n}"
-            for n, column in numbered(self.layout, 1)
-            if column.changed_at
-        ]
-        return self.history.rows(spark).selectExpr(
-            *named_keys(self.layout),
-            f"{as_micros('valid_from', kind)} as at",
-            f"{as_micros('valid_to', kind)} as until",
-            f"{as_micros('valid_to', kind)} as boundary",
-            f"struct({', '.join(state)}) as state",
-            f"struct({', '.join(changed) or 'true as none'}) as changed",
-        )
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        log = self.log
+        if log is None or not log.target.rows(spark).isEmpty():
+            return
+        merge_id = f"seed-{uuid.uuid4()}"
+        rows = log.first_rows(stored, merge_id)
+        base_version = log.target.version(spark)
+        with as_view(rows) as view:
+            statement = log.append_statement(view, merge_id, is_decided=False)
+            self.log_table.commit(spark, statement, merge_id=merge_id, base_version=base_version)
 
-    def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
-        """What a plan brings to the history and to the audit. Args: events: of the batch."""
-        found = {}
-        if self.layout.has_history:
-            found[HISTORY] = plan.where("action = 'archive'").selectExpr("archived.*")
-        if self.spec.audit is not None:
-            plan = plan.where("action not in ('archive', 'absent')")
-            found[AUDIT] = self.audit_rows(self.with_causes(plan, events), batch_id)
-        return found
+    def publish(self, change: Change, written: Written) -> None:
+        """Stage, MERGE, deliver."""
+        plan, counts, keys, stored = change.plan, change.counts, change.keys, change.stored
+        spark, merge_id, table = plan.sparkSession, change.merge_id, self.target
+        if change.snapshot is None:
+            columns, base_version = self.layout.columns(self.spec), -1
+            table.create(spark, columns, self.notes(spark))
+        else:
+            columns, base_version = change.snapshot.columns, change.snapshot.version
+        if self.layout.is_sequence and "insert" in counts:
+            plan = KeyMap(table, self.layout, self.spec).with_numbers(plan, stored)
+        has_changes = bool(counts)
+        merged: DataFrame | None = plan if has_changes else None
+        if counts and set(counts) <= {"archive", "absent"}:
+            # keys that come and go in one batch: a row is written as it is, so that there is a commit, which other
+            # writers cannot miss
+            row = None if stored is None else any_row(stored, self.layout, self.spec)
+            merged = None if row is None else plan.unionByName(row, allowMissingColumns=True)
+            keys, counts = "", {}
+        has_merge = merged is not None
+        if not has_merge and self.layout.new_columns:
+            table.add_columns(spark, self.layout.new_columns)
+        rows = self.side_table_rows(plan, change.events, change.batch_id) if has_changes else {}
+        if change.for_log is not None:
+            rows[LOG] = change.for_log
+        if rows:
+            self.stage(spark, merge_id, base_version, rows)
+        if merged is not None:
+            if stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
+                keys = " and ".join(part for part in (keys, bucket_filter(plan, stored, self.layout)) if part)
+            merging = replace(change, plan=merged, keys=keys)
+            written.version = self.run_merge(merging, columns, base_version)
+            written.rows.update(counts)
+        if rows:
+            try:
+                self.deliver(spark, merge_id, has_commit=has_merge)
+            except StalePlan:
+                self.discard(spark, [merge_id])
+                raise
+            written.is_logged = written.is_logged or change.for_log is not None
 
-    def with_causes(self, plan: DataFrame, events: DataFrame) -> DataFrame:
-        """The plan with the cause of each change: that of the batch's row of that moment, or else of its newest row."""
-        if not self.spec.causes:
-            return plan
-        said = events.groupBy(*key_names(self.layout)).agg(
-            f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
-            f.expr("max_by(cause, at) as newest"),
-        )
-        names = zip(key_names(self.layout), self.layout.keys, strict=True)
-        on = " and ".join(f"key.{quoted(key.name)} = {name}" for name, key in names)
-        found = "coalesce(if(action = 'insert', cause, try_element_at(causes, moment)), newest)"
-        return plan.join(said, f.expr(on), "left").withColumn("cause", f.expr(found))
+    def run_merge(self, change: Change, stored: Mapping[str, str], base_version: int) -> int | None:
+        """The commit of the dimension. Where it is known that there is none, the staged rows are discarded.
 
-    def audit_rows(self, plan: DataFrame, batch_id: str) -> DataFrame:
-        """Args: plan: of `with_causes`."""
-        audit = self.spec.audit or {}
-
-        def text(name: str) -> str:
-            return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
-
-        surrogate = self.layout.surrogate
-        actor = text("actor") if audit.get("actor") is not None else "current_user"
-        return plan.selectExpr(
-            f"{literal(self.target.name)} as dimension",
-            f"to_json(key, {JSON}) as key",
-            f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
-            "old_surrogate_key",
-            f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
-            "new_surrogate_key",
-            "action as change_type",
-            "reason as change_reason",
-            "changed_columns",
-            f"to_json(stored, {JSON}) as old_values",
-            f"to_json(new, {JSON}) as new_values",
-            "timestamp_micros(moment) as changed_at",
-            f"{actor} as actor",
-            f"coalesce(cause.change_reason, {text('reason')}) as reason",
-            f"coalesce(cause.change_source, {text('source')}) as source",
-            f"{literal(batch_id)} as batch_id",
-            "uuid() as row_id",
-            "cause.correlation_id as correlation_id",
-        )
+        Args: stored: the columns of the table.
+        Returns: the version; None if nothing changed.
+        """
+        table, spark = self.target, change.plan.sparkSession
+        try:
+            with as_view(change.plan) as view:
+                version = table.apply(
+                    spark,
+                    view,
+                    self.layout,
+                    self.spec,
+                    merge_id=change.merge_id,
+                    base_version=base_version,
+                    stored=stored,
+                    keys=change.keys,
+                    open_rows=change.open_rows,
+                )
+        except Exception as error:
+            if self.destinations() and (is_conflict(error) or isinstance(error, TargetError)):
+                self.discard(spark, [change.merge_id])
+            raise
+        if self.log is None and version is not None and version > base_version + 1:
+            # another merge may have begun a change log in between, which does not know of this one
+            now = table.snapshot(spark)
+            if now is not None:
+                self.check_change_log(now)
+        return version
 
     def stage(
         self,
@@ -234,10 +218,9 @@ class Outbox:
             spark.sql(f"insert into {self.table.sql_name} ({listed}) select {listed} from {view}").collect()
 
     def recover(self, spark: SparkSession) -> list[str]:
-        """Deliver what committed merges have left; idempotent, and safe beside another process that does the same.
-
-        Returns: the merges whose rows are in the change log now, and whose keys have to be planned again.
-        """
+        """Deliver what committed merges have left; idempotent, and safe beside another process that does the same."""
+        if not self.destinations():
+            return []
         found = (
             self.table.rows(spark)
             .groupBy("merge_id")
@@ -313,10 +296,17 @@ class Outbox:
         retrying(self.table.name, partial(run, spark, statement))
 
     def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
-        """``k1..n``, ``is_full``: what these merges have staged for the change log."""
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids) or "null"
         rows = self.table.rows(spark).where(f"merge_id in ({listed}) and {LOG} is not null")
         return rows.select(f"{LOG}.*").selectExpr(*named_keys(self.layout), "is_full").distinct()
+
+    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
+        for commit in self.log_table.commits_since(spark, version, merge_ids):
+            if commit.merge_id is None and commit.operation not in MAINTENANCE:
+                raise StalePlan("another writer has added to the change log")
+
+    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
+        self.discard(spark, merge_ids)
 
     def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, DeltaTarget, str]]:
         """What delivers the rows of a merge: destination, table, statement."""
@@ -345,9 +335,43 @@ class Outbox:
         if self.log is not None:
             rows = f"select {LOG}.* {mine} {LOG} is not null"
             statement = self.log.append_statement(f"({rows})", merge_id, is_decided=has_commit)
-            found.append((LOG, self.log.target, statement))
+            found.append((LOG, self.log_table, statement))
         return found
 
 
 def run(spark: SparkSession, statement: str) -> None:
     spark.sql(statement).collect()
+
+
+def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame | None:
+    """A row of a plan that writes a stored row as it is; None if there is none."""
+    columns = ", ".join(
+        (quoted(name) if find(name, stored.columns) else f"cast(null as {kind})") + f" as {quoted(name)}"
+        for name, kind in layout.columns(spec).items()
+    )
+    keys = ", ".join(quoted(key.name) for key in layout.keys)
+    row = stored.limit(1).selectExpr(
+        "'update' as action",
+        f"struct({keys}) as key",
+        f"struct({columns}) as new",
+        f"struct({columns}) as stored",
+    )
+    row = row.localCheckpoint()
+    return None if row.isEmpty() else row
+
+
+def bucket_filter(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
+    """A condition on ``t``, the target, that holds for all keys of a plan and for few others, or nothing.
+
+    Delta joins the rows of a MERGE with the table by a shuffle of both; with it, only these few of the table move.
+    """
+    types = types_of(stored.schema)
+    if any(types.get(key.name) != key.type or not SIMPLE.fullmatch(key.type) for key in layout.keys):
+        return ""
+
+    def bucket(prefix: str) -> str:
+        named = ", ".join(f"{prefix}.{quoted(key.name)}" for key in layout.keys)
+        return f"pmod(xxhash64({named}), 65536)"
+
+    found = plan.selectExpr(f"{bucket('key')} as bucket").distinct().collect()
+    return f"{bucket('t')} in ({', '.join(str(row.bucket) for row in found)})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,10 +13,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.definition.stored_layout import fits
-from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
-from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
-from healing_tables.sql.types import types_of
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import in_quotes, literal, quoted
 from healing_tables.targets.conflicts import (
     StalePlan,
     conditions,
@@ -26,6 +23,8 @@ from healing_tables.targets.conflicts import (
     raised,
 )
 from healing_tables.targets.merge_statement import merge_statement, stale_text
+from healing_tables.targets.naming import bad_name, full_name, is_path, is_table_name, name_beside
+from healing_tables.targets.table import Snapshot, check_side_table
 
 MISSING = (
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -38,12 +37,6 @@ MISSING = (
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:(?!\n\n|\n\tat |SQLSTATE).)*", re.DOTALL)
 AFTER_COMMIT = "DELTA_POST_COMMIT_HOOK_FAILED"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-# A part of a table's name; another character without backticks could begin a comment
-PART = re.compile(r"`(?:[^`]|``)+`|\w+")
-NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))*")
-# A dimension names its change log, and a change log its dimension
-CHANGE_LOG = "healing_tables.change_log"
-DIMENSION = "healing_tables.dimension"
 # Spark without Delta says one of these, or takes "describe detail" for a table called detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
@@ -52,33 +45,6 @@ NO_DELTA = (
 )
 # The statement may still be at work
 UNKNOWN_OUTCOME = ("INVALID_HANDLE", "INVALID_CURSOR", "OPERATION_CANCELED", "RETRIES_EXCEEDED")
-
-
-@contextmanager
-def as_view(rows: DataFrame) -> Iterator[str]:
-    """A name under which SQL finds these rows; gone afterwards."""
-    name = f"healing_tables_{uuid.uuid4().hex}"
-    rows.createOrReplaceTempView(name)
-    try:
-        yield name
-    finally:
-        rows.sparkSession.catalog.dropTempView(name)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A table at one version: on Spark Connect, too, ``rows`` stay what they are when the table changes."""
-
-    table_id: str
-    version: int
-    rows: DataFrame
-    properties: Mapping[str, str]
-    partitions: tuple[str, ...]
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """Name to type."""
-        return types_of(self.rows.schema)
 
 
 @dataclass(frozen=True)
@@ -105,15 +71,12 @@ class DeltaTarget:
     cluster_by: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        is_name = isinstance(self.name, str) and (self.is_path or NAME.fullmatch(self.name.strip()))
+        is_name = isinstance(self.name, str) and (self.is_path or is_table_name(self.name))
         if not is_name:
-            mistake = Mistake(
-                "target",
+            raise bad_name(
+                self.name,
                 "a table such as 'schema.table', or a whole path such as '/somewhere' or 's3://bucket/somewhere'",
-                repr(self.name),
-                "correct it; a part that is not of letters, digits and _ has to be in backticks",
             )
-            raise ArgumentError(counted("the target", [mistake]), [mistake])
 
     @property
     def partition_columns(self) -> list[str]:
@@ -122,28 +85,25 @@ class DeltaTarget:
 
     @property
     def is_path(self) -> bool:
-        return re.match("/|[A-Za-z][A-Za-z0-9+.-]*:/", self.name) is not None
+        return is_path(self.name)
 
     @property
     def sql_name(self) -> str:
         return f"delta.{quoted(self.name)}" if self.is_path else self.name
 
+    def named(self, name: str) -> DeltaTarget:
+        """Another table, of this kind."""
+        return DeltaTarget(name)
+
     def beside(self, suffix: str) -> DeltaTarget:
         """A table next to this one: the name with a suffix."""
-        if self.name.endswith("`"):
-            return DeltaTarget(self.name[:-1] + suffix + "`")
-        return DeltaTarget(self.name.rstrip("/") + suffix)
+        return DeltaTarget(name_beside(self.name, suffix))
 
     def full_name(self, spark: SparkSession) -> str:
         """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
         if self.is_path:
             return re.sub("^file:/+", "/", self.name.rstrip("/"))
-        parts = re.findall("`(?:[^`]|``)*`|[^.`]+", self.name)
-        names = [part.strip("`").replace("``", "`").lower() for part in parts]
-        if len(names) < 3:
-            current = spark.sql("select current_catalog(), current_database()").collect()[0]
-            names = [*[str(name).lower() for name in current][: 3 - len(names)], *names]
-        return ".".join(names)
+        return full_name(spark, self.name)
 
     def read(self, spark: SparkSession) -> DataFrame | None:
         """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""
@@ -207,20 +167,7 @@ class DeltaTarget:
         if table is None:
             self.create(spark, columns, own_properties)
             return self.rows(spark)
-        present = types_of(table.schema)
-        missing = [
-            f"{name} {columns[name]}"
-            for name in own
-            if not fits(columns[name], present.get(find(name, present) or "", ""))
-        ]
-        if missing:
-            mistake = Mistake(
-                self.name,
-                f"the {what} of a dimension, which a merge has made, or no table yet",
-                f"a table without {', '.join(missing)}",
-                "choose another name",
-            )
-            raise TargetError(counted(f"the {what}", [mistake]), [mistake])
+        check_side_table(self.name, table, columns, own, what)
         return table
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
@@ -333,6 +280,10 @@ class DeltaTarget:
         listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} add columns ({listed})")
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        detail = self.detail(spark)
+        return None if detail is None else (detail["properties"] or {}).get(name)
 
     def set_property(self, spark: SparkSession, name: str, value: str) -> None:
         with self.named_errors():

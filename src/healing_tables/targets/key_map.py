@@ -19,7 +19,8 @@ from healing_tables.sql.hashing import hash_text
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.values import normal
-from healing_tables.targets.delta import DeltaTarget, as_view
+from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
 
 COLUMNS = {"key": "string", "valid_from": TIMESTAMP, "surrogate_key": "bigint"}
@@ -47,7 +48,7 @@ class KeyMap:
         """
         spark, surrogate = plan.sparkSession, quoted(self.layout.surrogate or "")
         self.prepare(spark, stored)
-        key, start = self.version("new.")
+        key, start = version_of(self.layout, self.spec, "new.")
         new = plan.where("action = 'insert'").selectExpr(
             f"{key} as key", f"{start} as valid_from", "key as key_columns"
         )
@@ -70,18 +71,10 @@ using (
 on t.key = s.key and t.valid_from = s.valid_from
 when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)"""
             retrying(self.table.name, lambda: spark.sql(statement).collect())
-        version = ["key", "valid_from"]
-        numbers = (
-            self.table.rows(spark)
-            .join(f.broadcast(new.select(version)), version, "left_semi")
-            .selectExpr("key as map_key", "valid_from as map_from", "surrogate_key as map_number")
-            .localCheckpoint()
+        known = self.table.rows(spark).join(
+            f.broadcast(new.select("key", "valid_from")), ["key", "valid_from"], "left_semi"
         )
-        is_same = f.expr(f"action = 'insert' and map_key = {key} and map_from = {start}")
-        numbered = f.when(
-            f.expr("action = 'insert'"), f.col("new").withField(surrogate, f.col("map_number"))
-        ).otherwise(f.col("new"))
-        return plan.join(numbers, is_same, "left").withColumn("new", numbered).drop("map_key", "map_from", "map_number")
+        return numbered(plan, known.localCheckpoint(), self.layout, self.spec)
 
     def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
         """Make the table if it is not there, in one commit with the numbers that the dimension has."""
@@ -89,11 +82,7 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
         if stored is None or self.table.read(spark) is not None:
             self.table.ensure(spark, COLUMNS, COLUMNS, "key map")
             return
-        names = layout.columns(self.spec)
-        stored = stored.toDF(*(find(name, names) or name for name in stored.columns))
-        number = f"cast({quoted(layout.surrogate or '')} as bigint)"
-        key, start = self.version("")
-        rows = stored.selectExpr(f"{key} as key", f"{start} as valid_from", f"{number} as surrogate_key")
+        rows = stored_numbers(stored, layout, self.spec)
         with as_view(rows) as view:
             query = (
                 f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} "
@@ -101,17 +90,38 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
             )
             self.table.create(spark, COLUMNS, query=query)
 
-    def version(self, row: str) -> tuple[str, str]:
-        """What identifies a version, as SQL: key and start. Neither depends on the types of the columns.
 
-        Args: row: a prefix of the dimension's columns, such as ``new.``
-        """
-        keys = [key_text(row + quoted(key.name), key.type) for key in self.layout.keys]
-        text = keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
-        # a row without versions has one number, whatever its start
-        has_versions = "valid_from" in self.layout.names and not self.layout.has_history
-        start = row_period(self.layout, self.spec, row).start if has_versions else "0L"
-        return text, f"timestamp_micros({start})"
+def numbered(plan: DataFrame, numbers: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """A plan whose new rows have their numbers. Args: numbers: in the columns of the key map."""
+    key, start = version_of(layout, spec, "new.")
+    numbers = numbers.selectExpr("key as map_key", "valid_from as map_from", "surrogate_key as map_number")
+    is_same = f.expr(f"action = 'insert' and map_key = {key} and map_from = {start}")
+    surrogate = quoted(layout.surrogate or "")
+    row = f.when(f.expr("action = 'insert'"), f.col("new").withField(surrogate, f.col("map_number")))
+    plan = plan.join(numbers, is_same, "left").withColumn("new", row.otherwise(f.col("new")))
+    return plan.drop("map_key", "map_from", "map_number")
+
+
+def stored_numbers(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """The numbers that a dimension has, in the columns of its key map."""
+    names = layout.columns(spec)
+    stored = stored.toDF(*(find(name, names) or name for name in stored.columns))
+    key, start = version_of(layout, spec)
+    number = f"cast({quoted(layout.surrogate or '')} as bigint)"
+    return stored.selectExpr(f"{key} as key", f"{start} as valid_from", f"{number} as surrogate_key")
+
+
+def version_of(layout: Layout, spec: DimensionSpec, row: str = "") -> tuple[str, str]:
+    """What identifies a version, as SQL: key and start. Neither depends on the types of the columns.
+
+    Args: row: a prefix of the dimension's columns, such as ``new.``
+    """
+    keys = [key_text(row + quoted(key.name), key.type) for key in layout.keys]
+    text = keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
+    # a row without versions has one number, whatever its start
+    has_versions = "valid_from" in layout.names and not layout.has_history
+    start = row_period(layout, spec, row).start if has_versions else "0L"
+    return text, f"timestamp_micros({start})"
 
 
 def key_text(expression: str, kind: str) -> str:

@@ -1,0 +1,274 @@
+"""A dimension in a Hive table, and the tables beside it.
+
+A merge writes all that it brings to new folders: the state of the dimension, and the new rows of its history, audit,
+change log and key map. Its commit names them all, and is the only thing that decides. The tables beside the dimension
+take a folder as a partition of their own, named by the merge: a call that can be made twice.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.merge.tables import AUDIT, HISTORY, LOG, Change, DimensionTables, Written
+from healing_tables.plan.batch import key_names
+from healing_tables.sql.identifiers import in_quotes, literal, quoted
+from healing_tables.targets.buckets import bucket_folders, bucket_of, is_in_buckets
+from healing_tables.targets.conflicts import StalePlan
+from healing_tables.targets.hive import (
+    FIRST_ROWS,
+    Commit,
+    HiveSnapshot,
+    HiveTarget,
+    short,
+)
+from healing_tables.targets.key_map import COLUMNS as KEY_MAP_COLUMNS
+from healing_tables.targets.key_map import numbered, stored_numbers, version_of
+from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
+
+KEYS = "keys"
+WRITES_ROWS = {"insert", "close", "update", "remove"}
+
+
+@dataclass(frozen=True)
+class HiveTables(DimensionTables):
+    """A dimension in a Hive table."""
+
+    target: HiveTarget
+
+    @property
+    def history(self) -> HiveTarget:
+        return self.side_table(self.spec.history, "_history")
+
+    @property
+    def audit(self) -> HiveTarget:
+        return self.side_table((self.spec.audit or {}).get("table"), "_audit")
+
+    @property
+    def key_map(self) -> HiveTarget:
+        return self.side_table(None, "__keys")
+
+    def side_table(self, name: str | None, suffix: str) -> HiveTarget:
+        beside = self.target.beside(suffix)
+        return beside if name is None else replace(beside, name=name)
+
+    def own_tables(self) -> dict[str, Table]:
+        return super().own_tables() | {"its commits": self.target.commits.table}
+
+    @property
+    def noted_in(self) -> str:
+        return self.target.commits.table.sql_name
+
+    def prepare(self, spark: SparkSession) -> None:
+        self.prepare_side_tables(spark)
+        if self.layout.is_sequence:
+            self.key_map.ensure(spark, KEY_MAP_COLUMNS, KEY_MAP_COLUMNS, "key map")
+
+    def recover(self, spark: SparkSession) -> list[str]:
+        return []  # `HiveTarget.snapshot` has finished what there was
+
+    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
+        keys = ", ".join(
+            f"{name} {key.type}" for name, key in zip(key_names(self.layout), self.layout.keys, strict=True)
+        )
+        return spark.createDataFrame([], f"{keys}, is_full boolean")
+
+    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
+        """The commit has said so: whoever adds to the log commits to the dimension."""
+
+    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
+        """There is nothing to forget."""
+
+    def note_change_log(self, spark: SparkSession) -> None:
+        """A commit that changes nothing else, so that merges that have planned without the log fail."""
+        snapshot = self.target.snapshot(spark)
+        if snapshot is None:
+            raise StalePlan
+        self.note(spark, is_new=False)
+        merge_id = str(uuid.uuid4())
+        commit = Commit.unchanged(snapshot.version + 1, merge_id, snapshot.location, snapshot.key_buckets)
+        self.target.commits.add(spark, commit, self.target.new_folder(spark, f"{short(merge_id)}/commit"))
+        self.target.finish(spark, commit)
+
+    def note(self, spark: SparkSession, *, is_new: bool) -> None:
+        """Note the change log where later merges look. Args: is_new: so is the dimension: it has no other log."""
+        commits, wanted = self.target.commits, self.notes(spark)
+        commits.ensure(spark)
+        known = commits.properties(spark)
+        for name, value in wanted.items():
+            if known.get(name) != value:
+                commits.table.set_property(spark, name, value)
+        if is_new and CHANGE_LOG in known and CHANGE_LOG not in wanted:
+            spark.sql(f"alter table {commits.table.sql_name} unset tblproperties ({in_quotes(CHANGE_LOG)})")
+
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        log = self.log
+        if log is None or not log.target.rows(spark).isEmpty():
+            return
+        folder = self.target.new_folder(spark, f"{short(str(uuid.uuid4()))}/{LOG}")
+        self.target.write(log.first_rows(stored, FIRST_ROWS).drop("merge_id"), folder)
+        partition = f"partition (merge_id = {literal(FIRST_ROWS)})"
+        spark.sql(f"alter table {log.target.sql_name} add if not exists {partition} location {in_quotes(folder)}")
+
+    def publish(self, change: Change, written: Written) -> None:
+        spark, snapshot, counts = change.plan.sparkSession, change.snapshot, change.counts
+        assert snapshot is None or isinstance(snapshot, HiveSnapshot)
+        plan, rows = change.plan, {}
+        if self.layout.is_sequence and "insert" in counts:
+            plan, rows[KEYS] = self.with_numbers(plan, change.stored)
+        if counts:
+            beside = self.side_table_rows(plan, change.events, change.batch_id)
+            rows |= {name: frame for name, frame in beside.items() if name == AUDIT or "archive" in counts}
+        if change.for_log is not None:
+            rows[LOG] = self.new_in_log(change.for_log).drop("merge_id")
+        is_new_state = snapshot is None or snapshot.has_late_rows or bool(WRITES_ROWS & set(counts))
+        if not is_new_state and not rows and not self.layout.new_columns:
+            return
+        tables: dict[str, Table] = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit}
+        if self.log is not None:
+            tables[LOG] = self.log.target
+        folder = self.target.new_folder(spark, short(change.merge_id))
+        for name, frame in rows.items():
+            self.target.write(frame, f"{folder}/{name}")
+        location = snapshot.location if snapshot is not None and not is_new_state else ""
+        location = location or self.write_state(plan, snapshot, f"{folder}/rows")
+        commit = Commit(
+            version=self.next_version(spark, snapshot),
+            is_finished=False,
+            merge_id=change.merge_id,
+            location=location,
+            base_location=None if snapshot is None else snapshot.location,
+            base_files=None if snapshot is None else snapshot.files,
+            key_buckets=self.target.key_buckets if snapshot is None else snapshot.key_buckets,
+            # Hive makes the folder of a new table; `finish` then sets the location of its buckets
+            create_table=self.create_statement(f"{folder}/empty" if is_in_buckets(location) else location)
+            if snapshot is None
+            else None,
+            add_columns="\n".join(json.dumps(column) for column in self.layout.new_columns),
+            side_tables={tables[name].sql_name: f"{folder}/{name}" for name in rows},
+        )
+        self.note(spark, is_new=snapshot is None)
+        if snapshot is not None:
+            self.target.check_unchanged(spark, snapshot)
+        self.target.commits.add(spark, commit, f"{folder}/commit")
+        try:
+            self.target.finish(spark, commit)
+        except StalePlan:
+            raise
+        except Exception:
+            written.version = commit.version
+            raise
+        written.version = commit.version
+        written.rows.update(counts)
+        written.is_logged = written.is_logged or change.for_log is not None
+        self.target.expire(spark, commit.version)
+
+    def next_version(self, spark: SparkSession, snapshot: HiveSnapshot | None) -> int:
+        """Raises: StalePlan if a table that is to be made is there already."""
+        if snapshot is not None:
+            return snapshot.version + 1
+        newest = self.target.commits.newest(spark)
+        if self.target.described(spark) is not None or (newest is not None and not newest.is_finished):
+            raise StalePlan
+        return 1 if newest is None else newest.version + 1
+
+    def create_statement(self, location: str) -> str:
+        return self.target.create_statement(self.layout.columns(self.spec), location, {}, {})
+
+    def narrowed(self, snapshot: Snapshot | None, events: DataFrame) -> DataFrame | None:
+        """Of a table in buckets, the rows of the buckets that the batch touches."""
+        if not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
+            return super().narrowed(snapshot, events)
+        touched = numbers(events, bucket_of(key_names(self.layout), snapshot.key_buckets))
+        return self.rows_of_buckets(events.sparkSession, snapshot, touched)
+
+    def rows_of_buckets(self, spark: SparkSession, snapshot: HiveSnapshot, touched: Sequence[int]) -> DataFrame:
+        folders = bucket_folders(snapshot.location)
+        read = [folders[number] for number in touched if number in folders]
+        schema = snapshot.rows.schema
+        if not read:
+            return spark.createDataFrame([], schema)
+        return replace(self.target, file_format=snapshot.file_format).load(spark, schema, read, ())
+
+    def write_state(self, plan: DataFrame, snapshot: HiveSnapshot | None, folder: str) -> str:
+        """Write the state that a plan leads to. Returns: its location."""
+        spark, new = plan.sparkSession, plan.where("action in ('insert', 'close', 'update')").selectExpr("new.*")
+        columns = list(self.layout.columns(self.spec))
+        buckets, stored, target = self.target.key_buckets, None, self.target
+        partitions: Sequence[str] = target.partition_columns
+        if snapshot is not None:
+            columns = [*snapshot.columns, *[name for name, _ in self.layout.new_columns]]
+            buckets, stored, partitions = snapshot.key_buckets, snapshot.rows, snapshot.partitions
+            target = replace(target, file_format=snapshot.file_format)
+        if buckets is None:
+            state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
+            target.write(state.select(*map(quoted, columns)), folder, partitions)
+            return folder
+        names = [quoted(key.name) for key in self.layout.keys]
+        old: dict[int, str] = {}
+        if snapshot is not None:
+            old = bucket_folders(snapshot.location)
+            of_key = bucket_of([f"key.{name}" for name in names], buckets)
+            touched = numbers(plan.where(f"action in ({', '.join(map(literal, sorted(WRITES_ROWS)))})"), of_key)
+            stored = self.rows_of_buckets(spark, snapshot, touched)
+            old = {number: place for number, place in old.items() if number not in touched}
+        state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
+        return target.write_buckets(state.select(*map(quoted, columns)), bucket_of(names, buckets), folder, old)
+
+    def without_old(self, stored: DataFrame, plan: DataFrame) -> DataFrame:
+        """The stored rows that a plan leaves as they are."""
+        named = [f"key.{quoted(key.name)} as healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
+        same = [f"t.{quoted(key.name)} = s.healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
+        if "valid_from" in self.layout.names:
+            start = quoted(self.layout.names["valid_from"])
+            named.append(f"stored.{start} as healing_tables_start")
+            same.append(f"t.{start} <=> s.healing_tables_start")
+        changed = plan.where("action in ('close', 'update', 'remove')").selectExpr(*named)
+        return stored.alias("t").join(changed.alias("s"), f.expr(" and ".join(same)), "left_anti")
+
+    def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> tuple[DataFrame, DataFrame]:
+        """The plan with the numbers of its new rows, and the rows that its key map does not have yet."""
+        layout, spec, columns = self.layout, self.spec, list(KEY_MAP_COLUMNS)
+        known = self.key_map.rows(plan.sparkSession).select(*columns)
+        given = known
+        if stored is not None:
+            # a number that someone else has put there is taken, too
+            in_table = stored_numbers(stored, layout, spec).where("surrogate_key is not null")
+            in_table = in_table.groupBy("key", "valid_from").agg(f.expr("max(surrogate_key) as surrogate_key"))
+            given = known.unionByName(in_table.join(known, ["key", "valid_from"], "left_anti"))
+        given = given.localCheckpoint()
+        key, start = version_of(layout, spec, "new.")
+        new = plan.where("action = 'insert'").selectExpr(
+            f"{key} as key", f"{start} as valid_from", "key as key_columns"
+        )
+        largest = given.agg(f.expr("coalesce(max(surrogate_key), 0L) as largest"))
+        fresh = (
+            new.distinct()
+            .join(given, ["key", "valid_from"], "left_anti")
+            .crossJoin(f.broadcast(largest))
+            .selectExpr(
+                "key",
+                "valid_from",
+                "largest + dense_rank() over (order by key_columns, valid_from) as surrogate_key",
+            )
+        )
+        all_numbers = given.unionByName(fresh).localCheckpoint()
+        return numbered(plan, all_numbers, layout, spec), all_numbers.join(known, ["key", "valid_from"], "left_anti")
+
+    def new_in_log(self, rows: DataFrame) -> DataFrame:
+        """Those of these rows that the change log does not have."""
+        assert self.log is not None
+        own = self.log.generated()
+        names = [name for name in self.log.columns() if name not in own]
+        there = self.log.target.rows(rows.sparkSession)
+        same = [f"s.{quoted(name)} <=> t.{quoted(name)}" for name in [*names, "changed_at", "is_deleted", "is_full"]]
+        return rows.alias("s").join(there.alias("t"), f.expr(" and ".join(same)), "left_anti")
+
+
+def numbers(rows: DataFrame, expression: str) -> list[int]:
+    return sorted(row[0] for row in rows.selectExpr(f"{expression} as number").distinct().collect())

@@ -1,0 +1,296 @@
+"""A dimension and the tables beside it: history (type 4), audit, change log. What they get; not how it is written."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Layout, by_name, numbered
+from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
+from healing_tables.merge.change_log import ChangeLog
+from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.sql.identifiers import find, literal, quoted
+from healing_tables.sql.instants import TIMESTAMP, as_micros
+from healing_tables.sql.values import ISO
+from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
+
+AUDIT_COLUMNS = {
+    "dimension": "string",
+    "key": "string",
+    "old_surrogate_key": "string",
+    "new_surrogate_key": "string",
+    "change_type": "string",
+    "change_reason": "string",
+    "changed_columns": "array<string>",
+    "old_values": "string",
+    "new_values": "string",
+    "changed_at": TIMESTAMP,
+    "actor": "string",
+    "reason": "string",
+    "source": "string",
+    "batch_id": "string",
+    "row_id": "string",
+    "correlation_id": "string",
+}
+JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
+# Destinations of rows beside the dimension
+HISTORY, AUDIT, LOG = "history", "audit", "change_log"
+
+
+@dataclass
+class Written:
+    """What the attempts of one merge have written so far.
+
+    Attributes:
+        rows: that were changed, by action.
+        version: of the last commit; None if there was none.
+        is_logged: whether the change log has the batch.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    version: int | None = None
+    is_logged: bool = False
+
+    def __str__(self) -> str:
+        parts = []
+        if self.version is not None:
+            parts.append(f"the MERGE has committed as version {self.version}")
+        if self.is_logged:
+            parts.append("the change log has the batch, and the next merge plans its keys again")
+        return "; ".join(parts) or NOTHING_WRITTEN
+
+
+@dataclass
+class Change:
+    """What a merge is about to write.
+
+    Attributes:
+        plan: of plan.plan, checked.
+        counts: its rows by action.
+        keys: a condition on ``t``, the target, that holds for all keys of the plan.
+        snapshot: what the plan was made from; None if there is no dimension yet.
+        events: of the batch.
+        batch_id: stands in the audit.
+        for_log: what the change log gets.
+        open_rows: of a full batch, what it was compared with.
+    """
+
+    plan: DataFrame
+    counts: Mapping[str, int]
+    keys: str
+    snapshot: Snapshot | None
+    events: DataFrame
+    batch_id: str
+    for_log: DataFrame | None = None
+    open_rows: tuple[int, int] | None = None
+    merge_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def stored(self) -> DataFrame | None:
+        return None if self.snapshot is None else self.snapshot.rows
+
+
+@dataclass(frozen=True)
+class DimensionTables:
+    """A dimension with the tables beside it; a subclass per kind of table says how they are written."""
+
+    target: Table
+    layout: Layout
+    spec: DimensionSpec
+    log: ChangeLog | None = None
+
+    @property
+    def history(self) -> Table:
+        raise NotImplementedError
+
+    @property
+    def audit(self) -> Table:
+        raise NotImplementedError
+
+    def own_tables(self) -> dict[str, Table]:
+        """What each table is called in messages, to the table."""
+        found = {"the dimension": self.target}
+        if self.layout.has_history:
+            found["its history"] = self.history
+        if self.spec.audit is not None:
+            found["audit.table"] = self.audit
+        if self.log is not None:
+            found["change_log"] = self.log.target
+        return found
+
+    def destinations(self) -> dict[str, dict[str, str]]:
+        """Name to the columns of the table there, with their types."""
+        found: dict[str, dict[str, str]] = {}
+        if self.layout.has_history:
+            found[HISTORY] = self.layout.history_columns(self.spec)
+        if self.spec.audit is not None:
+            found[AUDIT] = AUDIT_COLUMNS
+        if self.log is not None:
+            found[LOG] = self.log.columns()
+        return found
+
+    def check_change_log(self, snapshot: Snapshot) -> bool:
+        """Whether the dimension notes its change log already.
+
+        Raises: TargetError if it notes one that this merge does not name.
+        """
+        noted = snapshot.properties.get(CHANGE_LOG)
+        named = None if self.log is None else self.log.target.full_name(snapshot.rows.sparkSession)
+        if noted is not None and noted != named:
+            name = self.noted_in
+            mistake = Mistake(
+                "change_log",
+                f"{noted}, which keeps every change of this dimension: what a merge does not tell it, a later one "
+                "undoes",
+                "no change log" if named is None else named,
+                f"set change_log: {noted}; if the log was renamed: ALTER TABLE {name} SET TBLPROPERTIES "
+                f"('{CHANGE_LOG}' = '<its name>'); to give the log up: ALTER TABLE {name} UNSET TBLPROPERTIES "
+                f"('{CHANGE_LOG}'), and drop it",
+            )
+            raise TargetError(counted("the spec", [mistake]), [mistake])
+        return noted is not None
+
+    @property
+    def noted_in(self) -> str:
+        """The table whose properties hold `notes`."""
+        return self.target.sql_name
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Make the tables beside the dimension where they are not there, and add the columns that they lack."""
+        raise NotImplementedError
+
+    def prepare_side_tables(self, spark: SparkSession) -> None:
+        """`prepare` for the history and the audit."""
+        wanted: list[tuple[Table, Mapping[str, str], list[str], str]] = []
+        if self.layout.has_history:
+            own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
+            wanted.append((self.history, self.layout.history_columns(self.spec), own, "history"))
+        if self.spec.audit is not None:
+            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older ones lack some
+            wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
+        for table, columns, own, what in wanted:
+            present = table.ensure(spark, columns, own, what).columns
+            missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
+            if missing:
+                table.add_columns(spark, missing)
+
+    def narrowed(self, snapshot: Snapshot | None, events: DataFrame) -> DataFrame | None:
+        """The stored rows, as far as they can have keys of a batch. Args: events: of the batch."""
+        return None if snapshot is None else snapshot.rows
+
+    def recover(self, spark: SparkSession) -> list[str]:
+        """Finish what merges that have committed have left.
+
+        Returns: the merges whose rows are in the change log now, and whose keys have to be planned again.
+        """
+        raise NotImplementedError
+
+    def note_change_log(self, spark: SparkSession) -> None:
+        """From now on no merge goes past the change log."""
+        raise NotImplementedError
+
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        """Begin an empty change log with what is stored."""
+        raise NotImplementedError
+
+    def publish(self, change: Change, written: Written) -> None:
+        """Write a change: the dimension in one commit, and the tables beside it.
+
+        Raises: what `conflicts.is_conflict` knows if another writer was faster; TargetError.
+        """
+        raise NotImplementedError
+
+    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
+        """``k1..n``, ``is_full``: what these merges, of `recover`, have said to the change log."""
+        raise NotImplementedError
+
+    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
+        """Raises: StalePlan if another writer than these merges has added to the change log since this version."""
+
+    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
+        """The keys of these merges, of `recover`, are planned."""
+
+    def notes(self, spark: SparkSession) -> dict[str, str]:
+        """What the dimension notes of the tables beside it, as properties."""
+        return {} if self.log is None else {CHANGE_LOG: self.log.target.full_name(spark)}
+
+    def history_rows(self, spark: SparkSession) -> DataFrame | None:
+        """Type 4: the rows of the history, as plan.changes takes them."""
+        if not self.layout.has_history:
+            return None
+        kind = self.layout.moment_type
+        state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
+        # rows from before the history had the column: the value began no later than the row
+        changed = [
+            f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "
+            f"{as_micros('valid_from', kind)}) as a{n}"
+            for n, column in numbered(self.layout, 1)
+            if column.changed_at
+        ]
+        return self.history.rows(spark).selectExpr(
+            *named_keys(self.layout),
+            f"{as_micros('valid_from', kind)} as at",
+            f"{as_micros('valid_to', kind)} as until",
+            f"{as_micros('valid_to', kind)} as boundary",
+            f"struct({', '.join(state)}) as state",
+            f"struct({', '.join(changed) or 'true as none'}) as changed",
+        )
+
+    def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
+        """What a plan brings to the history and to the audit. Args: events: of the batch."""
+        found = {}
+        if self.layout.has_history:
+            found[HISTORY] = plan.where("action = 'archive'").selectExpr("archived.*")
+        if self.spec.audit is not None:
+            plan = plan.where("action not in ('archive', 'absent')")
+            found[AUDIT] = self.audit_rows(self.with_causes(plan, events), batch_id)
+        return found
+
+    def with_causes(self, plan: DataFrame, events: DataFrame) -> DataFrame:
+        """The plan with the cause of each change: that of the batch's row of that moment, or else of its newest row."""
+        if not self.spec.causes:
+            return plan
+        said = events.groupBy(*key_names(self.layout)).agg(
+            f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
+            f.expr("max_by(cause, at) as newest"),
+        )
+        names = zip(key_names(self.layout), self.layout.keys, strict=True)
+        on = " and ".join(f"key.{quoted(key.name)} = {name}" for name, key in names)
+        found = "coalesce(if(action = 'insert', cause, try_element_at(causes, moment)), newest)"
+        return plan.join(said, f.expr(on), "left").withColumn("cause", f.expr(found))
+
+    def audit_rows(self, plan: DataFrame, batch_id: str) -> DataFrame:
+        """Args: plan: of `with_causes`."""
+        audit = self.spec.audit or {}
+
+        def text(name: str) -> str:
+            return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
+
+        surrogate = self.layout.surrogate
+        actor = text("actor") if audit.get("actor") is not None else "current_user"
+        return plan.selectExpr(
+            f"{literal(self.target.name)} as dimension",
+            f"to_json(key, {JSON}) as key",
+            f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
+            "old_surrogate_key",
+            f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
+            "new_surrogate_key",
+            "action as change_type",
+            "reason as change_reason",
+            "changed_columns",
+            f"to_json(stored, {JSON}) as old_values",
+            f"to_json(new, {JSON}) as new_values",
+            "timestamp_micros(moment) as changed_at",
+            f"{actor} as actor",
+            f"coalesce(cause.change_reason, {text('reason')}) as reason",
+            f"coalesce(cause.change_source, {text('source')}) as source",
+            f"{literal(batch_id)} as batch_id",
+            "uuid() as row_id",
+            "cause.correlation_id as correlation_id",
+        )

@@ -1,0 +1,33 @@
+"""Which kind of table a name stands for."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from healing_tables.errors import TargetError
+from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.hive import HiveTarget
+
+Target = DeltaTarget | HiveTarget
+
+
+def target_of(spark: SparkSession, name: str) -> Target:
+    """A table that is there, whatever its format; one that is yet to be made is Delta.
+
+    Raises: ArgumentError if it is no name.
+    """
+    delta = DeltaTarget(name)
+    if delta.is_path:
+        return delta
+    try:
+        delta.detail(spark)
+    except TargetError:  # another format, or a session without Delta
+        hive = HiveTarget(name)
+        try:
+            described = hive.described(spark)
+        except (TargetError, AnalysisException):
+            return delta  # what it says of the table is the better message
+        if described is not None:
+            return HiveTarget(name, described.file_format)
+    return delta

@@ -1,0 +1,605 @@
+"""A dimension in a Hive table without transactions, in parquet or ORC (docs/decisions/0042-hive-tables.md).
+
+A merge writes the new state to a folder of its own and publishes it by two calls of the metastore:
+
+1. It adds the partition ``version = n`` to ``<table>__commits``. The metastore takes a partition once: of two merges
+   that have read the same state, one wins, and the other reads again. This call decides.
+2. ``alter table ... set location`` shows the new state to readers, all at once. The folder before it stays for those
+   that still read it.
+
+A merge that finds a commit whose second call is missing makes that call: nothing is ever undone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
+from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
+from healing_tables.targets.conflicts import StalePlan, has_condition
+from healing_tables.targets.naming import bad_name, full_name, is_table_name, name_beside, name_parts
+from healing_tables.targets.table import Snapshot, check_side_table
+
+log = logging.getLogger("healing_tables")
+
+FORMATS = ("orc", "parquet")
+MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
+FIRST_ROWS = "seed"  # the partition of a change log that it begins with
+# Of a commit, beside its number
+COMMIT_COLUMNS = {
+    "merge_id": "string",
+    "location": "string",
+    "base_location": "string",  # of the state that it was made from
+    "base_files": "array<string>",
+    "key_buckets": "int",
+    "create_table": "string",  # the statement, where the commit makes the table
+    "add_columns": "string",
+    "side_tables": "map<string, string>",  # table to the folder with its new rows
+    "committed_at": "timestamp",
+}
+COMMITTED, FINISHED = "committed", "finished"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A row of ``<table>__commits``, with its number; ``is_finished``: readers see it, and its side tables too."""
+
+    version: int
+    is_finished: bool
+    merge_id: str
+    location: str
+    base_location: str | None
+    base_files: tuple[str, ...] | None
+    key_buckets: int | None
+    create_table: str | None
+    add_columns: str | None  # a line of JSON per column: its name and its type
+    side_tables: Mapping[str, str]
+
+    @classmethod
+    def unchanged(cls, version: int, merge_id: str, location: str, key_buckets: int | None) -> Commit:
+        """A commit of files that are there."""
+        return cls(version, False, merge_id, location, location, None, key_buckets, None, None, {})
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the metastore knows of a table."""
+
+    file_format: str
+    location: str
+    is_external: bool
+    partitions: tuple[str, ...]
+    has_listed_partitions: bool  # in the metastore, each with a location of its own
+    properties: Mapping[str, str]
+    columns: tuple[str, ...]
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class HiveSnapshot(Snapshot):
+    """The state of a table at one location.
+
+    Attributes:
+        location: where its files are; `table_id` is the same.
+        files: what is there, as path, time and size; None where nobody else can write (key buckets).
+        key_buckets: how many there are; None without.
+        has_late_rows: the rows are more than readers see: the next commit has to show them.
+    """
+
+    file_format: str = "orc"
+    location: str = ""
+    files: tuple[str, ...] | None = None
+    key_buckets: int | None = None
+    has_late_rows: bool = False
+
+
+@dataclass(frozen=True)
+class HiveTarget:
+    """A Hive table without transactions, by name (``schema.table``).
+
+    The rest is used when the table is made, on the first merge.
+    Args:
+        file_format: ``orc`` or ``parquet``.
+        key_buckets: the rows are kept in that many folders by a hash of their key, and a merge writes those that it
+            touches anew instead of all.
+        location: the folder for the states of the table. Default: that of its schema.
+    Raises: ArgumentError for another name or format.
+    """
+
+    name: str
+    file_format: str = "orc"
+    key_buckets: int | None = None
+    partition_by: Sequence[str] | str = ()
+    properties: Mapping[str, object] = field(default_factory=dict)
+    location: str | None = None
+    comment: str | None = None
+
+    def __post_init__(self) -> None:
+        if not is_table_name(self.name):
+            raise bad_name(self.name, "a table such as 'schema.table'")
+        mistakes = []
+        if self.file_format not in FORMATS:
+            mistakes.append(Mistake("file_format", " or ".join(FORMATS), repr(self.file_format), "correct it"))
+        buckets = self.key_buckets
+        is_number = isinstance(buckets, int) and not isinstance(buckets, bool)
+        if buckets is not None and not (is_number and 2 <= buckets <= MOST_BUCKETS):
+            wanted = f"a whole number from 2 to {MOST_BUCKETS}, or None"
+            mistakes.append(Mistake("key_buckets", wanted, repr(buckets), "correct it"))
+        if buckets is not None and self.partition_columns:
+            remedy = "leave one of them out"
+            mistakes.append(Mistake("partition_by", "none beside key_buckets", str(self.partition_by), remedy))
+        if mistakes:
+            raise ArgumentError(counted("the target", mistakes), mistakes)
+
+    @property
+    def sql_name(self) -> str:
+        return self.name
+
+    @property
+    def partition_columns(self) -> list[str]:
+        by = self.partition_by
+        return [by] if isinstance(by, str) else list(by)
+
+    def named(self, name: str) -> HiveTarget:
+        """Another table, of this kind."""
+        return HiveTarget(name, self.file_format, location=self.location)
+
+    def beside(self, suffix: str) -> HiveTarget:
+        """A table next to this one: the name with a suffix."""
+        return HiveTarget(name_beside(self.name, suffix), self.file_format, location=self.location)
+
+    def full_name(self, spark: SparkSession) -> str:
+        return full_name(spark, self.name)
+
+    # --- what is there
+
+    def described(self, spark: SparkSession) -> Described | None:
+        """What the metastore knows of the table; None if there is none. Raises: TargetError for another format."""
+        if not spark.catalog.tableExists(self.sql_name):  # PySpark logs each error, also one that is caught
+            return None
+        try:
+            text = spark.sql(f"describe table extended {self.sql_name} as json").collect()[0][0]
+        except AnalysisException as error:
+            if has_condition(error, *MISSING):
+                return None
+            if has_condition(error, "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"):
+                raise self.other_format("a table of another catalog or format, such as Delta") from error
+            raise
+        told = json.loads(text)
+        formats = f"{told.get('provider')} {told.get('input_format')}".lower()
+        file_format = next((name for name in FORMATS if name in formats), None)
+        if file_format is None or told.get("type") == "VIEW":
+            raise self.other_format(str(told.get("provider") or told.get("type")).lower())
+        partitions = tuple(told.get("partition_columns") or ())
+        return Described(
+            file_format,
+            told["location"],
+            told.get("type") == "EXTERNAL",
+            partitions,
+            bool(partitions) and told.get("partition_provider") == "Catalog",
+            told.get("table_properties") or {},
+            tuple(column["name"] for column in told["columns"]),
+            told.get("comment"),
+        )
+
+    def other_format(self, got: str) -> TargetError:
+        wanted, remedy = f"a table in {' or '.join(FORMATS)}, or none yet", "choose another name"
+        mistake = Mistake(self.name, wanted, got, remedy)
+        return TargetError(counted("the target", [mistake]), [mistake])
+
+    def check_switch(self, described: Described) -> None:
+        """Raises: TargetError if one call cannot show readers a new state of the table."""
+        remedy = (
+            f"healing_tables.convert_table(spark, {self.name!r}), or dbt run-operation healing_tables.convert_table "
+            f"--args '{{dimension: {self.name}}}': it copies the table to an external one of this name, and "
+            "keeps the old one under another name"
+        )
+        got = None
+        if not described.is_external:
+            got = "a managed table, whose files belong to the metastore"
+        elif described.has_listed_partitions:
+            got = f"a table whose partitions (by {', '.join(described.partitions)}) have a location each"
+        if got is not None:
+            wanted = "an external table that one ALTER TABLE ... SET LOCATION can switch to a new state"
+            mistake = Mistake(self.name, wanted, got, remedy)
+            raise TargetError(counted("the target", [mistake]), [mistake])
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        """The table as it is now; None if there is none."""
+        return None if self.described(spark) is None else self.rows(spark)
+
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The table as it is now; nothing in a side table changes while a merge has the right to commit."""
+        spark.sql(f"refresh table {self.sql_name}")
+        return spark.table(self.sql_name)
+
+    def version(self, spark: SparkSession) -> int:
+        """Of side tables, whose rows belong to commits of the dimension."""
+        return 0
+
+    def snapshot(self, spark: SparkSession) -> HiveSnapshot | None:
+        """The state that readers see, after unfinished commits are finished; None if there is no table.
+
+        Raises: TargetError for a table of another format, or one that cannot be switched.
+        """
+        commits = self.commits
+        last = commits.newest(spark)
+        if last is not None and not last.is_finished:
+            self.finish(spark, last)
+        described = self.described(spark)
+        if described is None:
+            return None
+        self.check_switch(described)
+        location, stored = described.location, replace(self, file_format=described.file_format)
+        buckets = last.key_buckets if last is not None and is_in_buckets(location) else None
+        files = files_in(spark, [location]) if buckets is None else None
+        rows = stored.load(spark, self.rows(spark).schema, folders_of(location), described.partitions)
+        late: list[str] = []
+        if last is not None and same_place(last.location, location):
+            late = self.late_files(spark, last)
+        elif last is not None:
+            log.warning("%s: someone else has set its location to %s; the merge begins there", self.name, location)
+        if late and last is not None and last.base_location is not None:
+            log.warning("%s: rows that another writer put into %s are taken over", self.name, last.base_location)
+            more = stored.load(spark, rows.schema, late, described.partitions, last.base_location)
+            rows = rows.unionByName(more)
+        return HiveSnapshot(
+            table_id=location,
+            version=0 if last is None else last.version,
+            rows=rows,
+            properties=self.commits.properties(spark),
+            partitions=described.partitions,
+            file_format=described.file_format,
+            location=location,
+            files=files,
+            key_buckets=buckets,
+            has_late_rows=bool(late),
+        )
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        described = self.described(spark)
+        return described is not None and same_place(described.location, table_id)
+
+    def load(
+        self, spark: SparkSession, schema: StructType, paths: Sequence[str], partitions: Sequence[str], base: str = ""
+    ) -> DataFrame:
+        """The rows in these folders or files. Args: schema: of the table; base: the folder of all partitions."""
+        reader = spark.read.format(self.file_format).schema(schema)
+        if base and partitions:
+            reader = reader.option("basePath", base)
+        try:
+            return reader.load(list(paths)).select(*map(quoted, schema.names))
+        except AnalysisException as error:
+            if not has_condition(error, *NO_FILES):
+                raise
+            return spark.createDataFrame([], schema)
+
+    def late_files(self, spark: SparkSession, last: Commit) -> list[str]:
+        """Files that another writer has put into the folder before while the table was switched.
+
+        Raises: TargetError if others of that folder are gone as well.
+        """
+        if last.base_files is None or last.base_location is None or same_place(last.base_location, last.location):
+            return []
+        now = files_in(spark, [last.base_location])
+        late, gone = sorted(set(now) - set(last.base_files)), set(last.base_files) - set(now)
+        if late and gone:
+            mistake = Mistake(
+                self.name,
+                f"no other writer in {last.base_location}, the state before the last merge",
+                f"{len(gone)} files less and {len(late)} files more than that merge has read",
+                f"write these rows again: they are in {path_of(late[0])}, and not in the table; then remove the new "
+                "files",
+            )
+            raise TargetError(counted("the stored dimension", [mistake]), [mistake])
+        return [path_of(file) for file in late]
+
+    # --- tables beside a dimension
+
+    def ensure(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table, made with these columns if there is none; a partition per merge. See `Table.ensure`."""
+        table = self.read(spark)
+        if table is None:
+            columns = {name: kind for name, kind in columns.items() if name != "merge_id"}
+            by = {"merge_id": "string"}
+            statement = self.create_statement(columns, self.new_folder(spark, "rows"), by, own_properties or {})
+            spark.sql(statement.replace("create table", "create table if not exists", 1))
+            return self.rows(spark)
+        check_side_table(self.name, table, columns, own, what)
+        return table
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        spark.sql(f"alter table {self.sql_name} add columns ({column_list(dict(columns))})")
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        described = self.described(spark)
+        return None if described is None else described.properties.get(name)
+
+    def set_property(self, spark: SparkSession, name: str, value: str) -> None:
+        spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
+
+    # --- writing
+
+    @property
+    def commits(self) -> Commits:
+        return Commits(self.beside("__commits"))
+
+    def new_folder(self, spark: SparkSession, name: str) -> str:
+        """A folder for files of this table: below ``location``, or beside the files that it has now, or in the schema.
+
+        Args: name: of the folder.
+        """
+        bare = name_parts(self.name)[-1]
+        own = f"/{bare}__versions/"
+        root = self.location
+        if root is None:
+            described = self.described(spark)
+            if described is not None:
+                place = described.location
+                root = place.split(own)[0] if own in place else place.rstrip("/").rpartition("/")[0]
+        if root is None:
+            schema = self.name.rstrip().rpartition(".")[0] if len(name_parts(self.name)) > 1 else "`default`"
+            if schema == "`default`":
+                schema = quoted(spark.catalog.currentDatabase())
+            told = {row[0]: row[1] for row in spark.sql(f"describe schema {schema}").collect()}
+            root = told["Location"]
+        return f"{root.rstrip('/')}{own}{name}"
+
+    def create_statement(
+        self, columns: Mapping[str, str], location: str, partitions: Mapping[str, str], properties: Mapping[str, str]
+    ) -> str:
+        """Args: partitions: columns that are not among the others, with their types."""
+        parts = [f"create table {self.sql_name} ({column_list({**columns, **partitions})}) using {self.file_format}"]
+        by = [*partitions, *self.partition_columns]
+        if by:
+            parts.append(f"partitioned by ({', '.join(map(quoted, by))})")
+        parts.append(f"location {in_quotes(location)}")
+        if self.comment is not None:
+            parts.append(f"comment {in_quotes(self.comment)}")
+        given = {str(name): str(value) for name, value in self.properties.items()} | dict(properties)
+        if given:
+            listed = ", ".join(f"{in_quotes(name)} = {in_quotes(value)}" for name, value in given.items())
+            parts.append(f"tblproperties ({listed})")
+        return " ".join(parts)
+
+    def create(self, spark: SparkSession, statement: str) -> None:
+        """Make a table whose partitions Spark finds by listing its folder: one switch shows all of them."""
+        name = "spark.sql.hive.manageFilesourcePartitions"
+        before = spark.conf.get(name)
+        spark.conf.set(name, "false")
+        try:
+            spark.sql(statement.replace("create table", "create table if not exists", 1))
+        finally:
+            spark.conf.set(name, str(before))
+
+    def write(self, rows: DataFrame, folder: str, partitions: Sequence[str] = ()) -> None:
+        """Write rows to a folder that nobody else knows."""
+        writer = rows.write.format(self.file_format).mode("overwrite")
+        if partitions:
+            writer = writer.partitionBy(*partitions)
+        writer.save(folder)
+
+    def write_buckets(self, rows: DataFrame, bucket: str, folder: str, others: Mapping[int, str]) -> str:
+        """Write rows to a folder per bucket.
+
+        Args: bucket: the number, as SQL; others: the folders of the other buckets.
+        Returns: the location of all buckets.
+        """
+        name = "ht_b"
+        while find(name, rows.columns):
+            name += "_"
+        self.write(rows.selectExpr("*", f"{bucket} as {name}").repartition(name), folder, [name])
+        files = files_in(rows.sparkSession, [folder])
+        written = {str(path_of(file)).rpartition("/")[0] for file in files}
+        folders = dict(others)
+        for place in sorted(written):
+            part = place.rpartition("/")[2]
+            folders[int(part.rpartition("=")[2])] = f"{folder}/{part}"
+        if not folders:  # the table needs a file to read
+            folders[0] = f"{folder}/{name}=0"
+            self.write(rows.limit(0), folders[0])
+        root = folder[: folder.index("__versions/") + len("__versions/")]
+        return location_of(root, [folders[number] for number in sorted(folders)])
+
+    def check_unchanged(self, spark: SparkSession, snapshot: HiveSnapshot) -> None:
+        """Raises: StalePlan if another writer has moved the table or changed its files since the snapshot."""
+        if not self.is_still(spark, snapshot.location):
+            raise StalePlan("the table has another location")
+        if snapshot.files is not None and files_in(spark, [snapshot.location]) != snapshot.files:
+            raise StalePlan("another writer has changed files of the table")
+
+    def finish(self, spark: SparkSession, commit: Commit) -> None:
+        """Show a commit to readers and hand its rows to the side tables. Several processes may do so at once.
+
+        Raises: StalePlan if another writer has changed the files that it was made from: readers get these again.
+        """
+        described = self.described(spark)
+        if described is None and commit.create_table is not None:
+            self.create(spark, commit.create_table)
+            described = self.described(spark)
+        if described is not None:
+            known = {name.lower() for name in described.columns}
+            wanted = [json.loads(line) for line in (commit.add_columns or "").splitlines()]
+            missing = [(name, kind) for name, kind in wanted if name.lower() not in known]
+            if missing:
+                self.add_columns(spark, missing)
+            if not same_place(described.location, commit.location):
+                self.set_location(spark, commit.location)
+        base = commit.base_location or commit.location
+        is_switched = commit.base_files is not None and not same_place(base, commit.location)
+        if is_switched and files_in(spark, [base]) != commit.base_files:
+            self.go_back(spark, commit)
+        for table, folder in commit.side_tables.items():
+            self.named(table).take(spark, commit.merge_id, folder)
+        self.commits.set_finished(spark, commit.version)
+        newest = self.commits.newest(spark)
+        if newest is not None and newest.version > commit.version:
+            # another merge has gone on from this commit meanwhile: the table must not fall back to it
+            self.set_location(spark, newest.location)
+
+    def take(self, spark: SparkSession, merge_id: str, folder: str) -> None:
+        """Of a table beside a dimension: show the rows in a folder, once."""
+        described = self.described(spark)
+        if described is not None and described.partitions == ("merge_id",):
+            partition = f"partition (merge_id = {literal(merge_id)}) location {in_quotes(folder)}"
+            spark.sql(f"alter table {self.sql_name} add if not exists {partition}")
+            return
+        # someone else has made it: rows that it has already are left out
+        table = self.rows(spark)
+        new = self.load(spark, table.schema, [folder], ())
+        same = " and ".join(f"s.{quoted(name)} <=> t.{quoted(name)}" for name in table.columns)
+        new = new.alias("s").join(table.alias("t"), f.expr(same), "left_anti").localCheckpoint()
+        new.coalesce(1).write.insertInto(self.sql_name)
+
+    def go_back(self, spark: SparkSession, commit: Commit) -> None:
+        """A commit that shows the state before a commit again, with what another writer has put there.
+
+        Raises: StalePlan
+        """
+        location, merge_id = commit.base_location or commit.location, str(uuid.uuid4())
+        back = Commit.unchanged(commit.version + 1, merge_id, location, commit.key_buckets)
+        self.commits.add(spark, back, self.new_folder(spark, f"{short(merge_id)}/commit"))
+        self.finish(spark, back)
+        raise StalePlan("another writer has changed files of the table while it was switched")
+
+    def set_location(self, spark: SparkSession, location: str) -> None:
+        """The switch: readers see the new state from now on."""
+        spark.sql(f"alter table {self.sql_name} set location {in_quotes(location)}")
+        spark.sql(f"refresh table {self.sql_name}")
+
+    def expire(self, spark: SparkSession, version: int) -> None:
+        """Empty the folders of the state before last, as far as no later state has them: nobody reads them any more."""
+        own = f"/{name_parts(self.name)[-1]}__versions/"
+        states = {commit.version: commit for commit in self.commits.since(spark, version - 2)}
+        if not {version - 2, version - 1, version} <= set(states):
+            return
+        kept = {folder for number in (version - 1, version) for folder in folders_of(states[number].location)}
+        after = states[version - 1]
+        for folder in set(folders_of(states[version - 2].location)) - kept:
+            if own not in folder:
+                continue
+            if after.base_files is not None and files_in(spark, [folder]) != after.base_files:
+                log.warning("%s: %s keeps the rows that another writer has put there", self.name, folder)
+                continue
+            empty = spark.createDataFrame([], "emptied boolean")
+            empty.write.format(self.file_format).mode("overwrite").save(folder)
+
+
+@dataclass(frozen=True)
+class Commits:
+    """``<table>__commits``: a partition per state that the table has had, and one more once readers see it."""
+
+    table: HiveTarget
+
+    def newest(self, spark: SparkSession) -> Commit | None:
+        steps = self.steps(spark)
+        return self.since(spark, max(steps), steps)[-1] if steps else None
+
+    def steps(self, spark: SparkSession) -> dict[int, set[str]]:
+        """Number of each commit to what has been done of it."""
+        if not spark.catalog.tableExists(self.table.sql_name):
+            return {}
+        partitions = spark.sql(f"show partitions {self.table.sql_name}").collect()
+        found: dict[int, set[str]] = {}
+        for (partition,) in partitions:
+            version, step = re.fullmatch(r"version=(\d+)/step=(\w+)", partition).groups()  # type: ignore[union-attr]
+            found.setdefault(int(version), set()).add(step)
+        return found
+
+    def since(self, spark: SparkSession, version: int, steps: Mapping[int, set[str]] | None = None) -> list[Commit]:
+        """The commits from a number on, in their order."""
+        known = self.steps(spark) if steps is None else steps
+        names = [name for name in COMMIT_COLUMNS if name != "committed_at"]
+        rows = self.table.rows(spark).where(f"step = '{COMMITTED}' and version >= {version}")
+        found = []
+        for row in rows.select("version", *names).orderBy("version").collect():
+            values = {name: row[name] for name in names}
+            if values["base_files"] is not None:
+                values["base_files"] = tuple(values["base_files"])
+            found.append(Commit(row.version, FINISHED in known[row.version], **values))
+        return found
+
+    def add(self, spark: SparkSession, commit: Commit, folder: str) -> None:
+        """The call that decides. Args: folder: a new one, for the row of the commit. Raises: StalePlan"""
+        self.ensure(spark)
+        values = [getattr(commit, name) for name in COMMIT_COLUMNS if name != "committed_at"]
+        schema = ", ".join(f"{name} {kind}" for name, kind in COMMIT_COLUMNS.items() if name != "committed_at")
+        row = spark.createDataFrame([tuple(list(v) if isinstance(v, tuple) else v for v in values)], schema)
+        self.table.write(row.selectExpr("*", "now() as committed_at").coalesce(1), folder)
+        partition = f"partition (version = {commit.version}, step = '{COMMITTED}')"
+        try:
+            spark.sql(f"alter table {self.table.sql_name} add {partition} location {in_quotes(folder)}")
+        except Exception as error:
+            # an error does not say that the partition is not there (an answer that was lost): its row does
+            there = [found for found in self.since(spark, commit.version) if found.version == commit.version]
+            if not there:
+                raise
+            if there[0].merge_id != commit.merge_id:
+                raise StalePlan from error
+
+    def set_finished(self, spark: SparkSession, version: int) -> None:
+        partition = f"partition (version = {version}, step = '{FINISHED}')"
+        spark.sql(f"alter table {self.table.sql_name} add if not exists {partition}")
+
+    def ensure(self, spark: SparkSession) -> None:
+        """Make the table if it is not there."""
+        if self.table.described(spark) is None:
+            by = {"version": "bigint", "step": "string"}
+            folder = self.table.new_folder(spark, "rows")
+            statement = self.table.create_statement(COMMIT_COLUMNS, folder, by, {})
+            spark.sql(statement.replace("create table", "create table if not exists", 1))
+
+    def properties(self, spark: SparkSession) -> Mapping[str, str]:
+        """What is noted of the dimension."""
+        described = self.table.described(spark)
+        return {} if described is None else described.properties
+
+
+def column_list(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+
+
+def short(merge_id: str) -> str:
+    """The folder of a merge: short, since the location of a table in buckets names many."""
+    return merge_id.replace("-", "")[:12]
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two texts are one location: file:/x, file:///x and /x are."""
+    return re.sub("^file:/+", "/", one.rstrip("/")) == re.sub("^file:/+", "/", other.rstrip("/"))
+
+
+def files_in(spark: SparkSession, folders: Sequence[str]) -> tuple[str, ...]:
+    """What is in these folders, as `path time size`, sorted. Spark lists them and opens none."""
+    try:
+        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(folders))
+        rows = listed.selectExpr("concat_ws(' ', path, unix_micros(modificationTime), length)").collect()
+    except AnalysisException as error:
+        if has_condition(error, *NO_FILES):
+            return ()
+        raise
+    return tuple(sorted(row[0] for row in rows))
+
+
+def path_of(file: str) -> str:
+    """The path in a text of `files_in`."""
+    return file.rsplit(" ", 2)[0]

@@ -1,0 +1,112 @@
+"""A table as a merge sees it, whatever its format; a file beside this one per format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.definition.stored_layout import fits
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find
+from healing_tables.sql.types import types_of
+
+# A dimension names its change log, and a change log its dimension
+CHANGE_LOG = "healing_tables.change_log"
+DIMENSION = "healing_tables.dimension"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one version: on Spark Connect, too, ``rows`` stay what they are when the table changes.
+
+    Attributes:
+        table_id: of the table; another one once it was dropped and made anew.
+    """
+
+    table_id: str
+    version: int
+    rows: DataFrame
+    properties: Mapping[str, str]
+    partitions: tuple[str, ...]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name to type."""
+        return types_of(self.rows.schema)
+
+
+class Table(Protocol):
+    """A table by name: a dimension, or a table beside one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sql_name(self) -> str: ...
+
+    @property
+    def partition_columns(self) -> list[str]: ...
+
+    def full_name(self, spark: SparkSession) -> str:
+        """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        """The table as it is now; None if there is none."""
+
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The table as it is now, or at a version; it has to be there."""
+
+    def version(self, spark: SparkSession) -> int:
+        """The newest version; the table has to be there."""
+
+    def snapshot(self, spark: SparkSession) -> Snapshot | None:
+        """The newest version of the table; None if there is no table."""
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        """Whether the table still has this id."""
+
+    def ensure(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table, made with these columns if there is none.
+
+        Args: own: what it must have, or it is someone else's; what: what it is, for the error ("change log").
+        Raises: TargetError
+        """
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Args: columns: names and types."""
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        """A property of the table; None if it has none of that name."""
+
+    def set_property(self, spark: SparkSession, name: str, value: str) -> None: ...
+
+
+def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:
+    """Raises: TargetError if a table beside a dimension is someone else's.
+
+    Args: own: what it must have of the columns; what: what it should be, for the error ("change log").
+    """
+    present = types_of(table.schema)
+    missing = [
+        f"{column} {columns[column]}"
+        for column in own
+        if not fits(columns[column], present.get(find(column, present) or "", ""))
+    ]
+    if missing:
+        mistake = Mistake(
+            name,
+            f"the {what} of a dimension, which a merge has made, or no table yet",
+            f"a table without {', '.join(missing)}",
+            "choose another name",
+        )
+        raise TargetError(counted(f"the {what}", [mistake]), [mistake])
