@@ -1,4 +1,6 @@
-"""A session without Delta Lake, or with a part of it only: one error, with the settings to add."""
+"""A session without Delta Lake, or with a part of it only: one error, with the settings to add.
+
+Hive tables need none of it."""
 
 from __future__ import annotations
 
@@ -27,3 +29,5 @@ def test_a_part_is_missing(tmp_path: Path, parts: list[str]) -> None:
         for setting in ("spark.jars.packages", "spark.sql.extensions", "spark_catalog"):
             assert setting in error
         assert "CONVERT TO DELTA" not in error
+    if "catalog" not in parts:
+        assert "merged: ['a', 'b']" in done.stdout

@@ -2,7 +2,8 @@
 
     python without_delta.py HOME PART...
 
-Prints the error of a merge. PART: jar, extension, catalog: what the session has.
+Prints the error of a merge, and the rows of a Hive table after two merges. PART: jar, extension, catalog: what the
+session has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from sessions import session_settings
 
-from healing_tables import DimensionSpec, HealingTablesError, merge
+from healing_tables import DimensionSpec, HealingTablesError, HiveTarget, merge
 
 SETTINGS = {
     "jar": "spark.jars.packages",
@@ -38,6 +39,11 @@ def main(home: Path, parts: list[str]) -> None:
             merge(batch, "lab.dim", spec)
         except HealingTablesError as error:
             print(f"{type(error).__name__}: {' '.join(str(error).split())}")
+    if "catalog" not in parts:  # it takes all tables of the session
+        spec = DimensionSpec(key_columns="id", audit={})
+        merge(batch, HiveTarget("lab.users"), spec, at="2024-01-01")
+        merge(spark.sql("select 1 as id, 'b' as name"), "lab.users", spec, at="2024-01-02")
+        print("merged:", sorted(row.name for row in spark.table("lab.users").collect()))
 
 
 if __name__ == "__main__":

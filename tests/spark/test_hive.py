@@ -21,6 +21,7 @@ from healing_tables import (
     merge,
 )
 from healing_tables.merge.hive_tables import HiveTables
+from healing_tables.targets import hive
 from healing_tables.targets.buckets import folders_of, location_of
 from healing_tables.targets.hive import Commits
 
@@ -297,16 +298,39 @@ def test_a_location_that_someone_has_set_back(tables: Tables, dim: str, caplog: 
     assert [row[1] for row in versions(tables, dim)] == ["A", "C"]
 
 
-def test_a_reader_who_does_not_refresh(tables: Tables, dim: str) -> None:
-    """It keeps the state that it has seen, until the merge after next."""
+def test_a_reader_who_does_not_refresh(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session lists the files of a state once; they stay for an hour, and those of the last two states longer."""
+    reader = tables.spark.newSession()
+
+    def merged(number: int) -> list[int]:
+        merge(batch(tables, (1, f"v{number}")), HiveTarget(dim), SPEC, at=f"2024-01-0{number}")
+        commits = tables.spark.sql(f"select version from {dim}__commits order by version").collect()
+        return [row.version for row in commits]
+
+    for number in (1, 2, 3):
+        assert merged(number) == list(range(1, number + 1))
+        assert reader.table(dim).count() in range(1, number + 1)
+    states = [
+        folder for (folder,) in tables.spark.sql(f"select location from {dim}__commits order by version").collect()
+    ]
+    monkeypatch.setattr(hive, "KEPT_SECONDS", 0)
+    assert merged(4) == [3, 4]
+    assert [tables.spark.read.orc(folder).count() for folder in states] == [0, 0, 3]
+    assert len(versions(tables, dim)) == 4
+
+
+def test_a_number_that_is_forgotten(tables: Tables, dim: str, between: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge that has slept while others went on does not take a number that they had, and have dropped."""
+    monkeypatch.setattr(hive, "KEPT_SECONDS", 0)
     merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
-    reader = tables.spark.newSession().table(dim)
-    assert reader.count() == 1
-    merge(batch(tables, (1, "B")), dim, SPEC, at="2024-01-02")
-    assert reader.count() in (1, 2)
-    merge(batch(tables, (1, "C")), dim, SPEC, at="2024-01-03")
-    assert tables.spark.newSession().table(dim).count() == 3
-    assert tables.spark.sql(f"select count(*) from {dim}__commits").collect()[0][0] == 3
+
+    def others() -> None:
+        for number in range(2, 6):
+            merge(batch(tables, (number, "A")), dim, SPEC, at=f"2024-01-0{number}")
+
+    between(Commits, "add", others)
+    assert merge(batch(tables, (9, "B")), dim, SPEC, at="2024-01-07").attempts == 2
+    assert [row[0] for row in versions(tables, dim)] == [1, 2, 3, 4, 5, 9]
 
 
 def test_a_change_log(tables: Tables, dim: str) -> None:
@@ -349,3 +373,15 @@ def test_a_new_column(tables: Tables, dim: str) -> None:
     )
     merge(batch(tables, (2, "A")).selectExpr("*", "'gold' as tier"), dim, spec, at="2024-01-02")
     assert plain_rows(tables.spark.table(dim), ["id", "tier"]) == [(1, None), (2, "gold")]
+
+
+def test_odd_names_and_values(tables: Tables, dim: str) -> None:
+    """Of columns, and of the folder: the location of a schema may have blanks and more."""
+    schema = f"{tables.schema}_odd"
+    place = f"{schema_location(tables)}/odd place of 100%"
+    tables.spark.sql(f"create database {schema} location '{place}'")
+    query = "select '{}' as `the key, {{quoted}}`, '{}' as `a \\'name\\'`, named_struct('x', {}) as nested".format
+    spec = DimensionSpec(key_columns="the key, {quoted}", audit={})
+    for values, day in ((("a", "", "1.5"), 1), (("a", "\\\\", "-0.5"), 2)):
+        merge(tables.spark.sql(query(*values)), HiveTarget(f"{schema}.d", "parquet"), spec, at=f"2024-01-0{day}")
+    assert tables.spark.table(f"{schema}.d").count() == 2

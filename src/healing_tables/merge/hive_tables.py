@@ -140,6 +140,7 @@ class HiveTables(DimensionTables):
         commit = Commit(
             version=self.next_version(spark, snapshot),
             is_finished=False,
+            is_old=False,
             merge_id=change.merge_id,
             location=location,
             base_location=None if snapshot is None else snapshot.location,

@@ -49,15 +49,23 @@ COMMIT_COLUMNS = {
     "side_tables": "map<string, string>",  # table to the folder with its new rows
     "committed_at": "timestamp",
 }
+# Spark keeps the list of a table's files for a session until `refresh table`: so long they stay, at least
+KEPT_SECONDS = 3600
 COMMITTED, FINISHED = "committed", "finished"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A row of ``<table>__commits``, with its number; ``is_finished``: readers see it, and its side tables too."""
+    """A row of ``<table>__commits``, with its number.
+
+    Attributes:
+        is_finished: readers see it, and its side tables too.
+        is_old: what was there before it need not be kept.
+    """
 
     version: int
     is_finished: bool
+    is_old: bool
     merge_id: str
     location: str
     base_location: str | None
@@ -70,7 +78,7 @@ class Commit:
     @classmethod
     def unchanged(cls, version: int, merge_id: str, location: str, key_buckets: int | None) -> Commit:
         """A commit of files that are there."""
-        return cls(version, False, merge_id, location, location, None, key_buckets, None, None, {})
+        return cls(version, False, False, merge_id, location, location, None, key_buckets, None, None, {})
 
 
 @dataclass(frozen=True)
@@ -487,14 +495,29 @@ class HiveTarget:
         spark.sql(f"refresh table {self.sql_name}")
 
     def expire(self, spark: SparkSession, version: int) -> None:
-        """Empty the folders of the state before last, as far as no later state has them: nobody reads them any more."""
-        own = f"/{name_parts(self.name)[-1]}__versions/"
-        states = {commit.version: commit for commit in self.commits.since(spark, version - 2)}
-        if not {version - 2, version - 1, version} <= set(states):
+        """Empty folders of states that were replaced long ago, a few at a time, and drop their commits.
+
+        The last two states stay in any case. Args: version: of the newest.
+        """
+        old = [number for number in sorted(self.commits.steps(spark)) if number <= version - 2][:5]
+        if not old:
             return
-        kept = {folder for number in (version - 1, version) for folder in folders_of(states[number].location)}
-        after = states[version - 1]
-        for folder in set(folders_of(states[version - 2].location)) - kept:
+        states = {
+            commit.version: commit for commit in self.commits.read(spark, {*old, old[-1] + 1, version - 1, version})
+        }
+        last = [states[number] for number in (version - 1, version) if number in states]
+        kept = {folder for state in last for folder in folders_of(state.location)}
+        for state in [states[number] for number in old if number in states]:
+            after = states.get(state.version + 1, state)
+            if not after.is_old:
+                return
+            self.empty(spark, set(folders_of(state.location)) - set(folders_of(after.location)) - kept, after)
+            self.commits.drop(spark, state.version)
+
+    def empty(self, spark: SparkSession, folders: Iterable[str], after: Commit) -> None:
+        """Empty folders that a merge has made; SQL deletes none. Args: after: the commit that has replaced them."""
+        own = f"/{name_parts(self.name)[-1]}__versions/"
+        for folder in folders:
             if own not in folder:
                 continue
             if after.base_files is not None and files_in(spark, [folder]) != after.base_files:
@@ -512,7 +535,7 @@ class Commits:
 
     def newest(self, spark: SparkSession) -> Commit | None:
         steps = self.steps(spark)
-        return self.since(spark, max(steps), steps)[-1] if steps else None
+        return self.read(spark, [max(steps)], steps)[0] if steps else None
 
     def steps(self, spark: SparkSession) -> dict[int, set[str]]:
         """Number of each commit to what has been done of it."""
@@ -525,18 +548,27 @@ class Commits:
             found.setdefault(int(version), set()).add(step)
         return found
 
-    def since(self, spark: SparkSession, version: int, steps: Mapping[int, set[str]] | None = None) -> list[Commit]:
-        """The commits from a number on, in their order."""
+    def read(
+        self, spark: SparkSession, versions: Iterable[int], steps: Mapping[int, set[str]] | None = None
+    ) -> list[Commit]:
+        """Those of these commits that are there, in their order. Args: steps: of `steps`, if it is known."""
         known = self.steps(spark) if steps is None else steps
         names = [name for name in COMMIT_COLUMNS if name != "committed_at"]
-        rows = self.table.rows(spark).where(f"step = '{COMMITTED}' and version >= {version}")
+        is_old = f"committed_at < now() - make_interval(0, 0, 0, 0, 0, 0, {KEPT_SECONDS}) as is_old"
+        listed = ", ".join(str(version) for version in versions)
+        rows = self.table.rows(spark).where(f"step = '{COMMITTED}' and version in ({listed})")
         found = []
-        for row in rows.select("version", *names).orderBy("version").collect():
+        for row in rows.selectExpr("version", is_old, *names).orderBy("version").collect():
             values = {name: row[name] for name in names}
             if values["base_files"] is not None:
                 values["base_files"] = tuple(values["base_files"])
-            found.append(Commit(row.version, FINISHED in known[row.version], **values))
+            found.append(Commit(row.version, FINISHED in known[row.version], row.is_old, **values))
         return found
+
+    def drop(self, spark: SparkSession, version: int) -> None:
+        """Forget a commit that nobody needs any more."""
+        partitions = ", ".join(f"partition (version = {version}, step = '{step}')" for step in (COMMITTED, FINISHED))
+        spark.sql(f"alter table {self.table.sql_name} drop if exists {partitions}")
 
     def add(self, spark: SparkSession, commit: Commit, folder: str) -> None:
         """The call that decides. Args: folder: a new one, for the row of the commit. Raises: StalePlan"""
@@ -550,11 +582,16 @@ class Commits:
             spark.sql(f"alter table {self.table.sql_name} add {partition} location {in_quotes(folder)}")
         except Exception as error:
             # an error does not say that the partition is not there (an answer that was lost): its row does
-            there = [found for found in self.since(spark, commit.version) if found.version == commit.version]
+            there = self.read(spark, [commit.version])
             if not there:
                 raise
             if there[0].merge_id != commit.merge_id:
                 raise StalePlan from error
+        steps = self.steps(spark)
+        if max(steps) > commit.version and FINISHED not in steps[commit.version]:
+            # this number was given before, so long ago that it is forgotten; whoever goes on from a commit finishes it
+            self.drop(spark, commit.version)
+            raise StalePlan
 
     def set_finished(self, spark: SparkSession, version: int) -> None:
         partition = f"partition (version = {version}, step = '{FINISHED}')"
