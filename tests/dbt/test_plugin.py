@@ -121,7 +121,10 @@ def test_the_adapter_is_extended_once_and_keeps_its_name() -> None:
     once = with_session_models(StockAdapter)
     assert with_session_models(once) is once
     assert (once.__name__, once.type()) == ("SparkAdapter", "spark")
-    assert set(once._available_) - set(StockAdapter._available_) == {"healing_tables_obstacle"}
+    assert set(once._available_) - set(StockAdapter._available_) == {
+        "healing_tables_convert",
+        "healing_tables_obstacle",
+    }
 
 
 def test_it_steps_aside_for_a_session_helper_of_dbt_spark() -> None:

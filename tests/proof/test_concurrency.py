@@ -1,4 +1,4 @@
-"""Eight processes merge into the same two tables at once, through Spark Connect.
+"""Processes merge into the same two tables at once, through Spark Connect.
 
 One server, since Delta's log on a local disk is safe between the threads of one JVM only: it looks whether the next
 commit's file is there, then renames onto it. Object stores and HDFS have an atomic put-if-absent.
@@ -16,8 +16,10 @@ import pytest
 from clients import Client, Job
 from lab import Lab
 
+from healing_tables import DimensionSpec, HiveTarget, merge
+
 pytestmark = pytest.mark.usefixtures("interpreted")
-WRITERS, KEYS = 8, 3
+WRITERS, KEYS = {"delta": 8, "orc": 4}, 3
 BATCHES = int(os.environ.get("HEALING_TABLES_ROUNDS", "1"))  # per writer and table
 OPTIONS = {
     "key_columns": "id",
@@ -26,7 +28,7 @@ OPTIONS = {
 }
 
 
-def jobs(lab: Lab, writer: int) -> list[Job]:
+def jobs(lab: Lab, writer: int, kind: str = "delta") -> list[Job]:
     """Of the same keys, each time with a value of its own; and of keys that no other writer has."""
     found = []
     for number in range(BATCHES):
@@ -34,12 +36,19 @@ def jobs(lab: Lab, writer: int) -> list[Job]:
         shared = [(key, name) for key in range(KEYS)]
         own = [(1000 * writer + 10 * number + key, name) for key in range(KEYS)]
         for table, rows in (("shared", shared), ("own", own)):
-            found.append(Job(f"{lab.schema}.{table}", OPTIONS, rows, "id int, name string"))
+            found.append(Job(f"{lab.schema}.{table}_{kind}", OPTIONS, rows, "id int, name string"))
     return found
 
 
-def test_eight_writers(lab: Lab, connect_url: str) -> None:
-    clients = [Client(connect_url, jobs(lab, writer)) for writer in range(WRITERS)]
+@pytest.mark.parametrize("kind", ["delta", "orc"])
+def test_writers_at_once(lab: Lab, connect_url: str, kind: str) -> None:
+    """The first of them makes a Delta table; a Hive table is there, and each attempt on it takes longer."""
+    writers = WRITERS[kind]
+    if kind == "orc":
+        empty = lab.spark.createDataFrame([], "id int, name string")
+        for name in ("shared", "own"):
+            merge(empty, HiveTarget(f"{lab.schema}.{name}_orc"), DimensionSpec.from_dict(OPTIONS))
+    clients = [Client(connect_url, jobs(lab, writer, kind)) for writer in range(writers)]
     for client in clients:
         client.ready()
     for client in clients:
@@ -47,11 +56,11 @@ def test_eight_writers(lab: Lab, connect_url: str) -> None:
     done = [client.wait() for client in clients]
     attempts = Counter(merge.attempts for merges in done for merge in merges)
     print(f"\nattempts: {dict(sorted(attempts.items()))}")
-    assert sum(attempts.values()) == 2 * WRITERS * BATCHES
+    assert sum(attempts.values()) == 2 * writers * BATCHES
     assert max(attempts) > 1, "no writer met another: this run shows nothing"
-    names = {f"writer {w}, batch {n}" for w in range(WRITERS) for n in range(BATCHES)}
+    names = {f"writer {w}, batch {n}" for w in range(writers) for n in range(BATCHES)}
 
-    shared = rows(lab, "shared")
+    shared = rows(lab, f"shared_{kind}")
     for key in range(KEYS):
         versions = sorted((row for row in shared if row["id"] == key), key=lambda row: row["version"])
         assert [row["version"] for row in versions] == list(range(1, len(names) + 1))
@@ -61,12 +70,12 @@ def test_eight_writers(lab: Lab, connect_url: str) -> None:
         assert [row["valid_to"] for row in versions[:-1]] == starts[1:]
         assert [row["is_current"] for row in versions] == [False] * (len(names) - 1) + [True]
         # the batches of one writer stand in their order
-        for writer in range(WRITERS):
+        for writer in range(writers):
             mine = [row["name"] for row in versions if row["name"].startswith(f"writer {writer},")]
             assert mine == sorted(mine)
 
-    own = rows(lab, "own")
-    wanted = {row for writer in range(WRITERS) for job in jobs(lab, writer)[1::2] for row in job.rows}
+    own = rows(lab, f"own_{kind}")
+    wanted = {row for writer in range(writers) for job in jobs(lab, writer, kind)[1::2] for row in job.rows}
     assert Counter((row["id"], row["name"]) for row in own) == Counter(wanted)
     assert {(row["version"], row["is_current"]) for row in own} == {(1, True)}
     for table in (shared, own):

@@ -111,7 +111,8 @@ def merge(
         batch_id=batch_id or str(uuid.uuid4()),
     )
     try:
-        attempts = retrying(table.name, work.attempt, lambda: str(work.written))
+        with table.session(batch.sparkSession):
+            attempts = retrying(table.name, work.attempt, lambda: str(work.written))
     except HealingTablesError as error:
         if str(work.written) == NOTHING_WRITTEN:
             raise

@@ -77,13 +77,15 @@ def convert_table(
     first = f"{folder}/empty" if is_in_buckets(place) else place
     statement = target.create_statement(columns, first, {}, given)
     kept = name_beside(name, f"__before_{dt.datetime.now(dt.timezone.utc):%Y%m%d%H%M%S}")
-    newest = target.commits.newest(spark)
+    with target.session(spark):
+        newest = target.commits.newest(spark)
     version = 1 if newest is None else newest.version + 1
     commit = replace(Commit.unchanged(version, merge_id, place, key_buckets), create_table=statement)
     spark.sql(f"alter table {name} rename to {kept}")
     try:
-        target.commits.add(spark, commit, f"{folder}/commit")
-        target.finish(spark, commit)
+        with target.session(spark):
+            target.commits.add(spark, commit, f"{folder}/commit")
+            target.finish(spark, commit)
     except BaseException:
         if target.described(spark) is None:
             spark.sql(f"alter table {kept} rename to {name}")

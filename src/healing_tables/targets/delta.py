@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -104,6 +104,10 @@ class DeltaTarget:
         if self.is_path:
             return re.sub("^file:/+", "/", self.name.rstrip("/"))
         return full_name(spark, self.name)
+
+    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """What the statements of a merge need of a session: nothing."""
+        return nullcontext()
 
     def read(self, spark: SparkSession) -> DataFrame | None:
         """The table as it is now; None if there is none. Raises: TargetError if it is not Delta."""

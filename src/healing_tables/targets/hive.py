@@ -16,7 +16,8 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
@@ -391,13 +392,12 @@ class HiveTarget:
 
     def create(self, spark: SparkSession, statement: str) -> None:
         """Make a table whose partitions Spark finds by listing its folder: one switch shows all of them."""
-        name = "spark.sql.hive.manageFilesourcePartitions"
-        before = spark.conf.get(name)
-        spark.conf.set(name, "false")
-        try:
+        with partitions_in_metastore(spark, False):
             spark.sql(statement.replace("create table", "create table if not exists", 1))
-        finally:
-            spark.conf.set(name, str(before))
+
+    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """What the statements of a merge need: the commits and the tables beside a dimension have such partitions."""
+        return partitions_in_metastore(spark, True)
 
     def write(self, rows: DataFrame, folder: str, partitions: Sequence[str] = ()) -> None:
         """Write rows to a folder that nobody else knows."""
@@ -459,10 +459,10 @@ class HiveTarget:
         for table, folder in commit.side_tables.items():
             self.named(table).take(spark, commit.merge_id, folder)
         self.commits.set_finished(spark, commit.version)
-        newest = self.commits.newest(spark)
-        if newest is not None and newest.version > commit.version:
+        steps = self.commits.steps(spark)
+        if max(steps) > commit.version:
             # another merge has gone on from this commit meanwhile: the table must not fall back to it
-            self.set_location(spark, newest.location)
+            self.set_location(spark, self.commits.read(spark, [max(steps)], steps)[0].location)
 
     def take(self, spark: SparkSession, merge_id: str, folder: str) -> None:
         """Of a table beside a dimension: show the rows in a folder, once."""
@@ -499,12 +499,12 @@ class HiveTarget:
 
         The last two states stay in any case. Args: version: of the newest.
         """
-        old = [number for number in sorted(self.commits.steps(spark)) if number <= version - 2][:5]
+        steps = self.commits.steps(spark)
+        old = [number for number in sorted(steps) if number <= version - 2][:5]
         if not old:
             return
-        states = {
-            commit.version: commit for commit in self.commits.read(spark, {*old, old[-1] + 1, version - 1, version})
-        }
+        read = self.commits.read(spark, {*old, old[-1] + 1, version - 1, version}, steps)
+        states = {commit.version: commit for commit in read}
         last = [states[number] for number in (version - 1, version) if number in states]
         kept = {folder for state in last for folder in folders_of(state.location)}
         for state in [states[number] for number in old if number in states]:
@@ -609,6 +609,18 @@ class Commits:
         """What is noted of the dimension."""
         described = self.table.described(spark)
         return {} if described is None else described.properties
+
+
+@contextmanager
+def partitions_in_metastore(spark: SparkSession, are_there: bool) -> Iterator[None]:
+    """Whether the partitions of tables are in the metastore, or are found by listing folders; for new and old ones."""
+    name = "spark.sql.hive.manageFilesourcePartitions"
+    before = str(spark.conf.get(name))
+    spark.conf.set(name, str(are_there).lower())
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
 
 
 def column_list(columns: Mapping[str, str]) -> str:
