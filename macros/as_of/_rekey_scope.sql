@@ -60,7 +60,8 @@
 
 {#- Narrows facts and dimension to the rows that are asked for. -#}
 {% macro _rekey_scope(facts, as_of_request, moved, where) -%}
-    {%- set condition = '' if where is none else 'where (' ~ where ~ ')' -%}
+    {#- in `where (a)`, Spark takes `where` for an alias -#}
+    {%- set condition = '' if where is none else 'where true and (' ~ where ~ ')' -%}
     {%- if moved.listed is not none or moved.since is not none -%}
         {%- set names = [] -%}
         {%- set same_fact = [] -%}

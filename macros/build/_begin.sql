@@ -13,7 +13,8 @@
     And in a healing_table:
 
     sql                 the SQL of the model
-    location            the folder of this build's files, or none
+    location            the folder of this build's files, or none; once they are written, of all files of the table
+    written             in how many key buckets, if in any, for people
     created             the table that the publishing statement makes: the target, or a name beside it
     last                the newest build of the table in the log, or none (see _last_build)
     changed_keys        the table of the keys to heal, and changed_key_count; none: all keys are built
@@ -44,7 +45,7 @@
 {%- endmacro %}
 
 {#- `mode` rebuild (all keys), heal (those that changed since the last build) or sample (--empty and --sample). -#}
-{% macro _begin_build(target, existing, sql, settings) -%}
+{% macro _begin_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing, 'rebuild') -%}
     {%- set row = build.log_row -%}
     {%- set last = healing_tables._last_build(target, build.log) -%}
@@ -54,12 +55,12 @@
         'version_before': commits.newest,
         'table_id': healing_tables._table_id(existing, build.stored) if healing_tables._can_heal() else none}) -%}
     {%- do build.update({
-        'sql': sql, 'location': settings.format.new_location(target), 'created': target, 'last': last,
+        'sql': sql, 'location': settings.format.new_location(target, attempt),
+        'written': none, 'created': target, 'last': last,
         'changed_keys': none, 'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false, 'changes': none,
         'is_written': false, 'is_checked': false, 'is_pure_call': false,
         'commits': commits.others}) -%}
-    {%- do build.update({'is_as_left': build.format.has_commits
-        and healing_tables._changed_since_last_build(build) is none}) -%}
+    {%- do build.update({'is_as_left': healing_tables._changed_since_last_build(build) is none}) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do row.update({'mode': 'sample'}) -%}
         {%- do healing_tables._check_sample(existing, last) -%}

@@ -19,7 +19,8 @@
     {%- endif -%}
     {#- before the checks: a build that they refuse reports these rows too -#}
     {%- set has_rows = healing_tables._warn_about_rows(build, not is_comparable) if not is_heal -%}
-    {%- set is_written = build.location is not none or (obstacle is not none and sequence is not none) -%}
+    {%- set needs_table = build.location is not none or sequence is not none -%}
+    {%- set is_written = obstacle is not none and needs_table -%}
     {%- do healing_tables._write_candidate(build) if is_written -%}
     {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
     {%- set change = healing_tables._compute_difference(build, obstacle) -%}
@@ -28,7 +29,7 @@
         {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
     {%- do healing_tables._write_candidate(build)
-        if change.how == 'overwrite' and sequence is not none and not is_written -%}
+        if change.how == 'overwrite' and needs_table and not is_written -%}
     {{- return(change) -}}
 {%- endmacro %}
 
@@ -144,9 +145,22 @@
 -#}
 {% macro _write_candidate(build) -%}
     {%- do healing_tables._run_checked(build, 'candidate', healing_tables._create_candidate(build)) -%}
-    {#- its rows have passed, and have their hashes; columns of a partition may have moved to the end -#}
+    {%- set buckets = healing_tables._key_buckets() if build.location is not none else none -%}
+    {%- if buckets is none -%}
+        {#- columns of a partition may have moved to the end -#}
+        {%- do build.update({'columns': healing_tables._columns_of(build.candidate)}) -%}
+    {%- else -%}
+        {%- set folders = healing_tables._written_buckets(build.candidate, build.location,
+            healing_tables._bucket_column(build.columns, buckets)) -%}
+        {%- do build.update({
+            'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
+            'written': 'in ' ~ buckets ~ ' key buckets'}) -%}
+    {%- endif -%}
+    {%- set columns = [] -%}
+    {%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {#- its rows have passed, and have their hashes -#}
     {%- do build.update({
-        'query': 'select * from ' ~ build.candidate, 'columns': healing_tables._columns_of(build.candidate),
+        'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ build.candidate,
         'hashes': {}, 'conditions': [], 'is_written': true, 'settings': dict(build.settings, checks={})}) -%}
 {%- endmacro %}
 
@@ -156,6 +170,13 @@
             since other threads of this session may be at the same point -#}
         {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false') -%}
     {%- endif -%}
-    {{- return(healing_tables._create_table(build.format, build.candidate, healing_tables._checked_select(build),
-        build.columns, build.get('location'))) -}}
+    {%- set query = healing_tables._checked_select(build) -%}
+    {%- set buckets = healing_tables._key_buckets() if build.get('location') else none -%}
+    {%- if buckets is not none -%}
+        {{- return(healing_tables._create_table(
+            build.format, build.candidate, healing_tables._in_buckets(query, build.settings, build.columns, buckets),
+            build.columns, build.location, partition=healing_tables._bucket_column(build.columns, buckets))) -}}
+    {%- endif -%}
+    {{- return(healing_tables._create_table(build.format, build.candidate, query, build.columns,
+        build.get('location'))) -}}
 {%- endmacro %}

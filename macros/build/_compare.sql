@@ -39,7 +39,10 @@
     {%- set publish = build.settings.publish -%}
     {%- set is_unchanged = differing == 0 and figures.repeated == 0
         and healing_tables._overwrite_reason(build) is none -%}
-    {%- set obstacle = 'several rows of a key have one start' if figures.repeated > 0 else obstacle -%}
+    {%- set obstacle = 'several rows of a key have one start' if figures.repeated > 0
+        else 'equal keys of this type can be in different key buckets'
+            if obstacle is none and build.location is not none and not inputs.has_buckets
+        else obstacle -%}
     {%- set is_small = 2 * differing <= figures.stored_versions -%}
     {%- set can_merge = obstacle is none and (build.log_row.mode == 'heal' or publish == 'merge'
         or (publish == 'auto' and is_small)) -%}
@@ -71,8 +74,10 @@
     {%- if not is_comparable -%}
         {{- return('nothing is stored' if not build.stored else 'what is stored cannot be compared') -}}
     {%- endif -%}
-    {%- if not build.format.has_commits -%}
-        {{- return('only a table with commits, such as Delta, can take a part of its rows') -}}
+    {%- set obstacle = build.format.part_obstacle(build.stored) -%}
+    {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
+    {%- if build.location is not none and not build.is_as_left -%}
+        {{- return('another writer may have put rows into the wrong key buckets') -}}
     {%- endif -%}
     {%- if build.settings.publish == 'overwrite' and build.log_row.mode != 'heal' -%}
         {{- return('publish: overwrite') -}}
@@ -95,6 +100,10 @@
     {%- if build.stored.partitions | map('lower') | list != healing_tables._as_list(config.get('partition_by'))
         | map('lower') | list -%}
         {{- return('the partitions differ') -}}
+    {%- endif -%}
+    {%- if build.location is not none
+        and healing_tables._stored_buckets(build.stored.location).buckets != healing_tables._key_buckets() -%}
+        {{- return('the number of key buckets differs') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}

@@ -45,10 +45,10 @@
         or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}
         {{- return('the stored table is another one than the last build made') -}}
     {%- endif -%}
-    {%- if build.commits is none -%}
+    {%- if build.commits is none and (build.format.has_commits or last.table_id is none) -%}
         {{- return('the history of the stored table does not reach back to the last build') -}}
     {%- endif -%}
-    {%- set others = build.commits | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
+    {%- set others = (build.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
     {%- if others -%}
         {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
             ~ '): a killed build, or another writer') -}}

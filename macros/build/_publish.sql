@@ -5,7 +5,9 @@
 
 {#- The one statement that readers see. Returns who has overtaken it, as _run_or_conflict does. -#}
 {% macro _publish(build, change) -%}
-    {%- if change.how == 'merge' -%}
+    {%- if change.how == 'merge' and build.location is not none -%}
+        {%- do healing_tables._write_changed_buckets(build, change) -%}
+    {%- elif change.how == 'merge' -%}
         {{- return(healing_tables._run_or_conflict(build.format, 'main',
             healing_tables._merge_row_diff(build.format, build.target, change))) -}}
     {%- endif -%}
@@ -13,10 +15,15 @@
         and healing_tables._can_swap_location(build.format, build.columns, build.stored) -%}
     {%- set can_replace = build.location is none and not build.keeps_foreign
         and build.stored.get('provider') == build.format.name -%}
-    {%- do healing_tables._create_beside(build) if build.existing is not none and not can_swap and not can_replace -%}
+    {%- set is_in_buckets = healing_tables._stored_buckets(build.location).buckets is not none -%}
+    {%- do healing_tables._create_beside(build) if not can_swap and not can_replace
+        and (build.existing is not none or is_in_buckets) -%}
     {%- if build.location is not none -%}
+        {%- do healing_tables._create_for_buckets(build) if is_in_buckets and not can_swap -%}
+        {%- set conflicts = healing_tables._changes_of_files(build) -%}
+        {%- if conflicts -%} {{ return(conflicts) }} {%- endif -%}
         {{- return(healing_tables._run_or_conflict(build.format, 'main', healing_tables._swap_location(
-            build.format, build.created, build.columns, build.location, can_swap))) -}}
+            build.format, build.created, build.columns, build.location, can_swap or is_in_buckets))) -}}
     {%- endif -%}
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
@@ -31,18 +38,19 @@
     {%- set target = build.target -%}
     {%- do healing_tables._rename_into_place(build) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
-    {%- do healing_tables._after_swap(build.format, target, build.location, build.stored, is_unchanged)
-        if build.location is not none -%}
+    {%- do healing_tables._after_swap(build, is_unchanged) if build.location is not none -%}
     {%- set version = build.format.version(target) if version is none and not is_unchanged else version -%}
     {%- if is_unchanged -%} {%- set what = 'unchanged, nothing to publish' -%}
-    {%- elif build.location is not none -%} {%- set what = 'published from ' ~ build.location -%}
+    {%- elif build.location is not none -%}
+        {%- set what = 'published ' ~ (build.written or 'from ' ~ build.location) -%}
     {%- elif version is not none -%}
         {%- set what = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge'
             else ', as a whole') -%}
     {%- endif -%}
     {%- set table_id = build.log_row.table_id -%}
-    {%- if healing_tables._can_heal() and (table_id is none or change.how == 'overwrite') -%}
-        {%- set table_id = build.format.table_id(target) -%}
+    {%- if healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
+        or (build.location is not none and not is_unchanged)) -%}
+        {%- set table_id = build.format.table_id(target, {'location': build.location}) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
     {%- do change.log_row.update(healing_tables._count_rows(build)) if 'rows_added' not in change.log_row -%}

@@ -81,17 +81,19 @@
     {%- do healing_tables._log_progress(
         build.target, 'the ' ~ build.existing.type
         ~ ' that has this name cannot become this table in one step: the new table is created beside it and then takes '
-        'its name') -%}
+        'its name') if build.existing is not none -%}
 {%- endmacro %}
 
 {#- The new table takes the name of what is there. A view has no rows to lose. -#}
 {% macro _rename_into_place(build) -%}
     {%- if build.created == build.target -%} {{ return(none) }} {%- endif -%}
     {%- set backup = healing_tables._backup_relation(build.target) -%}
-    {%- if build.existing.is_table -%} {%- do adapter.rename_relation(build.existing, backup) -%}
-    {%- else -%} {%- do adapter.drop_relation(build.existing) -%}
+    {%- if build.existing is not none and build.existing.is_table -%}
+        {%- do adapter.rename_relation(build.existing, backup) -%}
+    {%- elif build.existing is not none -%} {%- do adapter.drop_relation(build.existing) -%}
     {%- endif -%}
     {%- do adapter.rename_relation(build.created, build.target) -%}
+    {%- if build.existing is none -%} {{ return(none) }} {%- endif -%}
     {%- if build.keeps_foreign -%} {%- do healing_tables._log_progress(build.target,
         'the table that had this name is kept as ' ~ backup) -%}
     {%- elif build.existing.is_table -%} {%- do adapter.drop_relation(backup) -%}

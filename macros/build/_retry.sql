@@ -34,6 +34,15 @@
         'version': commits | map(attribute='version') | max if commits else build.log_row.version_before}) -}}
 {%- endmacro %}
 
+{#- What others have done since the build began to the files of a table in key buckets, as conflicts. -#}
+{% macro _changes_of_files(build) -%}
+    {%- set table_id = build.log_row.table_id -%}
+    {%- if table_id is none or not build.stored or build.format.has_commits -%} {{ return([]) }} {%- endif -%}
+    {%- if not healing_tables._table_exists(build.target) -%} {{ return(['DROP TABLE']) }} {%- endif -%}
+    {%- set now_there = healing_tables._table_id(build.target, healing_tables._table_details(build.target)) -%}
+    {{- return(['its files have changed'] if now_there != table_id else []) -}}
+{%- endmacro %}
+
 {#- What is left of the attempt goes; after the last one the build fails. -#}
 {% macro _after_conflict(build, attempt, conflicts, is_published=false) -%}
     {%- set found = conflicts | join(', ') -%}

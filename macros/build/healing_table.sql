@@ -35,7 +35,7 @@
     or none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
 -#}
 {% macro _attempt_build(target, existing, sql, settings, attempt) -%}
-    {%- set build = healing_tables._begin_build(target, existing, sql, settings) -%}
+    {%- set build = healing_tables._begin_build(target, existing, sql, settings, attempt) -%}
     {%- do healing_tables._check_foreign_table(build) -%}
     {%- set sequence = healing_tables._sequence(build) -%}
     {%- if build.log_row.mode == 'heal' and build.changed_key_count == 0 -%}
@@ -75,7 +75,9 @@
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
             'choose one of them') -%}
-    {%- else -%} {%- do format.check_session(mistakes) -%}
+    {%- else -%}
+        {%- do format.check_session(mistakes) -%}
+        {%- do healing_tables._check_key_buckets(mistakes, format) -%}
     {%- endif -%}
     {{- return(mistakes) -}}
 {%- endmacro %}

@@ -4,7 +4,7 @@
     {{- return({
         'name': 'delta', 'has_commits': true, 'check_session': healing_tables._check_delta,
         'version': healing_tables._delta_version, 'table_id': healing_tables._delta_table_id,
-        'commits_since': healing_tables._delta_commits_since,
+        'part_obstacle': healing_tables._nothing_known, 'commits_since': healing_tables._delta_commits_since,
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
         'before_merge': healing_tables._delta_before_merge,
@@ -51,7 +51,7 @@
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
 {%- endmacro %}
 
-{% macro _delta_table_id(relation) -%}
+{% macro _delta_table_id(relation, details) -%}
     {{- return(run_query('describe detail ' ~ relation).rows[0]['id']) -}}
 {%- endmacro %}
 

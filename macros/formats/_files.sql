@@ -11,7 +11,8 @@
 {% macro _files_format(name) -%}
     {%- set nothing = healing_tables._nothing_known -%}
     {{- return({
-        'name': name, 'has_commits': false, 'check_session': nothing, 'version': nothing, 'table_id': nothing,
+        'name': name, 'has_commits': false, 'check_session': nothing, 'version': nothing,
+        'table_id': healing_tables._buckets_table_id, 'part_obstacle': healing_tables._buckets_obstacle,
         'commits_since': nothing,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
         'properties': healing_tables._no_properties,
@@ -21,12 +22,14 @@
 
 {% macro _no_properties(columns, merges) -%} {{ return({}) }} {%- endmacro %}
 
-{#- A folder for this run's files, in location_root or else beside the schema's tables. -#}
-{% macro _new_location(target) -%}
+{#- A folder for the files of this attempt, in location_root or else beside the schema's tables. -#}
+{% macro _new_location(target, attempt) -%}
+    {%- set folder = target.identifier ~ '__versions/' ~ invocation_id | replace('-', '') ~ ('_' ~ attempt
+        if attempt > 1) -%}
     {%- set root = config.get('location_root') -%}
     {%- if root is none -%}
         {%- for row in run_query('describe schema ' ~ target.without_identifier()).rows if row[0] == 'Location' -%}
-            {{- return(row[1] ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
+            {{- return(row[1] ~ '/' ~ folder) -}}
         {%- endfor -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -34,15 +37,23 @@
             'set location_root, or file_format: delta') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
-    {{- return(root ~ '/' ~ target.identifier ~ '__versions/' ~ invocation_id | replace('-', '')) -}}
+    {{- return(root ~ '/' ~ folder) -}}
 {%- endmacro %}
 
-{#- Whether the stored table can take the candidate's folder: an external table of this format with the same
-    columns. -#}
+{#- Whether the stored table can take the candidate's folder: an external table of this format with the same columns
+    and partitions. -#}
 {% macro _can_swap_location(format, columns, stored) -%}
     {{- return(
         stored.get('provider') == format.name and stored.get('type') == 'EXTERNAL' and not flags.FULL_REFRESH
-        and stored.columns.items() | list == columns.items() | list) -}}
+        and stored.columns.items() | list == columns.items() | list
+        and stored.partitions | map('lower') | list == healing_tables._as_list(config.get('partition_by'))
+            | map('lower') | list) -}}
+{%- endmacro %}
+
+{#- A table without rows, which is then pointed to its buckets: Hive would make a folder of their pattern's name. -#}
+{% macro _create_for_buckets(build) -%}
+    {%- do run_query(healing_tables._swap_location(build.format, build.created, build.columns,
+        healing_tables._folders_of(build.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
 {%- endmacro %}
 
 {#- The statement that makes a table read the candidate's folder. -#}
@@ -65,23 +76,35 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Other sessions see the new folder; the one before last is emptied, or this run's own if nothing has changed. -#}
-{% macro _after_swap(format, target, location, stored, is_unchanged) -%}
+{#- Other sessions see the new folders; those of the state before last are emptied, or this run's own if nothing has
+    changed. -#}
+{% macro _after_swap(build, is_unchanged) -%}
+    {%- set target, stored = build.target, build.stored -%}
+    {%- set kept = healing_tables._folders_of(stored.get('location')) -%}
     {%- if is_unchanged -%}
-        {%- do healing_tables._empty_folder(format, location) -%}
+        {%- do healing_tables._empty_folders(build.format, build.location, kept) if build.is_written -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- do run_query('refresh table ' ~ target) -%}
     {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
+    {#- a comma in the value of a property would end it, see _property -#}
     {%- if own in stored.get('location', '') -%}
         {%- do run_query(
-            'alter table ' ~ target ~ ' set '
-            ~ healing_tables._properties_clause({'healing_tables.previous_location': stored.location})) -%}
+            'alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause({
+                'healing_tables.previous_location': stored.location | replace(',', '|')})) -%}
     {%- endif -%}
     {%- set before_last = healing_tables._property(stored, 'healing_tables.previous_location') or '' -%}
-    {%- if own in before_last and before_last not in [location, stored.get('location')] -%}
-        {%- do healing_tables._empty_folder(format, before_last) -%}
+    {%- if own in before_last -%}
+        {%- do healing_tables._empty_folders(build.format, before_last | replace('|', ','),
+            kept + healing_tables._folders_of(build.location)) -%}
     {%- endif -%}
+{%- endmacro %}
+
+{#- The folders of a location, but those that are still read. -#}
+{% macro _empty_folders(format, location, kept) -%}
+    {%- for folder in healing_tables._folders_of(location) if folder not in kept -%}
+        {%- do healing_tables._empty_folder(format, folder) -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 {#- Spark SQL deletes no folder; a file without rows takes the place of all others. -#}

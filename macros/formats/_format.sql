@@ -3,10 +3,12 @@
     file of this room returns. Its entries that take arguments are macros: format.version(relation).
 
     name              the file_format, and the provider that Spark shows
-    has_commits       a write is a commit: such a table can be merged into, healed, and asked for its history
+    has_commits       a write is a commit: such a table can be merged into, and asked for its history
     check_session     (mistakes): can this session write it?
     version           (relation): the number of its newest commit, or none
-    table_id          (relation): another one for another table of that name, or none
+    table_id          (relation, details): another one for another table of that name, or none; of a format without
+                      commits, also after each write
+    part_obstacle     (details): why a part of the rows of what is stored cannot be written, or none
     commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}]; none if the history
                       does
                       not reach back so far, or is another table's
@@ -17,7 +19,7 @@
     before_merge      (): settings for a MERGE whose source is a table that nobody else writes
     log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
                       side_table_format: of a table that a build drops when it ends
-    new_location      (target): the folder of this run's files, or none where the format has a place of its own
+    new_location      (target, attempt): the folder of this run's files, or none where the format has a place of its own
 -#}
 {% macro _format(name=none) -%}
     {%- set make = healing_tables.get('_format_' ~ (name or config.get('file_format') or 'delta')) -%}
@@ -57,20 +59,23 @@
 
 {% macro _table_id(relation, details) -%}
     {%- set format = healing_tables._stored_format(details) -%}
-    {{- return(format.table_id(relation) if format is not none else none) -}}
+    {{- return(format.table_id(relation, details) if format is not none else none) -}}
 {%- endmacro %}
 
 {#-
     `create table` with what dbt's own table materialization honours. `columns`: of the query. `location` none: the
-    format's own place. `replace` false: a table that is there stays.
+    format's own place. `replace` false: a table that is there stays. `partition`: a column instead of those of the
+    model.
 -#}
-{% macro _create_table(format, relation, query, columns, location, is_target=false, properties={}, replace=true) -%}
+{% macro _create_table(format, relation, query, columns, location, is_target=false, properties={}, replace=true,
+    partition=none) -%}
     create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists '
         if not replace }}{{ relation }}
     using {{ format.name }}
     {{ options_clause() }}
     {{ healing_tables._tblproperties(format, columns, properties) }}
-    {{ partition_cols(label='partitioned by') if is_target or location is not none }}
+    {{ 'partitioned by (' ~ partition ~ ')' if partition is not none
+        else partition_cols(label='partitioned by') if is_target or location is not none }}
     {{ clustered_cols(label='clustered by') if is_target or location is not none }}
     {% if location is not none -%} location {{ healing_tables._text(location) }}
     {%- elif is_target -%} {{ location_clause() }}

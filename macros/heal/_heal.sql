@@ -5,10 +5,10 @@
     {%- set stored_format = healing_tables._stored_format(stored) -%}
     {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
     {%- if not stored -%} {{ return('nothing is stored yet') }} {%- endif -%}
-    {%- if not format.has_commits or stored_format is none or stored_format.name != format.name -%}
-        {{- return('only a table with commits, such as Delta, can take a part of its rows') -}}
+    {%- if stored_format is none or stored_format.name != format.name -%}
+        {{- return('it is stored as ' ~ (stored.get('provider') or 'a view')) -}}
     {%- endif -%}
-    {{- return(none) -}}
+    {{- return(format.part_obstacle(stored)) -}}
 {%- endmacro %}
 
 {#-

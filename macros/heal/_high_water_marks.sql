@@ -37,7 +37,7 @@
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%} {{ return({}) }} {%- endif -%}
     {{- return({
-        'version': format.version(relation), 'table_id': format.table_id(relation),
+        'version': format.version(relation), 'table_id': format.table_id(relation, details),
         'has_change_feed': format.has_change_feed(details)}) -}}
 {%- endmacro %}
 

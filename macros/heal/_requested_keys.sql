@@ -31,9 +31,9 @@
                 ~ (place.conditions | join(' or '))) -%}
         {%- endif -%}
         {%- if where is not none -%}
-            {#- it sees the key columns under their names, and nothing else -#}
+            {#- it sees the key columns under their names, and nothing else; in `where (a)`, `where` can be an alias -#}
             {%- do selects.append('select ' ~ stored ~ ' from (select ' ~ (named | join(', ')) ~ ' from (' ~ place.rows
-                ~ ')) where (' ~ where ~ ')') -%}
+                ~ ')) where true and (' ~ where ~ ')') -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(selects) -}}

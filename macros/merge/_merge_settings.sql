@@ -23,7 +23,7 @@
         'target': target | string,
         'spec': spec,
         'file_format': config.get('file_format'),
-        'key_buckets': healing_tables._option('key_buckets', none, none),
+        'key_buckets': healing_tables._key_buckets(),
         'table': {
             'partition_by': healing_tables._as_list(config.get('partition_by')),
             'properties': config.get('tblproperties') or {},
@@ -51,11 +51,7 @@
     {%- endif -%}
     {%- set is_known = config.get('file_format') is not none or existing is none -%}
     {%- do format.check_session(mistakes) if is_known and not mistakes -%}
-    {%- if healing_tables._option('key_buckets', none, none) is not none and is_known and format.has_commits -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'key_buckets', 'a table in parquet or orc: ' ~ format.name ~ ' writes what changes without them',
-            healing_tables._option('key_buckets', none, none), 'leave it out, or set file_format: orc') -%}
-    {%- endif -%}
+    {%- do healing_tables._check_key_buckets(mistakes, format) if is_known -%}
     {{- return(format) -}}
 {%- endmacro %}
 

@@ -311,6 +311,7 @@ def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
             (f"heal_keys: [{listed}, {otherwise}]", 2),
             ("heal_keys: [], heal_where: \"at = 's' -- south\"", 1),
             ("heal_since: '2024-01-01'", 3),
+            ("heal_where: open", 3),
         ]
     ):
         built.spark.sql(f"update {table} set name = 'b{number}'")

@@ -1,0 +1,167 @@
+{#-
+    Key buckets: a table in files with one folder per hash of the key, and a location that names them all
+    (<root>/{<run>/ht_b4=0,<run>/ht_b4=1,..}), as src/healing_tables/targets/buckets.py has it. A build that changes a
+    few keys writes the folders of their buckets; the location keeps the others. The number of buckets is part of the
+    folder's name, so that one call of the metastore changes both.
+-#}
+
+{#- How many buckets the model asks for; none: no buckets. -#}
+{% macro _key_buckets() -%} {{ return(healing_tables._option('key_buckets', none, none)) }} {%- endmacro %}
+
+{% macro _check_key_buckets(mistakes, format) -%}
+    {%- set buckets = healing_tables._key_buckets() -%}
+    {%- if buckets is none -%} {{ return(none) }} {%- endif -%}
+    {%- if format.has_commits -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_buckets', 'a table in parquet or orc: ' ~ format.name ~ ' writes what changes without them',
+            buckets, 'leave it out, or set file_format: orc') -%}
+    {%- elif buckets is not integer or buckets is boolean or buckets < 2 or buckets > 64 -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_buckets', 'a number from 2 to 64', buckets, 'the location names a folder per bucket') -%}
+    {%- elif config.get('partition_by') is not none -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'key_buckets', 'a table without partition_by', config.get('partition_by'),
+            'leave one of them out') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The bucket of a key, as SQL. `keys`: its columns, as SQL. -#}
+{% macro _bucket_of(keys, buckets) -%}
+    {{- return('cast(pmod(xxhash64(' ~ (keys | join(', ')) ~ '), ' ~ buckets ~ ') as int)') -}}
+{%- endmacro %}
+
+{#- The partition column that makes the folders; it is no column of the table. -#}
+{% macro _bucket_column(columns, buckets) -%}
+    {%- set name = namespace(text='ht_b' ~ buckets) -%}
+    {%- for column in columns if healing_tables._find_column(name.text, columns) is not none -%}
+        {%- set name.text = name.text ~ '_' -%}
+    {%- endfor -%}
+    {{- return(name.text) -}}
+{%- endmacro %}
+
+{#- The folders that a location stands for. -#}
+{% macro _folders_of(location) -%}
+    {%- set match = modules.re.fullmatch('(.*/)[{]([^{}]*)[}]', location or '') -%}
+    {%- set folders = [] -%}
+    {%- for part in (match.group(2).split(',') if match else []) -%}
+        {%- do folders.append(match.group(1) ~ part) -%}
+    {%- endfor -%}
+    {{- return(folders if match else [location] if location else []) -}}
+{%- endmacro %}
+
+{#- {buckets (how many a location is made for, or none), folders {bucket: folder}}. -#}
+{% macro _stored_buckets(location) -%}
+    {%- set folders, counts = {}, [] -%}
+    {%- for folder in healing_tables._folders_of(location) -%}
+        {%- set match = modules.re.search('/ht_b([0-9]+)_*=([0-9]+)$', folder) -%}
+        {%- do counts.append(match.group(1) | int if match else none) -%}
+        {%- do folders.update({match.group(2) | int: folder}) if match -%}
+    {%- endfor -%}
+    {%- set counts = counts | unique | list -%}
+    {{- return({'buckets': counts[0] if counts | length == 1 else none, 'folders': folders}) -}}
+{%- endmacro %}
+
+{#- The location of some folders below one root, <..>__versions/. -#}
+{% macro _location_of(folders) -%}
+    {%- set root = modules.re.match('.*__versions/', folders[0]).group(0) -%}
+    {%- set parts = [] -%}
+    {%- for folder in folders -%} {%- do parts.append(folder[root | length:]) -%} {%- endfor -%}
+    {{- return(root ~ '{' ~ (parts | join(',')) ~ '}') -}}
+{%- endmacro %}
+
+{#- Why a part of the rows of what is stored cannot be written; none if it can. -#}
+{% macro _buckets_obstacle(stored) -%}
+    {%- set buckets = healing_tables._key_buckets() -%}
+    {%- if buckets is none -%}
+        {{- return('only a table with commits, such as Delta, or one with key_buckets can take a part of its rows') -}}
+    {%- elif healing_tables._stored_buckets(stored.get('location')).buckets != buckets
+        or stored.get('type') != 'EXTERNAL' -%}
+        {{- return('what is stored is not in ' ~ buckets ~ ' key buckets yet') -}}
+    {%- endif -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- The state of a table in buckets: another one once anybody has changed its files, or its location. -#}
+{% macro _buckets_table_id(relation, details) -%}
+    {%- if healing_tables._stored_buckets(details.get('location')).buckets is none -%} {{ return(none) }} {%- endif -%}
+    {{- return(run_query(
+        "select md5(array_join(sort_array(collect_list(concat_ws(' ', path, length, unix_micros(modificationTime)))), "
+        ~ "'\\n')) as id from " ~ healing_tables._files_at('binaryFile', details.location)).rows[0]['id']) -}}
+{%- endmacro %}
+
+{#- Files as SQL for a `from`. -#}
+{% macro _files_at(format_name, location) -%}
+    {{- return(format_name ~ '.`' ~ (location | replace('`', '``')) ~ '`') -}}
+{%- endmacro %}
+
+{#- Rows with the number of their bucket, in the order in which they are written. -#}
+{% macro _in_buckets(query, settings, columns, buckets) -%}
+{%- set keys = [] -%}
+{%- for key in settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+{%- set bucket = healing_tables._bucket_column(columns, buckets) -%}
+select *, {{ healing_tables._bucket_of(keys, buckets) }} as {{ bucket }}
+from (
+{{ query }}
+)
+distribute by {{ bucket }}
+{%- endmacro %}
+
+{#- The folders of a table that was written in buckets to `folder`: {bucket: folder}. -#}
+{% macro _written_buckets(table, folder, bucket) -%}
+    {%- set folders = {} -%}
+    {%- for row in run_query('select distinct ' ~ bucket ~ ' as bucket from ' ~ table).rows -%}
+        {%- do folders.update({row['bucket'] | int: folder ~ '/' ~ bucket ~ '=' ~ row['bucket']}) -%}
+    {%- endfor -%}
+    {{- return(folders) -}}
+{%- endmacro %}
+
+{#- Write the buckets of the rows that differ to the folder of this build; `location` of the build then names them, and
+    the others where they are. -#}
+{% macro _write_changed_buckets(build, change) -%}
+    {%- set buckets, inputs = healing_tables._key_buckets(), change.inputs -%}
+    {%- set keys = inputs.key_names.split(', ') -%}
+    {%- set changed = [] -%}
+    {%- for row in run_query('select distinct ' ~ healing_tables._bucket_of(keys, buckets) ~ ' as bucket from '
+        ~ build.changes ~ ' where differs').rows -%}
+        {%- do changed.append(row['bucket'] | int) -%}
+    {%- endfor -%}
+    {%- set stored = healing_tables._stored_buckets(build.stored.location).folders -%}
+    {%- set read, folders = [], {} -%}
+    {%- for number, folder in stored.items() -%}
+        {%- if number in changed -%} {%- do read.append(folder) -%}
+        {%- else -%} {%- do folders.update({number: folder}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set bucket = healing_tables._bucket_column(build.columns, buckets) -%}
+    {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(build, inputs, read),
+        build.settings, build.columns, buckets) -%}
+    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_buckets'}) -%}
+    {%- do build.side_tables.append(table) -%}
+    {%- do run_query(healing_tables._create_table(build.format, table, rows, build.columns, build.location,
+        partition=bucket)) -%}
+    {%- do folders.update(healing_tables._written_buckets(table, build.location, bucket)) -%}
+    {%- do build.update({
+        'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
+        'written': 'in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets'}) -%}
+{%- endmacro %}
+
+{#- The rows of some buckets as they are to be: `read` are their folders, where they have one. -#}
+{% macro _rows_of_buckets(build, inputs, read) -%}
+{%- set columns = [] -%}
+{%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+{%- set same = [] -%}
+{%- for key in inputs.key_columns -%}
+    {%- do same.append('t.' ~ healing_tables._id(key) ~ ' <=> d.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- if inputs.valid_from is not none -%}
+    {%- do same.append('t.' ~ healing_tables._id(inputs.valid_from) ~ ' <=> d.start') -%}
+{%- endif -%}
+{%- if read -%}
+select {{ columns | join(', ') }}
+from {{ healing_tables._files_at(build.format.name, healing_tables._location_of(read)) }} as t
+left anti join (select * from {{ build.changes }} where differs and stored_row is not null) as d
+on {{ same | join(' and ') }}
+union all
+{% endif -%}
+select candidate_row.* from {{ build.changes }} where differs and candidate_row is not null
+{%- endmacro %}
