@@ -50,6 +50,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
         merge(whole, target, spec, at="2024-01-01")
     print(f"{options.versions} versions of {options.attributes} attributes; seconds, and the share of a rewrite")
     print(f"{'keys':>8}" + "".join(f"{name:>22}" for name in ("rewrite", *targets)))
+    done: list[str] = []
     for keys in options.keys:
         seconds: dict[str, list[float]] = {}
         for number in range(options.repeat + 1):
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace, home: Path) -> None:
             batch = states(spark, options.versions, attributes, number + 1).where(
                 f"customer_id >= {first} and customer_id < {first + keys}"
             )
-            at = f"2024-02-{number + 1:02} {keys % 24:02}:00:00"
+            at = f"2024-02-01 {len(done):02}:00:00"
+            done.append(at)
             runs: dict[str, Callable[[], object]] = {"rewrite": partial(rewrite, batch, home / f"{keys}_{number}")}
             for name, target in targets.items():
                 runs[name] = partial(merge, batch, target, spec, at=at)
@@ -75,9 +77,8 @@ def run(options: argparse.Namespace, home: Path) -> None:
 def rewrite(batch: DataFrame, folder: Path) -> None:
     """The versions that stay, those that close, and the new ones."""
     stored = batch.sparkSession.table("plain").alias("t")
-    joined = stored.join(
-        batch.selectExpr("customer_id as changed"), on=stored["customer_id"] == batch["customer_id"], how="left"
-    )
+    changed = batch.selectExpr("customer_id as changed")
+    joined = stored.join(changed, on=stored["customer_id"] == changed["changed"], how="left")
     closed = joined.selectExpr("t.*", "changed is not null and is_current as closes").selectExpr(
         "* except (closes, valid_to, is_current)",
         "if(closes, timestamp '2024-03-01', valid_to) as valid_to",

@@ -167,7 +167,7 @@ def test_what_cannot_be_kept_in_buckets_is_refused(built: Lab) -> None:
 def test_two_heals_at_once(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer switches the table just before this build would: the build begins again, and both stay."""
     load(built, 10, (5, "G"))
-    execute, acted = dbt_session.Cursor.execute, []
+    execute, acted = dbt_session.Cursor.execute, list[str]()
 
     def meanwhile(cursor: Any, sql: str, *parameters: Any) -> None:
         if "select distinct ht_b8 as bucket" in sql and not acted:
