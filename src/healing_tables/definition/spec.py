@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from healing_tables.definition.attributes import Attribute, as_attributes, check_attributes
 from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key
@@ -75,6 +75,9 @@ class DimensionSpec:
     audit: Mapping[str, str] | None = None
     on_schema_change: str = "fail"
 
+    # set by merge/sink.py: this room knows nothing of merges
+    new_sink: ClassVar[Callable[..., Any]]
+
     def __post_init__(self) -> None:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         mistakes = check(values)
@@ -107,6 +110,18 @@ class DimensionSpec:
             mistake = Mistake(str(path), "a map of options", type(given).__name__, "write `key_columns: [...]`")
             raise SpecError(counted("DimensionSpec", [mistake]), [mistake])
         return cls.from_dict(given)
+
+    def sink(self, target: Any, name: str | None = None) -> Callable[[Any, int], None]:
+        """For ``stream.writeStream.foreachBatch(...)``: each micro-batch is merged once.
+
+        A batch that was merged before, by its number, is left out, also after a restart. The commit holds the number.
+
+        Args:
+            target: as `merge` takes it.
+            name: of the stream: the same after a restart, another one for another checkpoint. Default: the id of the
+                query, which its checkpoint keeps; Spark Connect does not know it.
+        """
+        return self.new_sink(self, target, name)  # type: ignore[no-any-return]
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
+from healing_tables.merge.sink import MicroBatch
 from healing_tables.merge.tables import Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.plan import changes, check_can_end
@@ -46,6 +47,7 @@ class Attempt:
     batch_id: str
     snapshot: Snapshot | None
     written: Written
+    micro_batch: MicroBatch | None = None
 
     @property
     def stored(self) -> DataFrame | None:
@@ -178,7 +180,7 @@ class Attempt:
         has_news = not news.isEmpty() or (
             self.full_at is not None and not log.knows_full_batch(full, held, self.full_at)
         )
-        merge_id = str(uuid.uuid4())
+        merge_id = self.new_merge_id()
         rows = log.rows(news, merge_id, full_at=self.full_at, held=held) if has_news else None
         self.commit(plan, counts, range_, merge_id=merge_id, for_log=rows)
         mine = [*recovered, merge_id]
@@ -194,6 +196,9 @@ class Attempt:
         if self.tables.spec.changed_at is not None:
             return self.events
         return self.events.withColumn("at", f.expr(f"{moment}L"))
+
+    def new_merge_id(self) -> str:
+        return str(uuid.uuid4()) if self.micro_batch is None else self.micro_batch.new_merge_id()
 
     def commit(
         self,
@@ -215,7 +220,7 @@ class Attempt:
             self.batch_id,
             for_log,
             open_rows,
-            merge_id or str(uuid.uuid4()),
+            merge_id or self.new_merge_id(),
         )
         self.tables.publish(change, self.written)
 

@@ -84,6 +84,10 @@ class HiveTables(DimensionTables):
     def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
         """There is nothing to forget."""
 
+    def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
+        assert isinstance(snapshot, HiveSnapshot)
+        return snapshot.micro_batches.get(mark)
+
     def note_change_log(self, spark: SparkSession) -> None:
         """A commit that changes nothing else, so that merges that have planned without the log fail."""
         snapshot = self.target.snapshot(spark)
@@ -91,7 +95,9 @@ class HiveTables(DimensionTables):
             raise StalePlan
         self.note(spark, is_new=False)
         merge_id = str(uuid.uuid4())
-        commit = Commit.unchanged(snapshot.version + 1, merge_id, snapshot.location, snapshot.key_buckets)
+        commit = Commit.unchanged(
+            snapshot.version + 1, merge_id, snapshot.location, snapshot.key_buckets, snapshot.micro_batches
+        )
         self.target.commits.add(spark, commit, self.target.new_folder(spark, f"{short(merge_id)}/commit"))
         self.target.finish(spark, commit)
 
@@ -152,6 +158,7 @@ class HiveTables(DimensionTables):
             else None,
             add_columns="\n".join(json.dumps(column) for column in self.layout.new_columns),
             side_tables={tables[name].sql_name: f"{folder}/{name}" for name in rows},
+            micro_batches={} if snapshot is None else snapshot.micro_batches,
         )
         self.note(spark, is_new=snapshot is None)
         if snapshot is not None:

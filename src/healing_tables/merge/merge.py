@@ -23,8 +23,10 @@ from healing_tables.errors import (
 )
 from healing_tables.merge.attempt import Attempt
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.merge.outbox import Outbox
+from healing_tables.merge.sink import MicroBatch
 from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
@@ -79,28 +81,32 @@ class MergeResult:
 
 
 def merge(
-    batch: DataFrame,
+    batch: Any,
     target: Target | str,
     spec: DimensionSpec,
     *,
     at: dt.datetime | dt.date | str | None = None,
     full_batch: bool | None = None,
     batch_id: str | None = None,
+    micro_batch: MicroBatch | None = None,
 ) -> MergeResult:
     """Merge a batch into a stored dimension, in one commit.
 
     Args:
-        batch: current states of some or all keys, or changes with moments (``spec.changed_at``). Its session is used.
+        batch: current states of some or all keys, or changes with moments (``spec.changed_at``). A Spark DataFrame,
+            whose session is used; or a DataFrame of pandas or Polars, or a pyarrow.Table, with the active session.
         target: a table by name, in Delta, ORC or parquet, or a Delta table by path; the first merge makes one in Delta.
             Or a DeltaTarget or a HiveTarget.
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
             each attempt.
         full_batch: overrides ``spec.full_batch``.
         batch_id: stands in the audit. Default: a new one.
+        micro_batch: of a stream, see `DimensionSpec.sink`.
     Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then,
     unless the text says so.
     """
     started = time.monotonic()
+    batch = spark_frame(batch)
     table = target if isinstance(target, (DeltaTarget, HiveTarget)) else target_of(batch.sparkSession, target)
     work = Merge(
         batch,
@@ -109,6 +115,7 @@ def merge(
         at=at,
         is_full=full_batch_of(full_batch, spec),
         batch_id=batch_id or str(uuid.uuid4()),
+        micro_batch=micro_batch,
     )
     try:
         with table.session(batch.sparkSession):
@@ -151,9 +158,11 @@ class Merge:
         at: dt.datetime | dt.date | str | None,
         is_full: bool,
         batch_id: str,
+        micro_batch: MicroBatch | None = None,
     ) -> None:
         self.batch, self.table, self.spec = batch, table, spec
         self.at, self.is_full, self.batch_id = at, is_full, batch_id
+        self.micro_batch = micro_batch
         self.written = Written()
         self.moment: int | None = None
         self.prepared_for: tuple[dict[str, str] | None] | None = None
@@ -176,6 +185,13 @@ class Merge:
         if self.prepared_for != columns:
             self.prepare(snapshot)
             self.prepared_for = columns
+        if self.micro_batch is not None and snapshot is not None:
+            merged = self.tables.last_micro_batch(snapshot, self.micro_batch.mark)
+            if merged is not None and merged >= self.micro_batch.number:
+                log.info("%s: %s was merged before", self.table.name, self.batch_id)
+                if self.tables.log is None:
+                    self.tables.recover(spark)  # with a change log, the next merge plans what was left
+                return
         log_ = self.tables.log
         if snapshot is not None and not self.tables.check_change_log(snapshot) and log_:
             # from now on no merge goes past the log; what has gone by is in the dimension
@@ -194,6 +210,7 @@ class Merge:
             self.batch_id,
             snapshot,
             self.written,
+            self.micro_batch,
         ).run()
 
     def prepare(self, snapshot: Snapshot | None) -> None:

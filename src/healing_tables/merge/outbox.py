@@ -30,7 +30,7 @@ from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
-from healing_tables.targets.table import Table
+from healing_tables.targets.table import Snapshot, Table
 
 # Each merge adds a small file; Delta puts them together now and then
 GROWING = {"delta.autoOptimize.autoCompact": "true"}
@@ -98,6 +98,9 @@ class Outbox(DimensionTables):
         missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
         if missing:
             table.add_columns(spark, missing, within)
+
+    def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
+        return self.target.newest_number(snapshot.rows.sparkSession, mark)
 
     def note_change_log(self, spark: SparkSession) -> None:
         for name, value in self.notes(spark).items():

@@ -191,6 +191,10 @@ class DimensionTables:
         """
         raise NotImplementedError
 
+    def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
+        """The number of the newest micro-batch of a stream that is in the dimension. Args: mark: in ids of merges."""
+        raise NotImplementedError
+
     def note_change_log(self, spark: SparkSession) -> None:
         """From now on no merge goes past the change log."""
         raise NotImplementedError

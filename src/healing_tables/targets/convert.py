@@ -80,7 +80,7 @@ def convert_table(
     with target.session(spark):
         newest = target.commits.newest(spark)
     version = 1 if newest is None else newest.version + 1
-    commit = replace(Commit.unchanged(version, merge_id, place, key_buckets), create_table=statement)
+    commit = replace(Commit.unchanged(version, merge_id, place, key_buckets, {}), create_table=statement)
     spark.sql(f"alter table {name} rename to {kept}")
     try:
         with target.session(spark):

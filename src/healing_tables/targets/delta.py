@@ -361,6 +361,15 @@ class DeltaTarget:
         found = self.commits_since(spark, base_version, [merge_id])
         return next((commit.version for commit in found if commit.merge_id == merge_id), None)
 
+    def newest_number(self, spark: SparkSession, mark: str) -> int | None:
+        """The number after this text in the newest merge whose id has it; None if there is none."""
+        predicate = "operationParameters['predicate']"
+        number = f"cast(regexp_extract({predicate}, {literal(re.escape(mark) + '([0-9]+)')}, 1) as bigint)"
+        history = spark.sql(f"describe history {self.sql_name}")
+        found = history.where(f"operation = 'MERGE' and contains({predicate}, {literal(mark)})")
+        newest = found.selectExpr(f"max_by({number}, version)").collect()[0][0]
+        return None if newest is None else int(newest)
+
     def commits_since(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> list[Commit]:
         """The commits after a version, none if there is no table. Args: merge_ids: those to look for."""
         ids = ", ".join(literal(merge_id) for merge_id in merge_ids)

@@ -48,6 +48,7 @@ COMMIT_COLUMNS = {
     "create_table": "string",  # the statement, where the commit makes the table
     "add_columns": "string",
     "side_tables": "map<string, string>",  # table to the folder with its new rows
+    "micro_batches": "map<string, bigint>",  # before the commit: stream to the number of its newest one
     "committed_at": "timestamp",
 }
 # Spark keeps the list of a table's files for a session until `refresh table`: so long they stay, at least
@@ -75,11 +76,22 @@ class Commit:
     create_table: str | None
     add_columns: str | None  # a line of JSON per column: its name and its type
     side_tables: Mapping[str, str]
+    micro_batches: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def unchanged(cls, version: int, merge_id: str, location: str, key_buckets: int | None) -> Commit:
+    def unchanged(
+        cls, version: int, merge_id: str, location: str, key_buckets: int | None, micro_batches: Mapping[str, int]
+    ) -> Commit:
         """A commit of files that are there."""
-        return cls(version, False, False, merge_id, location, location, None, key_buckets, None, None, {})
+        return cls(
+            version, False, False, merge_id, location, location, None, key_buckets, None, None, {}, micro_batches
+        )
+
+    @property
+    def micro_batches_after(self) -> dict[str, int]:
+        """With that of the commit itself, which stands in the id of its merge."""
+        mine = re.search(r"(@.+:)(\d+)$", self.merge_id)
+        return {**self.micro_batches, **({mine[1]: int(mine[2])} if mine else {})}
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,7 @@ class HiveSnapshot(Snapshot):
         files: what is there, as path, time and size; None where nobody else can write (key buckets).
         key_buckets: how many there are; None without.
         has_late_rows: the rows are more than readers see: the next commit has to show them.
+        micro_batches: stream to the number of the newest one that is in the table.
     """
 
     file_format: str = "orc"
@@ -112,6 +125,7 @@ class HiveSnapshot(Snapshot):
     files: tuple[str, ...] | None = None
     key_buckets: int | None = None
     has_late_rows: bool = False
+    micro_batches: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -275,6 +289,7 @@ class HiveTarget:
             files=files,
             key_buckets=buckets,
             has_late_rows=bool(late),
+            micro_batches={} if last is None else last.micro_batches_after,
         )
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
@@ -484,7 +499,7 @@ class HiveTarget:
         Raises: StalePlan
         """
         location, merge_id = commit.base_location or commit.location, str(uuid.uuid4())
-        back = Commit.unchanged(commit.version + 1, merge_id, location, commit.key_buckets)
+        back = Commit.unchanged(commit.version + 1, merge_id, location, commit.key_buckets, commit.micro_batches)
         self.commits.add(spark, back, self.new_folder(spark, f"{short(merge_id)}/commit"))
         self.finish(spark, back)
         raise StalePlan("another writer has changed files of the table while it was switched")

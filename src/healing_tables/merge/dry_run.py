@@ -1,0 +1,114 @@
+"""What a merge would do: its plan and its checks, without the commit."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Row
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.resolve_layout import resolve
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import ArgumentError, Mistake, counted
+from healing_tables.merge.frames import spark_frame
+from healing_tables.merge.merge import TABLES
+from healing_tables.merge.tables import JSON
+from healing_tables.plan.batch import events as events_of
+from healing_tables.plan.plan import changes, full_batch_of, moment_of
+from healing_tables.plan.validation import check_events, check_plan
+from healing_tables.sql import instants
+from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.find import Target, target_of
+from healing_tables.targets.hive import HiveTarget
+
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a merge would do.
+
+    Attributes:
+        counts: rows by action: insert, close, update; remove, archive, absent of type 4.
+        lines: a text for each of the first ten rows, in the order of their keys.
+    """
+
+    rows_in_batch: int
+    counts: Mapping[str, int]
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        done = {"insert": "inserted", "close": "closed", "update": "updated", "remove": "moved to the history"}
+        parts = [f"{self.counts.get(action, 0)} {word}" for action, word in done.items() if action in self.counts]
+        rows = "1 row" if self.rows_in_batch == 1 else f"{self.rows_in_batch} rows"
+        return (
+            f"{rows} in the batch would be {', '.join(parts)}" if parts else f"{rows} in the batch: nothing to change"
+        )
+
+
+def dry_run(
+    batch: Any,
+    target: Target | str,
+    spec: DimensionSpec,
+    *,
+    at: dt.datetime | dt.date | str | None = None,
+    full_batch: bool | None = None,
+) -> DryRun:
+    """Plan a merge and check it. Nothing is written.
+
+    Args: as of `merge`.
+    Raises: what `merge` raises before it writes; ArgumentError with a change log, whose rows only a merge places.
+    """
+    if spec.change_log is not None:
+        wanted, remedy = "a spec without it: only a merge finds the place of late changes", "leave it out for a dry run"
+        mistake = Mistake("change_log", wanted, spec.change_log, remedy)
+        raise ArgumentError(counted("the dry run", [mistake]), [mistake])
+    batch = spark_frame(batch)
+    spark = batch.sparkSession
+    table = target if isinstance(target, (DeltaTarget, HiveTarget)) else target_of(spark, target)
+    stored = table.read(spark)
+    layout = resolve(
+        spec,
+        batch.schema,
+        None if stored is None else stored.schema,
+        moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
+    )
+    moment, is_full = moment_of(at, layout, spec), full_batch_of(full_batch, spec)
+    events = events_of(batch, layout, spec, moment).localCheckpoint()
+    figures = check_events(events, layout, is_full)
+    tables = TABLES[type(table)](table, layout, spec, None)
+    past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
+    known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
+    plan = changes(events, known, layout, spec, moment, is_full, past).localCheckpoint()
+    counts = check_plan(plan, stored, layout, spec)
+    shown = plan.where("action not in ('archive', 'absent')").orderBy("key", "moment", "action").limit(SHOWN)
+    rows = shown.selectExpr(
+        "action",
+        "reason",
+        f"to_json(key, {JSON}) as key",
+        "changed_columns",
+        f"to_json(stored, {JSON}) as stored",
+        f"to_json(new, {JSON}) as new",
+    ).collect()
+    return DryRun(figures.rows, counts, tuple(line(row, layout) for row in rows))
+
+
+def line(row: Row, layout: Layout) -> str:
+    """``update {"id":2} overwritten: city "Y" -> "Z"``; of a new row its attributes and its start."""
+    key = json.loads(row["key"])
+    if row["stored"] is None or row["new"] is None:
+        values = json.loads(row["new"] or row["stored"])
+        names = [*(column.name for column in layout.attributes), layout.names.get("valid_from")]
+        told = [f"{name} {json.dumps(values[name], ensure_ascii=False)}" for name in names if name in values]
+    else:
+        before, after = json.loads(row["stored"]), json.loads(row["new"])
+        told = [
+            f"{name} {json.dumps(before[name], ensure_ascii=False)} -> {json.dumps(after[name], ensure_ascii=False)}"
+            for name in row["changed_columns"]
+            if name != layout.names.get("is_current") and name in before and name in after
+        ]
+    return f"{row['action']:6} {json.dumps(key, ensure_ascii=False)} {row['reason']}: {', '.join(told)}"

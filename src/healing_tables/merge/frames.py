@@ -1,0 +1,59 @@
+"""Batches that are no Spark DataFrame: pandas, Polars, and whatever else hands out Arrow data."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.errors import ArgumentError, Mistake, counted
+
+
+def spark_frame(batch: Any) -> DataFrame:
+    """A batch as a Spark DataFrame. Others go through Arrow, in which missing values of pandas are NULL.
+
+    Args: batch: a Spark DataFrame; or one of pandas or Polars, or a pyarrow.Table: then with the active session.
+    Raises: ArgumentError if it is none of these, or there is no session.
+    """
+    if hasattr(batch, "sparkSession"):
+        return cast(DataFrame, batch)
+    if not hasattr(batch, "__arrow_c_stream__"):
+        got = f"a {type(batch).__module__}.{type(batch).__name__}"
+        raise wrong("a DataFrame of Spark, pandas or Polars, or a pyarrow.Table", got, "collect it into one of these")
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        raise wrong("a Spark session", "none", "start one before: SparkSession.builder.getOrCreate()")
+    return spark.createDataFrame(for_spark(batch))
+
+
+def for_spark(batch: Any) -> Any:
+    """The pyarrow.Table of a batch, in types that Spark has."""
+    import pyarrow as pa
+
+    is_pandas = hasattr(batch, "to_numpy") and hasattr(batch, "iloc")
+    # the index of pandas numbers the rows: it is no column
+    table = pa.Table.from_pandas(batch, preserve_index=False) if is_pandas else pa.table(batch)
+    return table.cast(pa.schema([field.with_type(spark_type(field.type)) for field in table.schema]))
+
+
+def spark_type(kind: Any) -> Any:
+    """The next type that Spark has: categories are their values, numbers without sign have room in a wider type."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return spark_type(kind.value_type)
+    if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+        return pa.binary()
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(spark_type(kind.value_type))
+    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+    return wider.get(kind, kind)
+
+
+def wrong(wanted: str, got: str, remedy: str) -> ArgumentError:
+    mistakes = [Mistake("batch", wanted, got, remedy)]
+    return ArgumentError(counted("the call", mistakes), mistakes)

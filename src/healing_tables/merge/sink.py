@@ -1,0 +1,74 @@
+"""A dimension as the sink of a stream: each micro-batch is merged once, whatever is run again."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import ArgumentError, Mistake, counted
+
+QUERY_ID = "sql.streaming.queryId"  # it stays the same as long as the checkpoint does
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Stands in the id of its merge, and so in the commit."""
+
+    stream: str
+    number: int
+
+    @property
+    def mark(self) -> str:
+        """How the id of a merge of this stream goes on after its own part."""
+        return f"@{self.stream}:"
+
+    def new_merge_id(self) -> str:
+        return f"{uuid.uuid4()}{self.mark}{self.number}"
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What ``foreachBatch`` calls. See `DimensionSpec.sink`."""
+
+    spec: DimensionSpec
+    target: Any
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not re.fullmatch(r"[\w.-]{1,100}", self.name):
+            raise wrong_name("letters, digits, underscores, hyphens and dots", repr(self.name), "choose such a name")
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Merge a micro-batch, unless this stream has merged it, or one after it, before.
+
+        Raises: what `merge` raises; ArgumentError if the stream has no name and Spark does not say which one it is.
+        """
+        from healing_tables.merge.merge import merge
+
+        stream = self.name or query_id(batch.sparkSession)
+        micro_batch = MicroBatch(stream, int(batch_id))
+        merge(batch, self.target, self.spec, batch_id=f"{stream}:{batch_id}", micro_batch=micro_batch)
+
+
+def query_id(spark: SparkSession) -> str:
+    """The id of the streaming query that is at work. A function that is called without one is a stream, too."""
+    if not hasattr(spark, "_jsc"):  # Spark Connect
+        raise wrong_name(
+            "the name of the stream: on Spark Connect nothing else says which stream a batch is of",
+            "none",
+            "spec.sink(target, name='...'): the same after a restart, another one for another checkpoint",
+        )
+    return str(spark.sparkContext.getLocalProperty(QUERY_ID) or "calls")
+
+
+def wrong_name(wanted: str, got: str, remedy: str) -> ArgumentError:
+    mistakes = [Mistake("name", wanted, got, remedy)]
+    return ArgumentError(counted("the sink", mistakes), mistakes)
+
+
+DimensionSpec.new_sink = Sink
