@@ -19,6 +19,7 @@ from healing_tables.plan.plan import plan
 from healing_tables.targets.convert import convert_table
 from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.hive import HiveTarget
+from healing_tables.targets.postgres import PostgresTarget
 
 __all__ = [
     "ArgumentError",
@@ -33,6 +34,7 @@ __all__ = [
     "LateChangeError",
     "MergeResult",
     "Mistake",
+    "PostgresTarget",
     "SpecError",
     "TargetError",
     "as_of",

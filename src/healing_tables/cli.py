@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +18,7 @@ from healing_tables.errors import ArgumentError, HealingTablesError, Mistake, Sp
 from healing_tables.merge.dry_run import DryRun, dry_run
 from healing_tables.merge.merge import merge
 from healing_tables.targets.naming import is_path, name_parts
+from healing_tables.targets.postgres import PostgresTarget
 
 DONE, REFUSED, WRONG_CALL = 0, 1, 2
 # The Delta that belongs to a Spark, for a session that this command starts
@@ -30,6 +32,8 @@ EPILOG = """\
 examples:
   healing-tables merge --spec buyer.yml --batch buyers.csv --target /data/dim_buyer --dry-run
   healing-tables merge --spec buyer.yml --batch staging.buyers --target sales.dim_buyer --at '2024-03-01 02:00'
+  healing-tables merge --spec buyer.yml --batch s3a://lake/buyers.parquet \\
+    --target 'postgresql://healer@db.example.com/shop?table=public.dim_buyer'
 
 exit codes: 0 merged, or nothing to change; 1 refused, nothing was written unless the message says so; 2 a wrong call
 
@@ -46,13 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         spec = read_spec(options.spec)
         spark = session(options.conf)
-        check_is_kept(spark, options.target)
+        target = target_of(options.target)
+        if isinstance(target, str):
+            check_is_kept(spark, target)
         say(f"{options.target}: {'comparing with' if options.dry_run else 'merging'} {options.batch} ...")
         batch = read_batch(spark, options.batch, options.schema)
         if options.dry_run:
-            show(dry_run(batch, options.target, spec, at=options.at))
+            show(dry_run(batch, target, spec, at=options.at))
         else:
-            say(f"{options.target}: {merge(batch, options.target, spec, at=options.at)}")
+            say(f"{options.target}: {merge(batch, target, spec, at=options.at)}")
     except (ArgumentError, SpecError) as error:
         print(error, file=sys.stderr)
         return WRONG_CALL
@@ -70,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("merge", help=text, description=text, epilog=EPILOG, formatter_class=plain)
     command.add_argument("--spec", required=True, help="YAML file with the options of DimensionSpec")
     command.add_argument("--batch", required=True, help="a table, or a path: .parquet, .orc, .csv, .json, a folder")
-    command.add_argument("--target", required=True, help="the dimension: a table, or the path of a Delta table")
+    command.add_argument("--target", required=True, help="a table, the path of a Delta table, or postgresql://...")
     command.add_argument("--at", help="the moment of the batch, UTC unless it has an offset; default: now")
     command.add_argument("--schema", help="of a CSV or JSON batch: 'id int, name string'; default of CSV: all string")
     command.add_argument("--dry-run", action="store_true", help="show what would change; write nothing")
@@ -86,6 +92,21 @@ def read_spec(path: str) -> DimensionSpec:
     if not Path(path).is_file():
         raise wrong("--spec", "a YAML file", f"{path}, which is none", "correct the path")
     return DimensionSpec.from_yaml(path)
+
+
+def target_of(text: str) -> PostgresTarget | str:
+    """A table in PostgreSQL, as ``postgresql://user@host/database?table=schema.table``; any other text as it is."""
+    url = urlsplit(text)
+    if url.scheme not in ("postgresql", "postgres"):
+        return text
+    if url.password is not None:
+        raise wrong("--target", "a URL without a password", "one with a password", "set PGPASSWORD, or use ~/.pgpass")
+    given = parse_qs(url.query)
+    if len(given.get("table", [])) != 1:
+        place = urlunsplit(url._replace(query=""))
+        raise wrong("--target", f"{place}?table=schema.table", "a URL without a table", "name the table")
+    (name,) = given.pop("table")
+    return PostgresTarget(name, urlunsplit(url._replace(query=urlencode(given, doseq=True))))
 
 
 def session(settings: Sequence[str]) -> SparkSession:

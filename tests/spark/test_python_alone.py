@@ -41,7 +41,11 @@ def polars_frame(values: dict[str, list[Any]]) -> Any:
     return pytest.importorskip("polars").DataFrame(values)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, polars_frame, pa.table], ids=["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "make",
+    [pd.DataFrame, polars_frame, pytest.param(pa.table, marks=pytest.mark.proof)],
+    ids=["pandas", "polars", "pyarrow"],
+)
 def test_frames_of_others(tables: Tables, dim: str, make: Any) -> None:
     name = f"{dim}_{make.__name__.lower()}"
     merge(make(BEFORE), name, SPEC, at="2024-01-01")
@@ -143,7 +147,7 @@ def test_a_table_that_would_be_gone_with_the_command() -> None:
     check_is_kept(session, "sales.dim")
 
 
-@pytest.mark.parametrize("kind", ["delta", "orc"])
+@pytest.mark.parametrize("kind", ["delta", pytest.param("orc", marks=pytest.mark.proof)])
 def test_a_sink_merges_each_micro_batch_once(tables: Tables, dim: str, kind: str) -> None:
     """Also where one is delivered again after others, and after merges that have nothing to do with the stream."""
     name = f"{dim}_{kind}"

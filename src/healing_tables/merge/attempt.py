@@ -85,12 +85,12 @@ class Attempt:
         moment = instants.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
         keys = "" if self.is_full else self.figures.keys
+        known = filtered(self.tables.rows_for(self.snapshot, events, self.is_full), keys)
         past = self.tables.history_rows(spark)
-        known = filtered(self.stored if self.is_full else self.tables.narrowed(self.snapshot, events), keys)
         open_rows = open_rows_in(self.stored, layout, spec) if self.is_full else None
         plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
         try:
-            counts = check_plan(plan, self.stored, layout, spec)
+            counts = check_plan(plan, self.current_keys, layout, spec)
         except (LateChangeError, TargetError) as error:
             if layout.has_history and self.is_outdated():
                 raise StalePlan from None  # the history was read later than the dimension
@@ -174,7 +174,7 @@ class Attempt:
         made = changes(events, None, layout, spec, self.at, False)
         known = known.join(touched, keys, "left_semi")
         plan = difference(made, known, events, layout, spec).localCheckpoint()
-        counts = check_plan(plan, stored, layout, spec)
+        counts = check_plan(plan, self.current_keys, layout, spec)
 
         news = said.where("not is_logged").drop("is_logged")
         has_news = not news.isEmpty() or (
@@ -187,6 +187,9 @@ class Attempt:
         tables.check_log(spark, version, mine)
         if recovered or has_news:
             tables.forget(spark, mine)
+
+    def current_keys(self) -> int:
+        return 0 if self.snapshot is None else self.tables.current_keys(self.snapshot)
 
     @property
     def full_at(self) -> int | None:

@@ -19,11 +19,9 @@ from healing_tables.merge.merge import TABLES
 from healing_tables.merge.tables import JSON
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
-from healing_tables.plan.validation import check_events, check_plan
+from healing_tables.plan.validation import check_events, check_plan, current_keys
 from healing_tables.sql import instants
-from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.find import Target, target_of
-from healing_tables.targets.hive import HiveTarget
 
 SHOWN = 10
 
@@ -69,7 +67,7 @@ def dry_run(
         raise ArgumentError(counted("the dry run", [mistake]), [mistake])
     batch = spark_frame(batch)
     spark = batch.sparkSession
-    table = target if isinstance(target, (DeltaTarget, HiveTarget)) else target_of(spark, target)
+    table = target_of(spark, target)
     stored = table.read(spark)
     layout = resolve(
         spec,
@@ -84,7 +82,7 @@ def dry_run(
     past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
     known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
     plan = changes(events, known, layout, spec, moment, is_full, past).localCheckpoint()
-    counts = check_plan(plan, stored, layout, spec)
+    counts = check_plan(plan, lambda: 0 if stored is None else current_keys(stored, layout, spec), layout, spec)
     shown = plan.where("action not in ('archive', 'absent')").orderBy("key", "moment", "action").limit(SHOWN)
     rows = shown.selectExpr(
         "action",

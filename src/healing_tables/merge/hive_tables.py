@@ -188,10 +188,10 @@ class HiveTables(DimensionTables):
     def create_statement(self, location: str) -> str:
         return self.target.create_statement(self.layout.columns(self.spec), location, {}, {})
 
-    def narrowed(self, snapshot: Snapshot | None, events: DataFrame) -> DataFrame | None:
+    def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """Of a table in buckets, the rows of the buckets that the batch touches."""
-        if not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
-            return super().narrowed(snapshot, events)
+        if is_full or not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
+            return super().rows_for(snapshot, events, is_full)
         touched = numbers(events, bucket_of(key_names(self.layout), snapshot.key_buckets))
         return self.rows_of_buckets(events.sparkSession, snapshot, touched)
 

@@ -26,6 +26,7 @@ from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.merge.outbox import Outbox
+from healing_tables.merge.postgres_tables import PostgresTables
 from healing_tables.merge.sink import MicroBatch
 from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
@@ -38,13 +39,14 @@ from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.find import Target, target_of
 from healing_tables.targets.hive import HiveTarget
+from healing_tables.targets.postgres import PostgresTarget
 from healing_tables.targets.retry import retrying
 from healing_tables.targets.table import Snapshot
 
 log = logging.getLogger("healing_tables")
 
 # How each kind of table is written
-TABLES: dict[type, Any] = {DeltaTarget: Outbox, HiveTarget: HiveTables}
+TABLES: dict[type, Any] = {DeltaTarget: Outbox, HiveTarget: HiveTables, PostgresTarget: PostgresTables}
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class MergeResult:
         inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
         removed: versions that a late change replaced, by way of a change log.
         attempts: 1 unless other writers were faster.
-        commit_version: of the Delta table, or in ``<table>__commits`` of a Hive table; None if there was nothing to
-            change, and so no commit.
+        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, or the number of the transaction
+            in PostgreSQL; None if there was nothing to change, and so no commit.
         seconds: from the call to the commit.
     """
 
@@ -96,7 +98,7 @@ def merge(
         batch: current states of some or all keys, or changes with moments (``spec.changed_at``). A Spark DataFrame,
             whose session is used; or a DataFrame of pandas or Polars, or a pyarrow.Table, with the active session.
         target: a table by name, in Delta, ORC or parquet, or a Delta table by path; the first merge makes one in Delta.
-            Or a DeltaTarget or a HiveTarget.
+            Or a DeltaTarget, a HiveTarget or a PostgresTarget.
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
             each attempt.
         full_batch: overrides ``spec.full_batch``.
@@ -107,7 +109,7 @@ def merge(
     """
     started = time.monotonic()
     batch = spark_frame(batch)
-    table = target if isinstance(target, (DeltaTarget, HiveTarget)) else target_of(batch.sparkSession, target)
+    table = target_of(batch.sparkSession, target)
     work = Merge(
         batch,
         table,
@@ -292,4 +294,4 @@ def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
     layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
     check_events(events, layout, spec.full_batch)
-    check_plan(changes(events, None, layout, spec, 0, False), None, layout, spec)
+    check_plan(changes(events, None, layout, spec, 0, False), lambda: 0, layout, spec)

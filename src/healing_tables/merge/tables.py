@@ -15,6 +15,7 @@ from healing_tables.definition.spec import CAUSE, DimensionSpec
 from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.validation import current_keys
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
 from healing_tables.sql.values import ISO
@@ -180,9 +181,13 @@ class DimensionTables:
             if missing:
                 table.add_columns(spark, missing)
 
-    def narrowed(self, snapshot: Snapshot | None, events: DataFrame) -> DataFrame | None:
-        """The stored rows, as far as they can have keys of a batch. Args: events: of the batch."""
+    def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
+        """The stored rows, as far as they can have keys of a batch; of a full one, all. Args: events: of the batch."""
         return None if snapshot is None else snapshot.rows
+
+    def current_keys(self, snapshot: Snapshot) -> int:
+        """How many keys have a version that nothing has ended."""
+        return current_keys(snapshot.rows, self.layout, self.spec)
 
     def recover(self, spark: SparkSession) -> list[str]:
         """Finish what merges that have committed have left.
@@ -237,7 +242,7 @@ class DimensionTables:
             for n, column in numbered(self.layout, 1)
             if column.changed_at
         ]
-        return self.history.rows(spark).selectExpr(
+        return self.history_frame(spark).selectExpr(
             *named_keys(self.layout),
             f"{as_micros('valid_from', kind)} as at",
             f"{as_micros('valid_to', kind)} as until",
@@ -245,6 +250,9 @@ class DimensionTables:
             f"struct({', '.join(state)}) as state",
             f"struct({', '.join(changed) or 'true as none'}) as changed",
         )
+
+    def history_frame(self, spark: SparkSession) -> DataFrame:
+        return self.history.rows(spark)
 
     def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
         """What a plan brings to the history and to the audit. Args: events: of the batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -122,9 +123,10 @@ def key_range(layout: Layout, low: str | None, high: str | None) -> str:
     )
 
 
-def check_plan(plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> dict[str, int]:
+def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec: DimensionSpec) -> dict[str, int]:
     """Rows by action, once nothing in the plan is refused.
 
+    Args: current: how many keys have a version that nothing has ended; only asked if the plan ends one.
     Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
     """
     found = plan.groupBy("action").agg(f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number"))
@@ -135,8 +137,8 @@ def check_plan(plan: DataFrame, stored: DataFrame | None, layout: Layout, spec: 
         ended += int(ends)
     if "refuse" in counts:
         raise validation_error(plan.where("action = 'refuse'").select("reason", "key"), layout)
-    if ended and stored is not None:
-        check_guard(ended, stored, layout, spec)
+    if ended:
+        check_guard(ended, current(), spec)
     return counts
 
 
@@ -148,9 +150,13 @@ def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None
         raise validation_error(found.selectExpr(f"'{DAMAGED}' as reason", key_struct(layout)), layout)
 
 
-def check_guard(ended: int, stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
+def current_keys(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> int:
+    """How many keys of a dimension have a version that nothing has ended."""
     empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
-    current = stored_rows(empty, stored, layout, spec).where("alive").count()
+    return stored_rows(empty, stored, layout, spec).where("alive").count()
+
+
+def check_guard(ended: int, current: int, spec: DimensionSpec) -> None:
     if current >= GUARDED_FROM and ended > current * spec.max_removed_keys_ratio:
         mistake = Mistake(
             "max_removed_keys_ratio",

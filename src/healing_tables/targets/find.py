@@ -8,15 +8,18 @@ from pyspark.sql import SparkSession
 from healing_tables.errors import TargetError
 from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.hive import HiveTarget
+from healing_tables.targets.postgres import PostgresTarget
 
-Target = DeltaTarget | HiveTarget
+Target = DeltaTarget | HiveTarget | PostgresTarget
 
 
-def target_of(spark: SparkSession, name: str) -> Target:
-    """A table that is there, whatever its format; one that is yet to be made is Delta.
+def target_of(spark: SparkSession, name: Target | str) -> Target:
+    """A target as it is; of a name, a table that is there, whatever its format; one that is yet to be made is Delta.
 
     Raises: ArgumentError if it is no name.
     """
+    if isinstance(name, (DeltaTarget, HiveTarget, PostgresTarget)):
+        return name
     delta = DeltaTarget(name)
     if delta.is_path:
         return delta

@@ -30,7 +30,7 @@ from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
 from healing_tables.targets.conflicts import StalePlan, has_condition
 from healing_tables.targets.naming import bad_name, full_name, is_table_name, name_beside, name_parts
-from healing_tables.targets.table import Snapshot, check_side_table
+from healing_tables.targets.table import Snapshot, check_side_table, micro_batch_of
 
 log = logging.getLogger("healing_tables")
 
@@ -90,8 +90,8 @@ class Commit:
     @property
     def micro_batches_after(self) -> dict[str, int]:
         """With that of the commit itself, which stands in the id of its merge."""
-        mine = re.search(r"(@.+:)(\d+)$", self.merge_id)
-        return {**self.micro_batches, **({mine[1]: int(mine[2])} if mine else {})}
+        mine = micro_batch_of(self.merge_id)
+        return {**self.micro_batches, **({mine[0]: mine[1]} if mine else {})}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -89,6 +90,12 @@ class Table(Protocol):
         """A property of the table; None if it has none of that name."""
 
     def set_property(self, spark: SparkSession, name: str, value: str) -> None: ...
+
+
+def micro_batch_of(merge_id: str) -> tuple[str, int] | None:
+    """The mark of the stream and the number of the micro-batch in the id of a merge, see merge/sink.py."""
+    match = re.search(r"(@.+:)(\d+)$", merge_id)
+    return None if match is None else (match[1], int(match[2]))
 
 
 def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:

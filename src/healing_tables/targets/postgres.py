@@ -1,0 +1,295 @@
+"""A table in PostgreSQL: its columns, its rows as a DataFrame, and rows that go back.
+
+psycopg talks to the server; the JVM needs no driver. Rows travel through this process as text (postgres_types.py):
+those of the keys that a batch touches, and those that change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find
+from healing_tables.sql.identifiers import quoted as spark_name
+from healing_tables.sql.types import types_of
+from healing_tables.targets.conflicts import StalePlan
+from healing_tables.targets.naming import bad_name
+from healing_tables.targets.postgres_types import Column, postgres_type, written
+from healing_tables.targets.table import Snapshot, check_side_table
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+PART = re.compile(r'"(?:[^"]|"")+"|\w+')
+NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))?")
+ROWS_AT_ONCE = 50_000
+# Of a row, as long as nobody writes it anew
+STAMP = "hashtextextended(t.ctid::text || ' ' || t.xmin::text, 0)"
+SESSION = "set time zone 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'iso_8601'; set extra_float_digits = 1"
+
+
+@dataclass(frozen=True)
+class PostgresTarget:
+    """A table in PostgreSQL, by name (``schema.table``; parts in double quotes keep their case).
+
+    Args:
+        connection: a URL (``postgresql://user@host:5432/database``), or a map with what libpq calls host, port, dbname,
+            user and so on. What is not given comes from the environment: PGPASSWORD, PGHOST, ~/.pgpass ...
+    Raises: ArgumentError if it is no name.
+    """
+
+    name: str
+    connection: str | Mapping[str, Any] = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name.strip()):
+            raise bad_name(self.name, "a table of PostgreSQL such as 'schema.table' or '\"My Schema\".\"Table\"'")
+
+    @property
+    def partition_columns(self) -> list[str]:
+        return []
+
+    @property
+    def parts(self) -> list[str]:
+        found = PART.findall(self.name.strip())
+        return [part[1:-1].replace('""', '"') if part[0] == '"' else part.lower() for part in found]
+
+    @property
+    def sql_name(self) -> str:
+        return ".".join(map(name_of, self.parts))
+
+    def named(self, name: str) -> PostgresTarget:
+        """Another table, of this kind; in the schema of this one if its name has none."""
+        other = replace(self, name=name)
+        if len(other.parts) == 1 and len(self.parts) == 2:
+            other = replace(self, name=f"{name_of(self.parts[0])}.{name}")
+        return other
+
+    def beside(self, suffix: str) -> PostgresTarget:
+        """A table next to this one: the name with a suffix."""
+        return replace(self, name=".".join(map(name_of, [*self.parts[:-1], self.parts[-1] + suffix])))
+
+    def full_name(self, spark: SparkSession) -> str:
+        """The name with its schema, without quotes."""
+        if len(self.parts) == 2:
+            return ".".join(self.parts)
+        with self.connect() as connection:
+            row = connection.execute("select current_schema()").fetchone()
+        return f"{row[0] if row else 'public'}.{self.parts[0]}"
+
+    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """What the statements of a merge need of a session: nothing."""
+        return nullcontext()
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection[Any]]:
+        """A connection, with one transaction that is committed at the end, or else rolled back.
+
+        Raises: TargetError if there is no server, or it refuses a statement; StalePlan if another writer was faster.
+        """
+        try:
+            import psycopg
+            from psycopg.conninfo import make_conninfo
+        except ImportError as error:
+            raise self.error("psycopg", "it is not installed", "pip install 'psycopg[binary]'") from error
+        given = self.connection
+        try:
+            conninfo = make_conninfo(given) if isinstance(given, str) else make_conninfo("", **given)
+            opened = psycopg.connect(conninfo, application_name="healing-tables")
+        except psycopg.Error as error:
+            remedy = "check the connection; secrets come from the environment: PGPASSWORD, or ~/.pgpass"
+            raise self.error("a server of PostgreSQL", first_line(error), remedy) from error
+        with self.named_errors(), opened as connection:
+            connection.execute(SESSION)
+            yield connection
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Raises: StalePlan if another writer was faster; TargetError if the server refuses a statement."""
+        import psycopg
+        from psycopg import errors
+
+        faster = (
+            errors.SerializationFailure,
+            errors.DeadlockDetected,
+            errors.LockNotAvailable,
+            errors.DuplicateTable,
+            errors.DuplicateColumn,
+            errors.UndefinedTable,
+        )
+        try:
+            yield
+        except faster as error:
+            raise StalePlan(first_line(error)) from error
+        except psycopg.Error as error:
+            if isinstance(error, errors.UniqueViolation) and "pg_type_typname" in str(error):
+                raise StalePlan("another writer makes the table") from error
+            raise self.error("a table that takes the rows", first_line(error), "make the table fit") from error
+
+    def error(self, wanted: str, got: str, remedy: str) -> TargetError:
+        mistakes = [Mistake(self.name, wanted, got, remedy)]
+        return TargetError(counted("the target", mistakes), mistakes)
+
+    def columns(self, connection: Connection[Any]) -> list[Column] | None:
+        """In their order; None if there is no table. Raises: TargetError for a view, or another thing of that name."""
+        kind = connection.execute(
+            "select relkind::text from pg_class where oid = to_regclass(%s)", [self.sql_name]
+        ).fetchone()
+        if kind is None:
+            return None
+        if kind[0] not in ("r", "p"):
+            raise self.error("a table", "a view, or something else that has no rows of its own", "name its table")
+        rows = connection.execute(
+            "select attname, format_type(atttypid, atttypmod), "
+            "attidentity <> '' or pg_get_serial_sequence(%s, attname) is not null "
+            "from pg_attribute where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped order by attnum",
+            [self.sql_name, self.sql_name],
+        ).fetchall()
+        return [Column(*row) for row in rows]
+
+    def load(
+        self, spark: SparkSession, connection: Connection[Any], where: str = "true", *, stamps: list[int] | None = None
+    ) -> DataFrame:
+        """Rows of the table, called ``t`` in the condition. Args: stamps: gets the number and the hash of the rows."""
+        columns = self.columns(connection)
+        if columns is None:
+            raise StalePlan("the table was dropped")
+        texts = [column.read(f"t.{name_of(column.name)}") for column in columns]
+        query = f"select {', '.join([*texts, STAMP])} from {self.sql_name} t where {where}"
+        return frame(spark, columns, fetched(connection, query, len(columns), stamps))
+
+    def count(self, connection: Connection[Any], where: str = "true") -> list[int]:
+        """The number and the hash of rows, as `load` gives them."""
+        found = connection.execute(
+            f"select count(*), coalesce(sum({STAMP}), 0) from {self.sql_name} t where {where}"
+        ).fetchone()
+        assert found is not None
+        return [int(found[0]), int(found[1])]
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        """The table as it is now; None if there is none."""
+        with self.connect() as connection:
+            return None if self.columns(connection) is None else self.load(spark, connection)
+
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The table as it is now."""
+        with self.connect() as connection:
+            return self.load(spark, connection)
+
+    def version(self, spark: SparkSession) -> int:
+        """PostgreSQL counts no versions of a table."""
+        return 0
+
+    def snapshot(self, spark: SparkSession) -> Snapshot | None:
+        """The columns of the table, without its rows: those that a merge needs are read later, at one moment."""
+        with self.connect() as connection:
+            columns = self.columns(connection)
+            oid = connection.execute("select to_regclass(%s)::oid::text", [self.sql_name]).fetchone()
+        if columns is None or oid is None:
+            return None
+        return Snapshot(str(oid[0]), 0, frame(spark, columns, []), {}, ())
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        now = self.snapshot(spark)
+        return now is not None and now.table_id == table_id
+
+    def create(self, connection: Connection[Any], columns: Mapping[str, str], key: Sequence[str] = ()) -> None:
+        """Make the table. Args: columns: with the types of Spark; key: of an index."""
+        listed = ", ".join(f"{name_of(name)} {postgres_type(kind)}" for name, kind in columns.items())
+        connection.execute(f"create table {self.sql_name} ({listed})")
+        if key:
+            connection.execute(f"create index on {self.sql_name} ({', '.join(map(name_of, key))})")
+
+    def ensure(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table, without its rows; made with these columns if there is none. Args: see `Table.ensure`."""
+        with self.connect() as connection:
+            if self.columns(connection) is None:
+                self.create(connection, columns)
+            table = frame(spark, self.columns(connection) or [], [])
+        check_side_table(self.name, table, columns, own, what)
+        return table
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Args: columns: names and types of Spark."""
+        with self.connect() as connection:
+            self.widen(connection, columns)
+
+    def widen(self, connection: Connection[Any], columns: Sequence[tuple[str, str]]) -> None:
+        for name, kind in columns:
+            connection.execute(f"alter table {self.sql_name} add column {name_of(name)} {postgres_type(kind)}")
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        """PostgreSQL has none."""
+        return None
+
+    def set_property(self, spark: SparkSession, name: str, value: str) -> None:
+        raise NotImplementedError("a table in PostgreSQL has no properties")
+
+
+def name_of(name: str) -> str:
+    """A name in the SQL of PostgreSQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def fetched(
+    connection: Connection[Any], query: str, columns: int, stamps: list[int] | None
+) -> Iterator[list[list[str | None]]]:
+    """The rows of a query, some at a time, each time as a list per column."""
+    number = total = 0
+    with connection.cursor(name="healing_tables") as cursor:
+        cursor.execute(query)
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            number, total = number + len(rows), total + sum(row[columns] for row in rows)
+            yield [[row[position] for row in rows] for position in range(columns)]
+    if stamps is not None:
+        stamps[:] = [number, total]
+
+
+def frame(spark: SparkSession, columns: Sequence[Column], chunks: Iterable[list[list[str | None]]]) -> DataFrame:
+    """Texts of `Column.read` as a DataFrame in the types of Spark."""
+    import pyarrow as pa
+
+    names = [f"c{number}" for number in range(len(columns))]
+    schema = pa.schema([(name, pa.string()) for name in names])
+    batches = [pa.record_batch([pa.array(values, pa.string()) for values in chunk], schema=schema) for chunk in chunks]
+    texts = spark.createDataFrame(pa.Table.from_batches(batches, schema=schema))
+    return texts.selectExpr(
+        *(f"{column.from_read(name)} as {spark_name(column.name)}" for name, column in zip(names, columns, strict=True))
+    )
+
+
+def copy_texts(connection: Connection[Any], rows: DataFrame, name: str) -> None:
+    """Rows as texts in a temporary table, which goes with the transaction. Args: name: of the table."""
+    kinds = types_of(rows.schema)
+    listed = ", ".join(f"{name_of(column)} text" for column in kinds)
+    connection.execute(f"create temporary table {name} ({listed}) on commit drop")
+    texts = rows.selectExpr(
+        *(f"{written(spark_name(column), kind)} as {spark_name(column)}" for column, kind in kinds.items())
+    )
+    with connection.cursor() as cursor, cursor.copy(f"copy {name} from stdin") as copy:
+        for row in texts.toLocalIterator(prefetchPartitions=True):
+            copy.write_row(tuple(row))
+    connection.execute(f"analyze {name}")
+
+
+def spelled(columns: Sequence[Column], name: str) -> Column:
+    """The stored column of that name, whatever its case."""
+    found = find(name, [column.name for column in columns])
+    return next(column for column in columns if column.name == found)
