@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 from lab import Lab
+from postgres_server import Server, programs, running
 from pyspark.sql import SparkSession
 from rendered import Rendered
 from sessions import PROOF, functions_of, session_settings, without_codegen
@@ -94,6 +95,16 @@ def lab(
     lab = Lab(spark, tmp_path_factory.mktemp(name), schema=f"lab_{name}")
     lab.writes_artifacts = False  # a tenth of the time of a run
     return lab
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server of its own, if its programs are there."""
+    found = programs()
+    if found is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    with running(found) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ class Job:
         at: None is now, anew in each attempt.
     """
 
-    table: str
+    table: Any
     options: dict[str, Any]
     rows: list[tuple[Any, ...]]
     schema: str

@@ -28,7 +28,7 @@ SPECS: dict[str, dict[str, Any]] = {
 SPECS["type2"]["surrogate_key"] = {"name": "sk", "strategy": "sequence"}
 
 
-def job(table: str, options: dict[str, Any], number: int) -> Job:
+def job(table: Any, options: dict[str, Any], number: int) -> Job:
     """Batch ``number``: some keys change, one is gone, the one before it is back."""
     rows = [
         (key, f"{key} since {(number + key) // 3}", f"mail {(number - key) // 2}")

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reference import Row
 from tables import plain_rows
 
-from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, merge
+from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, PostgresTarget, merge
 
 COLUMNS = {
     "id": "int",
@@ -293,24 +293,42 @@ def assert_is(spark: SparkSession, name: str, dim: ref.Dimension) -> None:
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
-    ("parts", "table"), [(1, "delta"), (3, "delta"), (7, "delta"), (3, "orc"), (3, "parquet in buckets")]
+    ("parts", "table"),
+    [(1, "delta"), (3, "delta"), (7, "delta"), (3, "orc"), (3, "parquet in buckets"), (3, "postgres")],
 )
 @pytest.mark.parametrize("family", FAMILIES)
-def test_any_cut_gives_the_dimension_of_the_whole(lab: Lab, family: str, parts: int, table: str) -> None:
+def test_any_cut_gives_the_dimension_of_the_whole(
+    lab: Lab, family: str, parts: int, table: str, request: pytest.FixtureRequest
+) -> None:
     """Each batch comes twice, one right after the other: the second one changes nothing."""
     types, kind, options = FAMILIES[family]
     seed = SEED + sum(map(ord, family))
     spec = spec_for(mix(seed, types), **options)
     rows = random_changes(seed, kind=kind)
     name = f"{lab.schema}.{family.replace(' ', '_')}_{parts}_{table.split()[-1]}"
+    target: Any = TARGETS[table](name)
+    if isinstance(target, PostgresTarget):
+        server = request.getfixturevalue("postgres")
+        server.run(f"create schema if not exists {lab.schema}")
+        target = PostgresTarget(name, server.connection)
     for part in in_order(rows, parts):
         for is_repeated in (False, True):
-            result = merge(frame(lab.spark, part, kind), TARGETS[table](name), spec)
+            result = merge(frame(lab.spark, part, kind), target, spec)
             assert result.commit_version is None or not is_repeated
+    if isinstance(target, PostgresTarget):  # a copy where the comparison looks
+        target.rows(lab.spark).write.saveAsTable(name, format="parquet")
+        if spec_has_history(spec):
+            target.beside("_history").rows(lab.spark).write.saveAsTable(f"{name}_history", format="parquet")
     assert_is(lab.spark, name, expected(rows, spec, kind))
 
 
-TARGETS: dict[str, Callable[[str], DeltaTarget | HiveTarget]] = {
+def spec_has_history(spec: DimensionSpec) -> bool:
+    assert isinstance(spec.attributes, Mapping)
+    return any(attribute.scd_type == 4 for attribute in spec.attributes.values())
+
+
+TARGETS: dict[str, Callable[[str], DeltaTarget | HiveTarget | PostgresTarget]] = {
+    "postgres": PostgresTarget,
     "delta": DeltaTarget,
     "orc": HiveTarget,
     "parquet in buckets": partial(HiveTarget, file_format="parquet", key_buckets=3),

@@ -26,10 +26,25 @@ class Server:
         """Without the password, which is in the environment."""
         return f"postgresql://healer@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def connection(self) -> dict[str, Any]:
+        """With the password: for processes that have another environment."""
+        return {"host": "127.0.0.1", "port": self.port, "user": "healer", "password": PASSWORD, "dbname": "postgres"}
+
     def connect(self) -> Any:
         import psycopg
 
-        return psycopg.connect(self.url, password=PASSWORD, autocommit=True)
+        return psycopg.connect(**self.connection, autocommit=True)
+
+    def run(self, statement: str) -> None:
+        with self.connect() as connection:
+            connection.execute(statement)
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query, moments in UTC."""
+        with self.connect() as connection:
+            connection.execute("set time zone 'UTC'")
+            return [tuple(row) for row in connection.execute(query).fetchall()]
 
 
 def programs() -> Path | None:

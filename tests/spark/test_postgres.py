@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from cases import load, spec_of
-from postgres_server import PASSWORD, Server, programs, running
+from postgres_server import PASSWORD, Server
 from sessions import with_settings
 from tables import Tables, plain_rows
 
@@ -29,13 +29,11 @@ FOREVER = dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    found = programs()
-    if found is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    with running(found) as server, pytest.MonkeyPatch.context() as patch:
+def server(postgres: Server) -> Iterator[Server]:
+    """Its password is in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSWORD", PASSWORD)
-        yield server
+        yield postgres
 
 
 @pytest.fixture
@@ -50,17 +48,11 @@ def batch(tables: Tables, *rows: tuple[Any, ...]) -> Any:
     )
 
 
-def ask(server: Server, query: str) -> list[tuple[Any, ...]]:
-    with server.connect() as connection:
-        connection.execute("set time zone 'UTC'")
-        return [tuple(row) for row in connection.execute(query).fetchall()]
-
-
 def versions(server: Server, dim: PostgresTarget) -> list[tuple[Any, ...]]:
     query = (
         f"select id, name, valid_from::date::text, valid_to::date::text, is_current from {dim.sql_name} order by 1, 3"
     )
-    return ask(server, query)
+    return server.ask(query)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +105,15 @@ def test_a_table_that_a_merge_has_made(tables: Tables, server: Server, dim: Post
     second = merge(batch(tables, (1, "B"), (2, None, "y"), (3, "A")), dim, spec, at="2024-01-02")
     assert (second.inserted, second.closed, second.updated) == (2, 1, 1)
     assert merge(batch(tables, (1, "B"), (2, None, "y")), dim, spec, at="2024-01-03").commit_version is None
-    found = ask(server, f"select sk, id, name, city, is_current from {dim.sql_name} order by sk")
+    found = server.ask(f"select sk, id, name, city, is_current from {dim.sql_name} order by sk")
     assert found == [
         (1, 1, "A", "x", False),
         (2, 2, None, "y", True),
         (3, 1, "B", "x", True),
         (4, 3, "A", "x", True),
     ]
-    audit = ask(
-        server, f'select key, change_type, new_surrogate_key, changed_columns, actor from {dim.sql_name[:-1]}_audit"'
+    audit = server.ask(
+        f'select key, change_type, new_surrogate_key, changed_columns, actor from {dim.sql_name[:-1]}_audit"'
     )
     assert sorted(audit) == [
         ('{"id":1}', "close", "1", ["valid_to", "is_current"], "ann"),
@@ -149,7 +141,7 @@ def test_values_of_every_type(tables: Tables, server: Server, dim: PostgresTarge
                 -1, 'ab', E'tab\\t line\\n back\\\\ quote''',
                 '2024-01-01 00:00:00+00', '9999-12-31 00:00:00+00', true)"""
         )
-    before = ask(server, f"select to_jsonb(t) - 'valid_to' - 'is_current' from {dim.sql_name} t")
+    before = server.ask(f"select to_jsonb(t) - 'valid_to' - 'is_current' from {dim.sql_name} t")
     spec = DimensionSpec(key_columns="The Key")
     for zone, day in (("America/New_York", "02"), ("Asia/Kolkata", "03")):
         with with_settings(tables.spark, {"spark.sql.session.timeZone": zone}):
@@ -158,12 +150,12 @@ def test_values_of_every_type(tables: Tables, server: Server, dim: PostgresTarge
             assert merge(rows, dim, spec, at=f"2024-01-{day}").commit_version is None
             changed = rows.selectExpr(*[f"`{name}`" for name in rows.columns if name != "note"], f"'n{day}' as note")
             assert merge(changed, dim, spec, at=f"2024-01-{day}").inserted == 1
-    after = ask(server, f"select to_jsonb(t) - 'valid_to' - 'is_current' from {dim.sql_name} t order by valid_from")
+    after = server.ask(f"select to_jsonb(t) - 'valid_to' - 'is_current' from {dim.sql_name} t order by valid_from")
     assert after[0] == before[0]
     for (version,) in after[1:]:
         same = {name: value for name, value in version.items() if name not in ("note", "valid_from")}
         assert same == {name: value for name, value in before[0][0].items() if name in same}
-    types = ask(server, f"select share::text, seen, raw, price, wall from {dim.sql_name}")
+    types = server.ask(f"select share::text, seen, raw, price, wall from {dim.sql_name}")
     assert len(set(types)) == 1
     assert types[0][2:] == (b"\x00\xff", Decimal("12345678.9000"), dt.datetime(2024, 3, 31, 2, 30, 0, 123000))
 
@@ -179,8 +171,7 @@ def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarge
     spec = DimensionSpec(key_columns="k 1")
     merge(rows, dim, spec, at="2024-01-01 10:00:00.123456")
     kinds = dict(
-        ask(
-            server,
+        server.ask(
             "select attname, format_type(atttypid, atttypmod) from pg_attribute where attnum > 0 and "
             f"attrelid = '{dim.sql_name}'::regclass",
         )
@@ -188,7 +179,7 @@ def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarge
     wanted = ["integer", "text", "numeric(2,1)", "bytea", "timestamp with time zone", "timestamp without time zone"]
     wanted += ["date", "text[]", "jsonb", "real", "bigint", "boolean", "text"]
     assert [kinds[name] for name in rows.columns] == wanted
-    stored = ask(server, f'select """odd""", t, a, s, f::text, big, none, valid_from from {dim.sql_name}')
+    stored = server.ask(f'select """odd""", t, a, s, f::text, big, none, valid_from from {dim.sql_name}')
     seen = dt.datetime(2024, 1, 1, 10, tzinfo=dt.timezone.utc)
     assert stored == [
         (
@@ -234,16 +225,16 @@ def test_type_4_has_its_history_in_the_same_transaction(
     monkeypatch.setattr(PostgresTables, "append", broken)
     with pytest.raises(KeyboardInterrupt):
         merge(batch(tables, (1, "B")), dim, spec, at="2024-01-02")
-    assert ask(server, f"select id, name from {dim.sql_name} order by 1") == [(1, "A"), (2, "A")]
+    assert server.ask(f"select id, name from {dim.sql_name} order by 1") == [(1, "A"), (2, "A")]
     monkeypatch.setattr(PostgresTables, "append", append)
     merge(batch(tables, (1, "B")), dim, spec, at="2024-01-02")
     merge(batch(tables, (1, "C")), dim, spec, at="2024-01-03")
-    assert ask(server, f"select id, name from {dim.sql_name} order by 1") == [(1, "C"), (2, "A")]
-    history = ask(
-        server, f"select id, name, valid_from::date::text, valid_to::date::text from {dim.beside('_history').sql_name}"
+    assert server.ask(f"select id, name from {dim.sql_name} order by 1") == [(1, "C"), (2, "A")]
+    history = server.ask(
+        f"select id, name, valid_from::date::text, valid_to::date::text from {dim.beside('_history').sql_name}"
     )
     assert sorted(history) == [(1, "A", "2024-01-01", "2024-01-02"), (1, "B", "2024-01-02", "2024-01-03")]
-    assert len(ask(server, f"select 1 from {dim.beside('_audit').sql_name}")) == 4
+    assert len(server.ask(f"select 1 from {dim.beside('_audit').sql_name}")) == 4
 
 
 @pytest.fixture
@@ -280,7 +271,7 @@ def test_another_writer_after_the_plan(
     tables: Tables, server: Server, dim: PostgresTarget, between: Any, other: str
 ) -> None:
     merge(batch(tables, (1, "A"), (2, "A")), dim, SPEC, at="2024-01-01")
-    between("publish", lambda: with_connection(server, OTHERS[other].format(dim.sql_name)))
+    between("publish", lambda: server.run(OTHERS[other].format(dim.sql_name)))
     result = merge(batch(tables, (1, "B"), (3, "B")), dim, SPEC, at="2024-01-02")
     assert result.attempts == (1 if other == "of another key" else 2)
     names = [row[1] for row in versions(server, dim)]
@@ -288,15 +279,24 @@ def test_another_writer_after_the_plan(
     assert names == wanted.get(other, ["A", "B", "A", "B"])
 
 
-def with_connection(server: Server, statement: str) -> None:
-    with server.connect() as connection:
-        connection.execute(statement)
-
-
 def test_two_merges_that_make_the_table(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
     between("publish", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
     assert [row[:2] for row in versions(server, dim)] == [(1, "A"), (2, "A")]
+
+
+def test_odd_names_and_an_empty_batch(tables: Tables, server: Server) -> None:
+    server.run('create schema "An odd Schema"')
+    odd = PostgresTarget('"An odd Schema"."50%_of ""it"""', server.url)
+    spec = DimensionSpec(key_columns="the key", attributes={"100%": 2, "a'b\"c": 1})
+    rows = tables.spark.createDataFrame([("k", "a", "x"), ("", "%s", "\\N")], ["the key", "100%", "a'b\"c"])
+    assert merge(rows.limit(0), odd, spec, at="2024-01-01").commit_version is None
+    sink = spec.sink(odd, name="s")
+    sink(rows, 0)
+    assert server.ask(f'select "the key", "100%", "a\'b""c", is_current from {odd.sql_name} order by 1') == [
+        ("", "%s", "\\N", True),
+        ("k", "a", "x", True),
+    ]
 
 
 def test_readers_do_not_wait(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
@@ -315,14 +315,14 @@ def test_a_sink(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     for number, name in ((0, "A"), (1, "B"), (0, "A"), (1, "B"), (2, "C")):
         sink(batch(tables, (1, name)), number)
     assert [row[1] for row in versions(server, dim)] == ["A", "B", "C"]
-    assert ask(server, f"select * from {dim.beside('__micro_batches').sql_name}") == [("@crm:", 2)]
+    assert server.ask(f"select * from {dim.beside('__micro_batches').sql_name}") == [("@crm:", 2)]
 
 
 def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     spec = DimensionSpec(key_columns="id", on_schema_change="append_new_columns")
     merge(pd.DataFrame({"id": [1, 2], "name": ["A", None]}), dim, spec, at="2024-01-01")
     merge(pd.DataFrame({"id": [1], "name": ["A"], "tier": ["gold"]}), dim, spec, at="2024-01-02")
-    found = ask(server, f"select id, name, tier from {dim.sql_name} order by id, valid_from")
+    found = server.ask(f"select id, name, tier from {dim.sql_name} order by id, valid_from")
     assert found == [(1, "A", None), (1, "A", "gold"), (2, None, None)]
 
 
@@ -334,7 +334,7 @@ def test_the_command_line(tables: Tables, server: Server, tmp_path: Path, capsys
     assert main([*call, target, "--dry-run"]) == 0
     assert 'insert {"id": "1"} new: name "Ann"' in capsys.readouterr().out
     assert main([*call, target]) == 0
-    assert ask(server, "select id, name from public.by_command") == [("1", "Ann")]
+    assert server.ask("select id, name from public.by_command") == [("1", "Ann")]
     assert main([*call, target.replace("healer@", "healer:secret@")]) == 2
     assert main([*call, server.url]) == 2
     said = capsys.readouterr().err
@@ -351,7 +351,7 @@ def test_a_connection_that_breaks(
     note, commit = PostgresTables.note_micro_batch, psycopg.Connection.commit
 
     def cut(_: Any, connection: Any, *__: Any) -> None:
-        with_connection(server, f"select pg_terminate_backend({connection.info.backend_pid})")
+        server.run(f"select pg_terminate_backend({connection.info.backend_pid})")
 
     monkeypatch.setattr(PostgresTables, "note_micro_batch", cut)
     with pytest.raises(TargetError, match="nothing was written"):
@@ -379,7 +379,7 @@ def test_a_connection_that_breaks(
 
 def test_what_is_wrong_is_said_without_the_password(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     rows = batch(tables, (1, "A"))
-    with_connection(server, f"create view {dim.sql_name} as select 1 as id")
+    server.run(f"create view {dim.sql_name} as select 1 as id")
     closed = {"host": "127.0.0.1", "port": 1, "user": "healer", "password": PASSWORD}
     for target, wanted in (
         (dim, "got:    a view"),
@@ -394,13 +394,11 @@ def test_what_is_wrong_is_said_without_the_password(tables: Tables, server: Serv
     logged = DimensionSpec(key_columns="id", change_log="log")
     with pytest.raises(ArgumentError, match="one in PostgreSQL has no change log"):
         merge(rows, PostgresTarget("public.new_one", server.url), logged)
-    with_connection(
-        server, "create table public.checked (id int, name text check (name <> 'B'), valid_from date, valid_to date)"
-    )
+    server.run("create table public.checked (id int, name text check (name <> 'B'), valid_from date, valid_to date)")
     checked = PostgresTarget("public.checked", server.url)
     with pytest.raises(TargetError, match="violates check constraint"):
         merge(batch(tables, (1, "B")).drop("city"), checked, DimensionSpec(key_columns="id"), at="2024-01-01")
-    assert ask(server, "select * from public.checked") == []
+    assert server.ask("select * from public.checked") == []
 
 
 @pytest.mark.proof

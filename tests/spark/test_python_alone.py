@@ -52,6 +52,7 @@ def test_frames_of_others(tables: Tables, dim: str, make: Any) -> None:
     assert merge(make(AFTER), name, SPEC, at="2024-01-02").inserted == 2
     assert stored(tables, name) == MERGED
     assert merge(make(AFTER), name, SPEC, at="2024-01-03").commit_version is None
+    assert merge(make(AFTER)[:0], name, SPEC, at="2024-01-03").commit_version is None
 
 
 def test_values_of_pandas(tables: Tables, dim: str) -> None:

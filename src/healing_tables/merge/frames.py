@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from healing_tables.errors import ArgumentError, Mistake, counted
 
@@ -23,7 +24,11 @@ def spark_frame(batch: Any) -> DataFrame:
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise wrong("a Spark session", "none", "start one before: SparkSession.builder.getOrCreate()")
-    return spark.createDataFrame(for_spark(batch))
+    table = for_spark(batch)
+    # Spark Connect finds no columns in a table without rows
+    return (
+        spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], from_arrow_schema(table.schema))
+    )
 
 
 def for_spark(batch: Any) -> Any:

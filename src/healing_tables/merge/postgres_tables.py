@@ -78,16 +78,16 @@ class PostgresTables(DimensionTables):
         with self.target.connect() as connection:
             if self.micro_batches.columns(connection) is None:
                 return None
-            query = f"select number from {self.micro_batches.sql_name} where stream = %s"
-            row = connection.execute(query, [mark]).fetchone()
+            query = f"select number from {self.micro_batches.sql_name} where stream = {text_of(mark)}"
+            row = connection.execute(query).fetchone()
         return None if row is None else int(row[0])
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """Of the dimension and of its history, what the keys of the batch have; of a full batch, all."""
+        reading, spark = self.reading, events.sparkSession
+        reading.is_full, reading.past = is_full, None
         if snapshot is None:
             return None
-        reading, spark = self.reading, events.sparkSession
-        reading.is_full = is_full
         with self.target.connect() as connection:
             connection.execute("set transaction isolation level repeatable read")
             if not is_full:
@@ -122,7 +122,7 @@ class PostgresTables(DimensionTables):
     def publish(self, change: Change, written: Written) -> None:
         spark = change.plan.sparkSession
         counts = change.counts
-        if not counts and not self.layout.new_columns:
+        if not counts and not self.layout.new_columns and change.snapshot is not None:
             return
         xid = ""
         try:
@@ -133,7 +133,8 @@ class PostgresTables(DimensionTables):
         except TargetError as error:
             if not xid or not self.has_committed(xid, error):
                 raise
-        written.version = int(xid)
+        if counts:
+            written.version = int(xid)
         written.rows.update(counts)
 
     def has_committed(self, xid: str, error: TargetError) -> bool:
@@ -307,9 +308,8 @@ class PostgresTables(DimensionTables):
             f"create table if not exists {self.micro_batches.sql_name} (stream text primary key, number bigint)"
         )
         connection.execute(
-            f"insert into {self.micro_batches.sql_name} as t values (%s, %s) "
-            "on conflict (stream) do update set number = greatest(t.number, excluded.number)",
-            found,
+            f"insert into {self.micro_batches.sql_name} as t values ({text_of(found[0])}, {found[1]}) "
+            "on conflict (stream) do update set number = greatest(t.number, excluded.number)"
         )
 
 

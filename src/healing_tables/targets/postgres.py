@@ -269,7 +269,10 @@ def frame(spark: SparkSession, columns: Sequence[Column], chunks: Iterable[list[
     names = [f"c{number}" for number in range(len(columns))]
     schema = pa.schema([(name, pa.string()) for name in names])
     batches = [pa.record_batch([pa.array(values, pa.string()) for values in chunk], schema=schema) for chunk in chunks]
-    texts = spark.createDataFrame(pa.Table.from_batches(batches, schema=schema))
+    table = pa.Table.from_batches(batches, schema=schema)
+    # Spark Connect finds no columns in a table without rows
+    empty = ", ".join(f"{name} string" for name in names)
+    texts = spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], empty)
     return texts.selectExpr(
         *(f"{column.from_read(name)} as {spark_name(column.name)}" for name, column in zip(names, columns, strict=True))
     )

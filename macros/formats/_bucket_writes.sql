@@ -1,0 +1,73 @@
+{#- How a table in key buckets [see _buckets.sql] is written, as a whole or in part. -#}
+
+{#- Rows with the number of their bucket, in the order in which they are written. -#}
+{% macro _in_buckets(query, settings, columns, buckets) -%}
+{%- set keys = [] -%}
+{%- for key in settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+{%- set bucket = healing_tables._bucket_column(columns, buckets) -%}
+select *, {{ healing_tables._bucket_of(keys, buckets) }} as {{ bucket }}
+from (
+{{ query }}
+)
+distribute by {{ bucket }}
+{%- endmacro %}
+
+{#- The folders of a table that was written in buckets to `folder`: {bucket: folder}. -#}
+{% macro _written_buckets(table, folder, bucket) -%}
+    {%- set folders = {} -%}
+    {%- for row in run_query('select distinct ' ~ bucket ~ ' as bucket from ' ~ table).rows -%}
+        {%- do folders.update({row['bucket'] | int: folder ~ '/' ~ bucket ~ '=' ~ row['bucket']}) -%}
+    {%- endfor -%}
+    {{- return(folders) -}}
+{%- endmacro %}
+
+{#- Write the buckets of the rows that differ to the folder of this build; `location` of the build then names them, and
+    the others where they are. -#}
+{% macro _write_changed_buckets(build, change) -%}
+    {%- set buckets, inputs = healing_tables._key_buckets(), change.inputs -%}
+    {%- set keys = inputs.key_names.split(', ') -%}
+    {%- set changed = [] -%}
+    {%- for row in run_query('select distinct ' ~ healing_tables._bucket_of(keys, buckets) ~ ' as bucket from '
+        ~ build.changes ~ ' where differs').rows -%}
+        {%- do changed.append(row['bucket'] | int) -%}
+    {%- endfor -%}
+    {%- set stored = healing_tables._stored_buckets(build.stored.location).folders -%}
+    {%- set read, folders = [], {} -%}
+    {%- for number, folder in stored.items() -%}
+        {%- if number in changed -%} {%- do read.append(folder) -%}
+        {%- else -%} {%- do folders.update({number: folder}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set bucket = healing_tables._bucket_column(build.columns, buckets) -%}
+    {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(build, inputs, read),
+        build.settings, build.columns, buckets) -%}
+    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_buckets'}) -%}
+    {%- do build.side_tables.append(table) -%}
+    {%- do run_query(healing_tables._create_table(build.format, table, rows, build.columns, build.location,
+        partition=bucket)) -%}
+    {%- do folders.update(healing_tables._written_buckets(table, build.location, bucket)) -%}
+    {%- do build.update({
+        'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
+        'written': 'in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets'}) -%}
+{%- endmacro %}
+
+{#- The rows of some buckets as they are to be: `read` are their folders, where they have one. -#}
+{% macro _rows_of_buckets(build, inputs, read) -%}
+{%- set columns = [] -%}
+{%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+{%- set same = [] -%}
+{%- for key in inputs.key_columns -%}
+    {%- do same.append('t.' ~ healing_tables._id(key) ~ ' <=> d.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- if inputs.valid_from is not none -%}
+    {%- do same.append('t.' ~ healing_tables._id(inputs.valid_from) ~ ' <=> d.start') -%}
+{%- endif -%}
+{%- if read -%}
+select {{ columns | join(', ') }}
+from {{ healing_tables._files_at(build.format.name, healing_tables._location_of(read)) }} as t
+left anti join (select * from {{ build.changes }} where differs and stored_row is not null) as d
+on {{ same | join(' and ') }}
+union all
+{% endif -%}
+select candidate_row.* from {{ build.changes }} where differs and candidate_row is not null
+{%- endmacro %}
