@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options = parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("healing_tables").setLevel(logging.INFO if options.verbose else logging.WARNING)
+    if options.verbose:
+        logging.getLogger("healing_tables").setLevel(logging.INFO)
     try:
         spec = read_spec(options.spec)
         spark = session(options.conf)
