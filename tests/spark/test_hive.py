@@ -98,7 +98,7 @@ def test_case(either: Tables, case: dict[str, Any], file_format: str) -> None:
     [
         {"file_format": "orc", "key_buckets": 4},
         pytest.param({"file_format": "parquet", "key_buckets": 64}, marks=pytest.mark.proof),
-        {"file_format": "parquet", "partition_by": "city"},
+        pytest.param({"file_format": "parquet", "partition_by": "city"}, marks=pytest.mark.proof),
     ],
     ids=["buckets", "many buckets", "partitions"],
 )
