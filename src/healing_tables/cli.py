@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.errors import ArgumentError, HealingTablesError, Mistake, SpecError, counted
+from healing_tables.errors import ArgumentError, HealingTablesError, SpecError
 from healing_tables.merge.dry_run import DryRun, dry_run
 from healing_tables.merge.merge import merge
 from healing_tables.targets.naming import is_path, name_parts
@@ -37,8 +37,9 @@ examples:
 
 exit codes: 0 merged, or nothing to change; 1 refused, nothing was written unless the message says so; 2 a wrong call
 
-The session is that of SPARK_REMOTE or of spark-defaults.conf; without either, a local one with Delta. Secrets belong
-into the environment or into spark-defaults.conf; --conf can be seen by others on this machine.
+The command uses the Spark of SPARK_REMOTE or of spark-defaults.conf (SPARK_CONF_DIR). If neither is set, it starts a
+local Spark with Delta. Put secrets into the environment or into spark-defaults.conf: other users of this machine can
+read the arguments of a command.
 """
 
 
@@ -91,7 +92,7 @@ def parser() -> argparse.ArgumentParser:
 def read_spec(path: str) -> DimensionSpec:
     """Raises: ArgumentError if there is no such file; SpecError."""
     if not Path(path).is_file():
-        raise wrong("--spec", "a YAML file", f"{path}, which is none", "correct the path")
+        raise ArgumentError.one("the call", "--spec", "a YAML file", f"{path}, which is none", "correct the path")
     return DimensionSpec.from_yaml(path)
 
 
@@ -101,11 +102,19 @@ def target_of(text: str) -> PostgresTarget | str:
     if url.scheme not in ("postgresql", "postgres"):
         return text
     if url.password is not None:
-        raise wrong("--target", "a URL without a password", "one with a password", "set PGPASSWORD, or use ~/.pgpass")
+        raise ArgumentError.one(
+            "the call",
+            "--target",
+            "a URL without a password",
+            "one with a password",
+            "set PGPASSWORD, or use ~/.pgpass",
+        )
     given = parse_qs(url.query)
     if len(given.get("table", [])) != 1:
         place = urlunsplit(url._replace(query=""))
-        raise wrong("--target", f"{place}?table=schema.table", "a URL without a table", "name the table")
+        raise ArgumentError.one(
+            "the call", "--target", f"{place}?table=schema.table", "a URL without a table", "name the table"
+        )
     (name,) = given.pop("table")
     return PostgresTarget(name, urlunsplit(url._replace(query=urlencode(given, doseq=True))))
 
@@ -116,7 +125,9 @@ def session(settings: Sequence[str]) -> SparkSession:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
-            raise wrong("--conf", "NAME=VALUE, with a name that begins with spark.", setting, "correct it")
+            raise ArgumentError.one(
+                "the call", "--conf", "NAME=VALUE, with a name that begins with spark.", setting, "correct it"
+            )
         given[name] = value
     active = SparkSession.getActiveSession()
     builder = SparkSession.builder.appName("healing-tables")
@@ -154,7 +165,9 @@ def check_is_kept(spark: SparkSession, target: str) -> None:
     if spark.conf.get("spark.sql.catalogImplementation") == "in-memory":
         remedy = "name the path of a Delta table, or a session with a metastore: SPARK_REMOTE, spark-defaults.conf, "
         remedy += "or --conf spark.sql.catalogImplementation=hive"
-        raise wrong("--target", "a table that stays", f"{target}, in a catalog that ends with this command", remedy)
+        raise ArgumentError.one(
+            "the call", "--target", "a table that stays", f"{target}, in a catalog that ends with this command", remedy
+        )
 
 
 def read_batch(spark: SparkSession, batch: str, schema: str | None) -> DataFrame:
@@ -170,7 +183,9 @@ def read_batch(spark: SparkSession, batch: str, schema: str | None) -> DataFrame
         return spark.table(batch)
     except Exception as error:  # each kind of source has errors of its own
         first = str(error).strip().splitlines()[0]
-        raise wrong("--batch", "a table, or a file that Spark can read", f"{batch}: {first}", "correct it") from error
+        raise ArgumentError.one(
+            "the call", "--batch", "a table, or a file that Spark can read", f"{batch}: {first}", "correct it"
+        ) from error
 
 
 def show(found: DryRun) -> None:
@@ -181,11 +196,6 @@ def show(found: DryRun) -> None:
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def wrong(where: str, wanted: str, got: str, remedy: str) -> ArgumentError:
-    mistakes = [Mistake(where, wanted, got, remedy)]
-    return ArgumentError(counted("the call", mistakes), mistakes)
 
 
 if __name__ == "__main__":

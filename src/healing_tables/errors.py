@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 NOTHING_WRITTEN = "nothing was written"
 
@@ -37,6 +41,12 @@ class HealingTablesError(Exception):
                 f"     remedy: {mistake.remedy}",
             ]
         super().__init__("\n".join(lines))
+
+    @classmethod
+    def one(cls, about: str, where: str, wanted: str, got: str, remedy: str) -> Self:
+        """The error of a single mistake. Args: about: what has it, such as "the batch"."""
+        mistakes = [Mistake(where, wanted, got, remedy)]
+        return cls(counted(about, mistakes), mistakes)
 
     def after(self, written: str) -> HealingTablesError:
         """This error, where something was written before it. Args: written: what."""

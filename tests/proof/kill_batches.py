@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import signal
+import time
 from typing import Any
 
-from clients import Job
+from clients import Client, Job
 from pyspark.sql import SparkSession
 from tables import plain_rows
 
@@ -40,6 +43,29 @@ def job(table: Any, options: dict[str, Any], number: int) -> Job:
         rows, schema = [row[:2] for row in rows], "id int, name string"  # type: ignore[misc]
     at = f"2024-01-01 {number // 60:02}:{number % 60:02}:00"
     return Job(table, options, rows, schema, at, {"full_batch": True})
+
+
+def killed_merges(
+    url: str, table: Any, options: dict[str, Any], kills: int, luck: random.Random, seconds: float
+) -> int:
+    """Processes that merge from batch 1 on, each killed at some moment.
+
+    Args: kills: how many have to die at work; seconds: that the first merge may take.
+    Returns: the number of the first batch that no process has said to be merged.
+    """
+    number, killed = 1, 0
+    while killed < kills:
+        # the batch that the last one died in, again; and those after it
+        client = Client(url, [job(table, options, n) for n in range(number, number + 5)])
+        client.ready()
+        client.start()
+        time.sleep(luck.uniform(0, 2 * seconds))
+        client.kill()
+        done = client.finished()
+        number += len(done)
+        seconds = done[-1].seconds if done else seconds
+        killed += client.process.exitcode == -signal.SIGKILL
+    return number
 
 
 def merge_here(spark: SparkSession, job: Job, target: HiveTarget | None = None) -> MergeResult:

@@ -42,7 +42,7 @@ def jobs(lab: Lab, writer: int, kind: str = "delta") -> list[Job]:
 
 @pytest.mark.parametrize("kind", ["delta", "orc"])
 def test_writers_at_once(lab: Lab, connect_url: str, kind: str) -> None:
-    """The first of them makes a Delta table; a Hive table is there, and each attempt on it takes longer."""
+    """The first writer creates the Delta table. The Hive table exists already; its attempts take longer."""
     writers = WRITERS[kind]
     if kind == "orc":
         empty = lab.spark.createDataFrame([], "id int, name string")

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import threading
 import time
 from typing import Any
 
 import pytest
-from clients import Client
-from kill_batches import SPECS, compare, job, merge_here
+from kill_batches import SPECS, compare, job, killed_merges, merge_here
 from lab import Lab
 from pyspark.sql import SparkSession
 from tables import plain_rows
@@ -62,20 +60,9 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, kind: str, bucket
     table, undisturbed = (f"{lab.schema}.{name}_{kind}_{buckets}" for name in ("killed", "undisturbed"))
     for name in (table, undisturbed):
         merge_here(lab.spark, job(name, options, 0), HiveTarget(name, key_buckets=buckets))
-    number, kills, seconds = 1, 0, 10.0
     readers = Readers(lab, table)
     try:
-        while kills < KILLS:
-            # the batch that the last one died in, again; and those after it
-            client = Client(connect_url, [job(table, options, n) for n in range(number, number + 5)])
-            client.ready()
-            client.start()
-            time.sleep(luck.uniform(0, 2 * seconds))
-            client.kill()
-            done = client.finished()
-            number += len(done)
-            seconds = done[-1].seconds if done else seconds
-            kills += client.process.exitcode == -signal.SIGKILL
+        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=10.0)
         merge_here(lab.spark, job(table, options, number))
     finally:
         readers.stop()
@@ -83,7 +70,7 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, kind: str, bucket
     for n in range(1, number + 1):
         merge_here(lab.spark, job(undisturbed, options, n))
         states.append(state(lab.spark, undisturbed))
-    print(f"\n{kind}, {buckets} buckets: {number + 1} batches, {kills} kills, {len(readers.seen)} states seen")
+    print(f"\n{kind}, {buckets} buckets: {number + 1} batches, {KILLS} kills, {len(readers.seen)} states seen")
     assert readers.errors == []
     assert readers.seen <= set(states)
     assert len(readers.seen) > 1

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import threading
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
 from clients import Client, Job
-from kill_batches import AUDIT, HISTORY, SPECS, job, merge_here
+from kill_batches import AUDIT, HISTORY, SPECS, job, killed_merges, merge_here
 from lab import Lab
 from postgres_server import Server
 from tables import plain_rows
@@ -36,7 +34,8 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, postgres: Server,
     options, luck = SPECS[kind], random.Random(kind)
     table, undisturbed = (PostgresTarget(f"{name}_{kind}", postgres.connection) for name in ("killed", "undisturbed"))
     merge_here(lab.spark, job(table, options, 0))
-    number, kills, seconds, seen, is_over = 1, 0, 5.0, set(), threading.Event()
+    seen: set[Any] = set()
+    is_over = threading.Event()
 
     def look() -> None:
         while not is_over.is_set():
@@ -45,17 +44,7 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, postgres: Server,
     reader = threading.Thread(target=look)
     reader.start()
     try:
-        while kills < KILLS:
-            # the batch that the last one died in, again; and those after it
-            client = Client(connect_url, [job(table, options, n) for n in range(number, number + 5)])
-            client.ready()
-            client.start()
-            time.sleep(luck.uniform(0, 2 * seconds))
-            client.kill()
-            done = client.finished()
-            number += len(done)
-            seconds = done[-1].seconds if done else seconds
-            kills += client.process.exitcode == -signal.SIGKILL
+        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=5.0)
         merge_here(lab.spark, job(table, options, number))
     finally:
         is_over.set()
@@ -64,7 +53,7 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, postgres: Server,
     for n in range(number + 1):
         merge_here(lab.spark, job(undisturbed, options, n))
         states.append(state(postgres, undisturbed))
-    print(f"\n{kind}: {number + 1} batches, {kills} kills, {len(seen)} states seen")
+    print(f"\n{kind}: {number + 1} batches, {KILLS} kills, {len(seen)} states seen")
     if kind == "type4":  # numbers of transactions that were killed are not given again
         assert seen <= set(states)
     assert len(seen) > 1

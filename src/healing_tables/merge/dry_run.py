@@ -11,16 +11,14 @@ from typing import Any
 from pyspark.sql import Row
 
 from healing_tables.definition.layout import Layout
-from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.errors import ArgumentError, Mistake, counted
+from healing_tables.errors import ArgumentError
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.merge import TABLES
 from healing_tables.merge.tables import JSON
 from healing_tables.plan.batch import events as events_of
-from healing_tables.plan.plan import changes, full_batch_of, moment_of
+from healing_tables.plan.plan import changes, resolved
 from healing_tables.plan.validation import check_events, check_plan, current_keys
-from healing_tables.sql import instants
 from healing_tables.targets.find import Target, target_of
 
 SHOWN = 10
@@ -63,19 +61,12 @@ def dry_run(
     """
     if spec.change_log is not None:
         wanted, remedy = "a spec without it: only a merge finds the place of late changes", "leave it out for a dry run"
-        mistake = Mistake("change_log", wanted, spec.change_log, remedy)
-        raise ArgumentError(counted("the dry run", [mistake]), [mistake])
+        raise ArgumentError.one("the dry run", "change_log", wanted, spec.change_log, remedy)
     batch = spark_frame(batch)
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
-    layout = resolve(
-        spec,
-        batch.schema,
-        None if stored is None else stored.schema,
-        moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
-    )
-    moment, is_full = moment_of(at, layout, spec), full_batch_of(full_batch, spec)
+    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, is_full)
     tables = TABLES[type(table)](table, layout, spec, None)

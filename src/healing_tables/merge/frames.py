@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from healing_tables.errors import ArgumentError, Mistake, counted
+from healing_tables.errors import ArgumentError
+from healing_tables.sql.arrow import arrow_frame
 
 
 def spark_frame(batch: Any) -> DataFrame:
@@ -20,15 +20,19 @@ def spark_frame(batch: Any) -> DataFrame:
         return cast(DataFrame, batch)
     if not hasattr(batch, "__arrow_c_stream__"):
         got = f"a {type(batch).__module__}.{type(batch).__name__}"
-        raise wrong("a DataFrame of Spark, pandas or Polars, or a pyarrow.Table", got, "collect it into one of these")
+        raise ArgumentError.one(
+            "the call",
+            "batch",
+            "a DataFrame of Spark, pandas or Polars, or a pyarrow.Table",
+            got,
+            "collect it into one of these",
+        )
     spark = SparkSession.getActiveSession()
     if spark is None:
-        raise wrong("a Spark session", "none", "start one before: SparkSession.builder.getOrCreate()")
-    table = for_spark(batch)
-    # Spark Connect finds no columns in a table without rows
-    return (
-        spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], from_arrow_schema(table.schema))
-    )
+        raise ArgumentError.one(
+            "the call", "batch", "a Spark session", "none", "start one before: SparkSession.builder.getOrCreate()"
+        )
+    return arrow_frame(spark, for_spark(batch))
 
 
 def for_spark(batch: Any) -> Any:
@@ -57,8 +61,3 @@ def spark_type(kind: Any) -> Any:
         return pa.list_(spark_type(kind.value_type))
     wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
     return wider.get(kind, kind)
-
-
-def wrong(wanted: str, got: str, remedy: str) -> ArgumentError:
-    mistakes = [Mistake("batch", wanted, got, remedy)]
-    return ArgumentError(counted("the call", mistakes), mistakes)

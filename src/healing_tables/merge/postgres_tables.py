@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
+from healing_tables.errors import ArgumentError, TargetError
 from healing_tables.merge.tables import AUDIT, HISTORY, Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import find
@@ -45,13 +45,13 @@ class PostgresTables(DimensionTables):
 
     def __post_init__(self) -> None:
         if self.spec.change_log is not None:
-            mistake = Mistake(
+            raise ArgumentError.one(
+                "the spec",
                 "change_log",
                 "a dimension in Delta, parquet or ORC: one in PostgreSQL has no change log",
                 self.spec.change_log,
                 "leave it out and merge in the order of the moments",
             )
-            raise ArgumentError(counted("the spec", [mistake]), [mistake])
 
     @property
     def history(self) -> PostgresTarget:

@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.errors import ArgumentError, Mistake, counted
+from healing_tables.errors import ArgumentError
 
 QUERY_ID = "sql.streaming.queryId"  # it stays the same as long as the checkpoint does
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Stands in the id of its merge, and so in the commit."""
+    """A micro-batch of a stream. The id of its merge contains both, and the commit contains that id."""
 
     stream: str
     number: int
@@ -41,7 +41,13 @@ class Sink:
 
     def __post_init__(self) -> None:
         if self.name is not None and not re.fullmatch(r"[\w.-]{1,100}", self.name):
-            raise wrong_name("letters, digits, underscores, hyphens and dots", repr(self.name), "choose such a name")
+            raise ArgumentError.one(
+                "the sink",
+                "name",
+                "letters, digits, underscores, hyphens and dots",
+                repr(self.name),
+                "choose such a name",
+            )
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Merge a micro-batch, unless this stream has merged it, or one after it, before.
@@ -58,17 +64,14 @@ class Sink:
 def query_id(spark: SparkSession) -> str:
     """The id of the streaming query that is at work. A function that is called without one is a stream, too."""
     if not hasattr(spark, "_jsc"):  # Spark Connect
-        raise wrong_name(
+        raise ArgumentError.one(
+            "the sink",
+            "name",
             "the name of the stream: on Spark Connect nothing else says which stream a batch is of",
             "none",
             "spec.sink(target, name='...'): the same after a restart, another one for another checkpoint",
         )
     return str(spark.sparkContext.getLocalProperty(QUERY_ID) or "calls")
-
-
-def wrong_name(wanted: str, got: str, remedy: str) -> ArgumentError:
-    mistakes = [Mistake("name", wanted, got, remedy)]
-    return ArgumentError(counted("the sink", mistakes), mistakes)
 
 
 DimensionSpec.new_sink = Sink

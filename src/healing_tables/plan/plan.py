@@ -49,16 +49,25 @@ def plan(
     Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is
     told by ``refuse``.
     """
-    schema = stored.schema if stored is not None else None
+    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
+    return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+
+
+def resolved(
+    batch: DataFrame,
+    stored: DataFrame | None,
+    spec: DimensionSpec,
+    at: dt.datetime | dt.date | str | None,
+    full_batch: bool | None,
+) -> tuple[Layout, int, bool]:
+    """The layout of the dimension, the moment of the batch, and whether absent keys end. Args, Raises: see `plan`."""
     layout = resolve(
         spec,
         batch.schema,
-        schema,
+        None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
     )
-    moment = moment_of(at, layout, spec)
-    is_full = full_batch_of(full_batch, spec)
-    return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+    return layout, moment_of(at, layout, spec), full_batch_of(full_batch, spec)
 
 
 def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: DimensionSpec) -> int:

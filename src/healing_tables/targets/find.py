@@ -14,7 +14,7 @@ Target = DeltaTarget | HiveTarget | PostgresTarget
 
 
 def target_of(spark: SparkSession, name: Target | str) -> Target:
-    """A target as it is; of a name, a table that is there, whatever its format; one that is yet to be made is Delta.
+    """The target itself, or the existing table of that name in its format; if there is none, a new table in Delta.
 
     Raises: ArgumentError if it is no name.
     """

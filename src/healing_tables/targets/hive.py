@@ -89,7 +89,7 @@ class Commit:
 
     @property
     def micro_batches_after(self) -> dict[str, int]:
-        """With that of the commit itself, which stands in the id of its merge."""
+        """`micro_batches` after this commit, whose own number is part of the id of its merge."""
         mine = micro_batch_of(self.merge_id)
         return {**self.micro_batches, **({mine[0]: mine[1]} if mine else {})}
 

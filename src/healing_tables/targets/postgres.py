@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.errors import TargetError
+from healing_tables.sql.arrow import arrow_frame
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.identifiers import quoted as spark_name
 from healing_tables.sql.types import types_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 PART = re.compile(r'"(?:[^"]|"")+"|\w+')
 NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))?")
 ROWS_AT_ONCE = 50_000
-# Of a row, as long as nobody writes it anew
+# A hash that changes whenever the row is written
 STAMP = "hashtextextended(t.ctid::text || ' ' || t.xmin::text, 0)"
 SESSION = "set time zone 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'iso_8601'; set extra_float_digits = 1"
 
@@ -133,8 +134,7 @@ class PostgresTarget:
             raise self.error("a table that takes the rows", first_line(error), "make the table fit") from error
 
     def error(self, wanted: str, got: str, remedy: str) -> TargetError:
-        mistakes = [Mistake(self.name, wanted, got, remedy)]
-        return TargetError(counted("the target", mistakes), mistakes)
+        return TargetError.one("the target", self.name, wanted, got, remedy)
 
     def columns(self, connection: Connection[Any]) -> list[Column] | None:
         """In their order; None if there is no table. Raises: TargetError for a view, or another thing of that name."""
@@ -190,14 +190,17 @@ class PostgresTarget:
         """The columns of the table, without its rows: those that a merge needs are read later, at one moment."""
         with self.connect() as connection:
             columns = self.columns(connection)
-            oid = connection.execute("select to_regclass(%s)::oid::text", [self.sql_name]).fetchone()
-        if columns is None or oid is None:
-            return None
-        return Snapshot(str(oid[0]), 0, frame(spark, columns, []), {}, ())
+            table_id = self.table_id(connection)
+        return None if columns is None else Snapshot(table_id, 0, frame(spark, columns, []), {}, ())
+
+    def table_id(self, connection: Connection[Any]) -> str:
+        """The number that the server has given the table; empty if there is none."""
+        row = connection.execute("select coalesce(to_regclass(%s)::oid::text, '')", [self.sql_name]).fetchone()
+        return str(row[0]) if row else ""
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
-        now = self.snapshot(spark)
-        return now is not None and now.table_id == table_id
+        with self.connect() as connection:
+            return self.table_id(connection) == table_id
 
     def create(self, connection: Connection[Any], columns: Mapping[str, str], key: Sequence[str] = ()) -> None:
         """Make the table. Args: columns: with the types of Spark; key: of an index."""
@@ -269,10 +272,7 @@ def frame(spark: SparkSession, columns: Sequence[Column], chunks: Iterable[list[
     names = [f"c{number}" for number in range(len(columns))]
     schema = pa.schema([(name, pa.string()) for name in names])
     batches = [pa.record_batch([pa.array(values, pa.string()) for values in chunk], schema=schema) for chunk in chunks]
-    table = pa.Table.from_batches(batches, schema=schema)
-    # Spark Connect finds no columns in a table without rows
-    empty = ", ".join(f"{name} string" for name in names)
-    texts = spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], empty)
+    texts = arrow_frame(spark, pa.Table.from_batches(batches, schema=schema))
     return texts.selectExpr(
         *(f"{column.from_read(name)} as {spark_name(column.name)}" for name, column in zip(names, columns, strict=True))
     )
