@@ -18,6 +18,7 @@ from healing_tables.merge.merge import MergeResult, merge
 from healing_tables.plan.plan import plan
 from healing_tables.targets.convert import convert_table
 from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.postgres import PostgresTarget
 
@@ -28,6 +29,7 @@ __all__ = [
     "ConflictError",
     "DeltaTarget",
     "DimensionSpec",
+    "FilesTarget",
     "GuardError",
     "HealingTablesError",
     "HiveTarget",

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit, urlunsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +17,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import ArgumentError, HealingTablesError, SpecError
 from healing_tables.merge.dry_run import DryRun, dry_run
 from healing_tables.merge.merge import merge
+from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.naming import is_path, name_parts
 from healing_tables.targets.postgres import PostgresTarget
 
@@ -34,6 +35,7 @@ examples:
   healing-tables merge --spec buyer.yml --batch staging.buyers --target sales.dim_buyer --at '2024-03-01 02:00'
   healing-tables merge --spec buyer.yml --batch s3a://lake/buyers.parquet \\
     --target 'postgresql://healer@db.example.com/shop?table=public.dim_buyer'
+  healing-tables merge --spec buyer.yml --batch buyers.csv --target 's3a://lake/dim_buyer?file_format=parquet'
 
 exit codes: 0 merged, or nothing to change; 1 refused, nothing was written unless the message says so; 2 a wrong call
 
@@ -78,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("merge", help=text, description=text, epilog=EPILOG, formatter_class=plain)
     command.add_argument("--spec", required=True, help="YAML file with the options of DimensionSpec")
     command.add_argument("--batch", required=True, help="a table, or a path: .parquet, .orc, .csv, .json, a folder")
-    command.add_argument("--target", required=True, help="a table, the path of a Delta table, or postgresql://...")
+    command.add_argument("--target", required=True, help="a table, a path, or postgresql://...")
     command.add_argument("--at", help="the moment of the batch, UTC unless it has an offset; default: now")
     command.add_argument("--schema", help="of a CSV or JSON batch: 'id int, name string'; default of CSV: all string")
     command.add_argument("--dry-run", action="store_true", help="show what would change; write nothing")
@@ -96,11 +98,21 @@ def read_spec(path: str) -> DimensionSpec:
     return DimensionSpec.from_yaml(path)
 
 
-def target_of(text: str) -> PostgresTarget | str:
-    """A table in PostgreSQL, as ``postgresql://user@host/database?table=schema.table``; any other text as it is."""
+def target_of(text: str) -> FilesTarget | PostgresTarget | str:
+    """What ``--target`` names; a table, or a path, as it is.
+
+    ``postgresql://user@host/database?table=schema.table``, and ``s3a://bucket/folder?file_format=csv`` for plain files.
+    """
     url = urlsplit(text)
-    if url.scheme not in ("postgresql", "postgres"):
-        return text
+    if url.scheme in ("postgresql", "postgres"):
+        return postgres_target(url)
+    if is_path(text) and url.query.startswith("file_format="):
+        return FilesTarget(text[: -len(url.query) - 1], url.query.removeprefix("file_format="))
+    return text
+
+
+def postgres_target(url: SplitResult) -> PostgresTarget:
+    """Raises: ArgumentError for a URL with a password, or without a table."""
     if url.password is not None:
         raise ArgumentError.one(
             "the call",

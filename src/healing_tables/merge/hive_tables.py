@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
-from healing_tables.merge.tables import AUDIT, HISTORY, LOG, Change, DimensionTables, Written
+from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
+from healing_tables.merge.tables import LOG, Change, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import in_quotes, literal, quoted
 from healing_tables.targets.buckets import bucket_folders, bucket_of, is_in_buckets
@@ -27,16 +27,11 @@ from healing_tables.targets.hive import (
     HiveTarget,
     short,
 )
-from healing_tables.targets.key_map import COLUMNS as KEY_MAP_COLUMNS
-from healing_tables.targets.key_map import numbered, stored_numbers, version_of
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
-
-KEYS = "keys"
-WRITES_ROWS = {"insert", "close", "update", "remove"}
 
 
 @dataclass(frozen=True)
-class HiveTables(DimensionTables):
+class HiveTables(FolderTables):
     """A dimension in a Hive table."""
 
     target: HiveTarget
@@ -63,26 +58,6 @@ class HiveTables(DimensionTables):
     @property
     def noted_in(self) -> str:
         return self.target.commits.table.sql_name
-
-    def prepare(self, spark: SparkSession) -> None:
-        self.prepare_side_tables(spark)
-        if self.layout.is_sequence:
-            self.key_map.ensure(spark, KEY_MAP_COLUMNS, KEY_MAP_COLUMNS, "key map")
-
-    def recover(self, spark: SparkSession) -> list[str]:
-        return []  # `HiveTarget.snapshot` has finished what there was
-
-    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
-        keys = ", ".join(
-            f"{name} {key.type}" for name, key in zip(key_names(self.layout), self.layout.keys, strict=True)
-        )
-        return spark.createDataFrame([], f"{keys}, is_full boolean")
-
-    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
-        """The commit has said so: whoever adds to the log commits to the dimension."""
-
-    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
-        """There is nothing to forget."""
 
     def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
         assert isinstance(snapshot, HiveSnapshot)
@@ -124,20 +99,13 @@ class HiveTables(DimensionTables):
     def publish(self, change: Change, written: Written) -> None:
         spark, snapshot, counts = change.plan.sparkSession, change.snapshot, change.counts
         assert snapshot is None or isinstance(snapshot, HiveSnapshot)
-        plan, rows = change.plan, {}
-        if self.layout.is_sequence and "insert" in counts:
-            plan, rows[KEYS] = self.with_numbers(plan, change.stored)
-        if counts:
-            beside = self.side_table_rows(plan, change.events, change.batch_id)
-            rows |= {name: frame for name, frame in beside.items() if name == AUDIT or "archive" in counts}
-        if change.for_log is not None:
-            rows[LOG] = self.new_in_log(change.for_log).drop("merge_id")
+        plan, rows = self.rows_to_write(change)
+        if LOG in rows:
+            rows[LOG] = rows[LOG].drop("merge_id")  # the name of the partition
         is_new_state = snapshot is None or snapshot.has_late_rows or bool(WRITES_ROWS & set(counts))
         if not is_new_state and not rows and not self.layout.new_columns:
             return
-        tables: dict[str, Table] = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit}
-        if self.log is not None:
-            tables[LOG] = self.log.target
+        tables = self.side_tables()
         folder = self.target.new_folder(spark, short(change.merge_id))
         for name, frame in rows.items():
             self.target.write(frame, f"{folder}/{name}")
@@ -205,8 +173,7 @@ class HiveTables(DimensionTables):
 
     def write_state(self, plan: DataFrame, snapshot: HiveSnapshot | None, folder: str) -> str:
         """Write the state that a plan leads to. Returns: its location."""
-        spark, new = plan.sparkSession, plan.where("action in ('insert', 'close', 'update')").selectExpr("new.*")
-        columns = list(self.layout.columns(self.spec))
+        spark, columns = plan.sparkSession, list(self.layout.columns(self.spec))
         buckets, stored, target = self.target.key_buckets, None, self.target
         partitions: Sequence[str] = target.partition_columns
         if snapshot is not None:
@@ -214,8 +181,7 @@ class HiveTables(DimensionTables):
             buckets, stored, partitions = snapshot.key_buckets, snapshot.rows, snapshot.partitions
             target = replace(target, file_format=snapshot.file_format)
         if buckets is None:
-            state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
-            target.write(state.select(*map(quoted, columns)), folder, partitions)
+            target.write(self.new_state(plan, stored, columns), folder, partitions)
             return folder
         names = [quoted(key.name) for key in self.layout.keys]
         old: dict[int, str] = {}
@@ -225,57 +191,8 @@ class HiveTables(DimensionTables):
             touched = numbers(plan.where(f"action in ({', '.join(map(literal, sorted(WRITES_ROWS)))})"), of_key)
             stored = self.rows_of_buckets(spark, snapshot, touched)
             old = {number: place for number, place in old.items() if number not in touched}
-        state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
-        return target.write_buckets(state.select(*map(quoted, columns)), bucket_of(names, buckets), folder, old)
-
-    def without_old(self, stored: DataFrame, plan: DataFrame) -> DataFrame:
-        """The stored rows that a plan leaves as they are."""
-        named = [f"key.{quoted(key.name)} as healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
-        same = [f"t.{quoted(key.name)} = s.healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
-        if "valid_from" in self.layout.names:
-            start = quoted(self.layout.names["valid_from"])
-            named.append(f"stored.{start} as healing_tables_start")
-            same.append(f"t.{start} <=> s.healing_tables_start")
-        changed = plan.where("action in ('close', 'update', 'remove')").selectExpr(*named)
-        return stored.alias("t").join(changed.alias("s"), f.expr(" and ".join(same)), "left_anti")
-
-    def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> tuple[DataFrame, DataFrame]:
-        """The plan with the numbers of its new rows, and the rows that its key map does not have yet."""
-        layout, spec, columns = self.layout, self.spec, list(KEY_MAP_COLUMNS)
-        known = self.key_map.rows(plan.sparkSession).select(*columns)
-        given = known
-        if stored is not None:
-            # a number that someone else has put there is taken, too
-            in_table = stored_numbers(stored, layout, spec).where("surrogate_key is not null")
-            in_table = in_table.groupBy("key", "valid_from").agg(f.expr("max(surrogate_key) as surrogate_key"))
-            given = known.unionByName(in_table.join(known, ["key", "valid_from"], "left_anti"))
-        given = given.localCheckpoint()
-        key, start = version_of(layout, spec, "new.")
-        new = plan.where("action = 'insert'").selectExpr(
-            f"{key} as key", f"{start} as valid_from", "key as key_columns"
-        )
-        largest = given.agg(f.expr("coalesce(max(surrogate_key), 0L) as largest"))
-        fresh = (
-            new.distinct()
-            .join(given, ["key", "valid_from"], "left_anti")
-            .crossJoin(f.broadcast(largest))
-            .selectExpr(
-                "key",
-                "valid_from",
-                "largest + dense_rank() over (order by key_columns, valid_from) as surrogate_key",
-            )
-        )
-        all_numbers = given.unionByName(fresh).localCheckpoint()
-        return numbered(plan, all_numbers, layout, spec), all_numbers.join(known, ["key", "valid_from"], "left_anti")
-
-    def new_in_log(self, rows: DataFrame) -> DataFrame:
-        """Those of these rows that the change log does not have."""
-        assert self.log is not None
-        own = self.log.generated()
-        names = [name for name in self.log.columns() if name not in own]
-        there = self.log.target.rows(rows.sparkSession)
-        same = [f"s.{quoted(name)} <=> t.{quoted(name)}" for name in [*names, "changed_at", "is_deleted", "is_full"]]
-        return rows.alias("s").join(there.alias("t"), f.expr(" and ".join(same)), "left_anti")
+        state = self.new_state(plan, stored, columns)
+        return target.write_buckets(state, bucket_of(names, buckets), folder, old)
 
 
 def numbers(rows: DataFrame, expression: str) -> list[int]:

@@ -23,6 +23,7 @@ from healing_tables.errors import (
 )
 from healing_tables.merge.attempt import Attempt
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.files_tables import FilesTables
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.merge.outbox import Outbox
@@ -37,6 +38,7 @@ from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.find import Target, target_of
 from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.postgres import PostgresTarget
@@ -46,7 +48,12 @@ from healing_tables.targets.table import Snapshot
 log = logging.getLogger("healing_tables")
 
 # How each kind of table is written
-TABLES: dict[type, Any] = {DeltaTarget: Outbox, HiveTarget: HiveTables, PostgresTarget: PostgresTables}
+TABLES: dict[type, Any] = {
+    DeltaTarget: Outbox,
+    FilesTarget: FilesTables,
+    HiveTarget: HiveTables,
+    PostgresTarget: PostgresTables,
+}
 
 
 @dataclass(frozen=True)
@@ -57,8 +64,8 @@ class MergeResult:
         inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
         removed: versions that a late change replaced, by way of a change log.
         attempts: 1 unless other writers were faster.
-        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, or the number of the transaction
-            in PostgreSQL; None if there was nothing to change, and so no commit.
+        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, of a dimension in files, or
+            the number of the transaction in PostgreSQL; None if there was nothing to change, and so no commit.
         seconds: from the call to the commit.
     """
 
@@ -98,7 +105,7 @@ def merge(
         batch: current states of some or all keys, or changes with moments (``spec.changed_at``). A Spark DataFrame,
             whose session is used; or a DataFrame of pandas or Polars, or a pyarrow.Table, with the active session.
         target: a table by name, in Delta, ORC or parquet, or a Delta table by path; the first merge makes one in Delta.
-            Or a DeltaTarget, a HiveTarget or a PostgresTarget.
+            Or a DeltaTarget, a FilesTarget, a HiveTarget or a PostgresTarget.
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
             each attempt.
         full_batch: overrides ``spec.full_batch``.

@@ -144,15 +144,13 @@ class DimensionTables:
         noted = snapshot.properties.get(CHANGE_LOG)
         named = None if self.log is None else self.log.target.full_name(snapshot.rows.sparkSession)
         if noted is not None and noted != named:
-            name = self.noted_in
             mistake = Mistake(
                 "change_log",
                 f"{noted}, which keeps every change of this dimension: what a merge does not tell it, a later one "
                 "undoes",
                 "no change log" if named is None else named,
-                f"set change_log: {noted}; if the log was renamed: ALTER TABLE {name} SET TBLPROPERTIES "
-                f"('{CHANGE_LOG}' = '<its name>'); to give the log up: ALTER TABLE {name} UNSET TBLPROPERTIES "
-                f"('{CHANGE_LOG}'), and drop it",
+                f"set change_log: {noted}; if the log was renamed: {self.set_property_text(CHANGE_LOG, '<its name>')}; "
+                f"to give the log up: {self.set_property_text(CHANGE_LOG, None)}, and drop it",
             )
             raise TargetError(counted("the spec", [mistake]), [mistake])
         return noted is not None
@@ -161,6 +159,12 @@ class DimensionTables:
     def noted_in(self) -> str:
         """The table whose properties hold `notes`."""
         return self.target.sql_name
+
+    def set_property_text(self, name: str, value: str | None) -> str:
+        """How a user sets a property of `notes`, or removes it, for messages."""
+        if value is None:
+            return f"ALTER TABLE {self.noted_in} UNSET TBLPROPERTIES ('{name}')"
+        return f"ALTER TABLE {self.noted_in} SET TBLPROPERTIES ('{name}' = '{value}')"
 
     def prepare(self, spark: SparkSession) -> None:
         """Make the tables beside the dimension where they are not there, and add the columns that they lack."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from healing_tables.errors import TargetError
+from healing_tables.errors import ArgumentError, TargetError
 from healing_tables.targets.delta import DeltaTarget
+from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.postgres import PostgresTarget
 
-Target = DeltaTarget | HiveTarget | PostgresTarget
+Target = DeltaTarget | FilesTarget | HiveTarget | PostgresTarget
 
 
 def target_of(spark: SparkSession, name: Target | str) -> Target:
@@ -18,11 +19,11 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
 
     Raises: ArgumentError if it is no name.
     """
-    if isinstance(name, (DeltaTarget, HiveTarget, PostgresTarget)):
+    if isinstance(name, (DeltaTarget, FilesTarget, HiveTarget, PostgresTarget)):
         return name
     delta = DeltaTarget(name)
     if delta.is_path:
-        return delta
+        return files_at(spark, delta.name) or delta
     try:
         delta.detail(spark)
     except TargetError:  # another format, or a session without Delta
@@ -34,3 +35,12 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
         if described is not None:
             return HiveTarget(name, described.file_format)
     return delta
+
+
+def files_at(spark: SparkSession, path: str) -> FilesTarget | None:
+    """The dimension in files at a path, if there is one that can be read from here."""
+    try:
+        target = FilesTarget(path)
+        return target if target.versions(spark) else None
+    except (ArgumentError, TargetError):
+        return None

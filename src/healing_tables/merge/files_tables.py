@@ -1,0 +1,122 @@
+"""A dimension in files, and the tables beside it: one commit names the folders of all of them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
+from healing_tables.merge.tables import LOG, Change, Written
+from healing_tables.targets.conflicts import StalePlan
+from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget, SideTable
+from healing_tables.targets.files_commits import DATA, Commit, StoredTable
+from healing_tables.targets.table import Snapshot, micro_batch_of
+
+FIRST_ROWS = "seed"  # as the merge of rows with which a change log begins
+# A table beside a dimension gets a folder per merge; so many are written to one
+MOST_FOLDERS = 50
+
+
+@dataclass(frozen=True)
+class FilesTables(FolderTables):
+    """A dimension in files."""
+
+    target: FilesTarget
+
+    @property
+    def history(self) -> SideTable:
+        return self.side_table(self.spec.history, "_history")
+
+    @property
+    def audit(self) -> SideTable:
+        return self.side_table((self.spec.audit or {}).get("table"), "_audit")
+
+    @property
+    def key_map(self) -> SideTable:
+        return self.side_table(None, "__keys")
+
+    def side_table(self, name: str | None, suffix: str) -> SideTable:
+        return self.target.beside(suffix) if name is None else self.target.named(name)
+
+    def set_property_text(self, name: str, value: str | None) -> str:
+        return f"FilesTarget({self.target.path!r}).set_property(spark, {name!r}, {value!r})"
+
+    def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
+        assert isinstance(snapshot, FilesSnapshot)
+        return snapshot.commit.micro_batches.get(mark)
+
+    def note_change_log(self, spark: SparkSession) -> None:
+        notes = self.notes(spark)
+        self.target.commits(spark).amend(lambda commit: replace(commit, properties={**commit.properties, **notes}))
+
+    def seed(self, spark: SparkSession, stored: DataFrame) -> None:
+        log = self.log
+        if log is None or not log.target.rows(spark).isEmpty():
+            return
+        assert isinstance(log.target, SideTable)
+        part = log.target.part
+        rows = self.target.write(log.first_rows(stored, FIRST_ROWS), f"{DATA}/{LOG}/{uuid.uuid4().hex}", "parquet")
+
+        def change(commit: Commit) -> Commit:
+            known = commit.tables.get(part)
+            return commit if known and known.folders else replace(commit, tables={**commit.tables, part: rows})
+
+        self.target.commits(spark).amend(change)
+
+    def publish(self, change: Change, written: Written) -> None:
+        spark, snapshot, counts = change.plan.sparkSession, change.snapshot, change.counts
+        assert snapshot is None or isinstance(snapshot, FilesSnapshot)
+        base = self.base(spark) if snapshot is None else snapshot.commit
+        plan, rows = self.rows_to_write(change)
+        is_new_state = snapshot is None or bool(WRITES_ROWS & set(counts))
+        if not is_new_state and not rows and not self.layout.new_columns:
+            return
+        new, tables = uuid.uuid4().hex, dict(base.tables)
+        for name, frame in rows.items():
+            side = self.side_tables()[name]
+            assert isinstance(side, SideTable)
+            tables[side.part] = self.append(spark, side, base, frame, f"{DATA}/{name}/{new}")
+        if is_new_state or self.layout.new_columns:
+            tables[ROWS] = self.write_state(plan, snapshot, f"{DATA}/rows/{new}")
+        mine, commits = micro_batch_of(change.merge_id), self.target.commits(spark)
+        commit = Commit(
+            version=base.version + 1,
+            table_id=base.table_id,
+            merge_id=change.merge_id,
+            tables=tables,
+            properties={**base.properties, **self.notes(spark)},
+            micro_batches={**base.micro_batches, **({mine[0]: mine[1]} if mine else {})},
+        )
+        commits.add(commit)
+        written.version = commit.version
+        written.rows.update(counts)
+        written.is_logged = written.is_logged or change.for_log is not None
+        commits.expire(self.target.keep_versions)
+
+    def base(self, spark: SparkSession) -> Commit:
+        """What the first state of a dimension goes on from. Raises: StalePlan if there is one meanwhile."""
+        if self.target.commits(spark).newest() is not None:
+            raise StalePlan
+        return Commit(0, str(uuid.uuid4()), "")
+
+    def append(self, spark: SparkSession, side: SideTable, base: Commit, rows: DataFrame, folder: str) -> StoredTable:
+        """Write new rows of a table beside the dimension; all of its rows where they are in many folders."""
+        known = side.stored(spark, base)
+        if known is not None and len(known.folders) >= MOST_FOLDERS:
+            rows = self.target.load(spark, known).unionByName(rows, allowMissingColumns=True)
+            return self.target.write(rows, folder, side.file_format)
+        new = self.target.write(rows, folder, side.file_format)
+        if known is None:
+            return new
+        wider = known.with_columns({column.name: column.dataType for column in rows.schema})
+        return replace(wider, folders=(*known.folders, folder))
+
+    def write_state(self, plan: DataFrame, snapshot: FilesSnapshot | None, folder: str) -> StoredTable:
+        if snapshot is None:
+            state = self.new_state(plan, None, list(self.layout.columns(self.spec)))
+            return self.target.write(state, folder, self.target.file_format)
+        columns = [*snapshot.columns, *[name for name, _ in self.layout.new_columns]]
+        state = self.new_state(plan, snapshot.rows, columns)
+        return self.target.write(state, folder, snapshot.commit.tables[ROWS].file_format)

@@ -1,0 +1,123 @@
+"""A dimension of which a merge writes the new state to a folder, and so the new rows of the tables beside it.
+
+One commit names all of these folders. Subclasses say what a commit is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.merge.tables import AUDIT, HISTORY, LOG, Change, DimensionTables
+from healing_tables.plan.batch import key_names
+from healing_tables.sql.identifiers import quoted
+from healing_tables.targets.key_map import COLUMNS as KEY_MAP_COLUMNS
+from healing_tables.targets.key_map import numbered, stored_numbers, version_of
+from healing_tables.targets.table import Table
+
+KEYS = "keys"
+WRITES_ROWS = {"insert", "close", "update", "remove"}
+
+
+@dataclass(frozen=True)
+class FolderTables(DimensionTables):
+    """A dimension whose merges write new folders."""
+
+    @property
+    def key_map(self) -> Table:
+        raise NotImplementedError
+
+    def side_tables(self) -> dict[str, Table]:
+        """What `rows_to_write` calls each table, to the table."""
+        found = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit}
+        return found if self.log is None else {**found, LOG: self.log.target}
+
+    def prepare(self, spark: SparkSession) -> None:
+        self.prepare_side_tables(spark)
+        if self.layout.is_sequence:
+            self.key_map.ensure(spark, KEY_MAP_COLUMNS, KEY_MAP_COLUMNS, "key map")
+
+    def recover(self, spark: SparkSession) -> list[str]:
+        return []  # a commit names everything, and `HiveTarget.snapshot` finishes it
+
+    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
+        keys = ", ".join(
+            f"{name} {key.type}" for name, key in zip(key_names(self.layout), self.layout.keys, strict=True)
+        )
+        return spark.createDataFrame([], f"{keys}, is_full boolean")
+
+    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
+        """The commit has said so: whoever adds to the log commits to the dimension."""
+
+    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
+        """There is nothing to forget."""
+
+    def rows_to_write(self, change: Change) -> tuple[DataFrame, dict[str, DataFrame]]:
+        """The plan with the numbers of its new rows, and what it brings to each table beside the dimension."""
+        plan, rows, counts = change.plan, {}, change.counts
+        if self.layout.is_sequence and "insert" in counts:
+            plan, rows[KEYS] = self.with_numbers(plan, change.stored)
+        if counts:
+            beside = self.side_table_rows(plan, change.events, change.batch_id)
+            rows |= {name: frame for name, frame in beside.items() if name == AUDIT or "archive" in counts}
+        if change.for_log is not None:
+            rows[LOG] = self.new_in_log(change.for_log)
+        return plan, rows
+
+    def new_state(self, plan: DataFrame, stored: DataFrame | None, columns: Sequence[str]) -> DataFrame:
+        """The rows that a plan leads to. Args: stored: those of the touched keys at least; columns: of the table."""
+        new = plan.where("action in ('insert', 'close', 'update')").selectExpr("new.*")
+        state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
+        return state.select(*map(quoted, columns))
+
+    def without_old(self, stored: DataFrame, plan: DataFrame) -> DataFrame:
+        """The stored rows that a plan leaves as they are."""
+        named = [f"key.{quoted(key.name)} as healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
+        same = [f"t.{quoted(key.name)} = s.healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
+        if "valid_from" in self.layout.names:
+            start = quoted(self.layout.names["valid_from"])
+            named.append(f"stored.{start} as healing_tables_start")
+            same.append(f"t.{start} <=> s.healing_tables_start")
+        changed = plan.where("action in ('close', 'update', 'remove')").selectExpr(*named)
+        return stored.alias("t").join(changed.alias("s"), f.expr(" and ".join(same)), "left_anti")
+
+    def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> tuple[DataFrame, DataFrame]:
+        """The plan with the numbers of its new rows, and the rows that its key map does not have yet."""
+        layout, spec, columns = self.layout, self.spec, list(KEY_MAP_COLUMNS)
+        known = self.key_map.rows(plan.sparkSession).select(*columns)
+        given = known
+        if stored is not None:
+            # a number that someone else has put there is taken, too
+            in_table = stored_numbers(stored, layout, spec).where("surrogate_key is not null")
+            in_table = in_table.groupBy("key", "valid_from").agg(f.expr("max(surrogate_key) as surrogate_key"))
+            given = known.unionByName(in_table.join(known, ["key", "valid_from"], "left_anti"))
+        given = given.localCheckpoint()
+        key, start = version_of(layout, spec, "new.")
+        new = plan.where("action = 'insert'").selectExpr(
+            f"{key} as key", f"{start} as valid_from", "key as key_columns"
+        )
+        largest = given.agg(f.expr("coalesce(max(surrogate_key), 0L) as largest"))
+        fresh = (
+            new.distinct()
+            .join(given, ["key", "valid_from"], "left_anti")
+            .crossJoin(f.broadcast(largest))
+            .selectExpr(
+                "key",
+                "valid_from",
+                "largest + dense_rank() over (order by key_columns, valid_from) as surrogate_key",
+            )
+        )
+        all_numbers = given.unionByName(fresh).localCheckpoint()
+        return numbered(plan, all_numbers, layout, spec), all_numbers.join(known, ["key", "valid_from"], "left_anti")
+
+    def new_in_log(self, rows: DataFrame) -> DataFrame:
+        """Those of these rows that the change log does not have."""
+        assert self.log is not None
+        own = self.log.generated()
+        names = [name for name in self.log.columns() if name not in own]
+        there = self.log.target.rows(rows.sparkSession)
+        same = [f"s.{quoted(name)} <=> t.{quoted(name)}" for name in [*names, "changed_at", "is_deleted", "is_full"]]
+        return rows.alias("s").join(there.alias("t"), f.expr(" and ".join(same)), "left_anti")

@@ -1,0 +1,70 @@
+"""Paths of folders on S3 and on local disks, as users give them and as commits hold them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from urllib.parse import unquote, urlsplit
+
+from healing_tables.errors import ArgumentError
+from healing_tables.targets.naming import is_path
+
+S3 = ("s3", "s3a")
+# Spark takes these for a pattern
+PATTERN = re.compile(r"[*?\[\]{}\\]")
+
+
+def checked_path(path: object) -> str:
+    """A path in one spelling: ``/folder`` or ``s3a://bucket/folder``. Raises: ArgumentError for any other text."""
+    wanted = "a folder such as 's3a://bucket/dim_buyer' or '/data/dim_buyer'"
+
+    def bad(got: str, remedy: str) -> ArgumentError:
+        return ArgumentError.one("the target", "path", wanted, got, remedy)
+
+    if not isinstance(path, str) or not path.strip():
+        raise bad(repr(path), "correct it")
+    text = path.strip()
+    url = urlsplit(text)
+    if url.scheme in S3:
+        if "@" in url.netloc:
+            remedy = "put them into the environment (AWS_ACCESS_KEY_ID, ...) or the settings of Spark"
+            raise bad("a URL with access keys", remedy)
+        if not url.netloc or not url.path.strip("/"):
+            raise bad(repr(path), "name a bucket and a folder in it")
+        text = f"s3a://{url.netloc}{url.path.rstrip('/')}"
+    elif text.startswith("/") or re.match("file:/", text):
+        text = unquote(url.path) if text.startswith("file:") else text
+        text = "/" + text.strip("/")
+        if text == "/":
+            raise bad(repr(path), "name a folder")
+    else:
+        raise bad(repr(path), "for other stores use a DeltaTarget by path, or a HiveTarget by name")
+    if PATTERN.search(text):
+        raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark takes for a pattern")
+    return text
+
+
+def is_s3(path: str) -> bool:
+    return path.startswith("s3a://")
+
+
+def split(path: str) -> tuple[str, str]:
+    """The bucket with its scheme, or nothing; and the path in it."""
+    if not is_s3(path):
+        return "", path
+    bucket, _, rest = path.removeprefix("s3a://").partition("/")
+    return f"s3a://{bucket}", f"/{rest}"
+
+
+def relative(path: str, base: str) -> str:
+    """A path as seen from a folder, so that both can be moved; unchanged if it is in another bucket."""
+    (bucket, rest), (base_bucket, base_rest) = split(path), split(base)
+    return posixpath.relpath(rest, base_rest) if bucket == base_bucket else path
+
+
+def absolute(path: str, base: str) -> str:
+    """The way back from `relative`."""
+    if is_path(path):
+        return path
+    bucket, rest = split(base)
+    return bucket + posixpath.normpath(posixpath.join(rest, path))
