@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import s3_server
 from lab import Lab
 from postgres_server import Server, programs, running
 from pyspark.sql import SparkSession
@@ -104,6 +105,13 @@ def postgres() -> Iterator[Server]:
     if found is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     with running(found) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[s3_server.S3Server]:
+    """An S3 server with a bucket."""
+    with s3_server.running() as server:
         yield server
 
 
