@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reference import Row
 from tables import plain_rows
 
-from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, PostgresTarget, merge
+from healing_tables import DeltaTarget, DimensionSpec, FilesTarget, HiveTarget, PostgresTarget, merge
 
 COLUMNS = {
     "id": "int",
@@ -291,10 +291,20 @@ def assert_is(spark: SparkSession, name: str, dim: ref.Dimension) -> None:
         assert_holds(spark, name, ref.dimension_rows(dim))
 
 
+TARGETS: dict[str, Callable[[str], DeltaTarget | FilesTarget | HiveTarget | PostgresTarget]] = {
+    "files": lambda name: FilesTarget(f"/{name}"),
+    "files in csv": lambda name: FilesTarget(f"/{name}", "csv"),
+    "postgres": PostgresTarget,
+    "delta": DeltaTarget,
+    "orc": HiveTarget,
+    "parquet in buckets": partial(HiveTarget, file_format="parquet", key_buckets=3),
+}
+
+
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("parts", "table"),
-    [(1, "delta"), (3, "delta"), (7, "delta"), (3, "orc"), (3, "parquet in buckets"), (3, "postgres")],
+    [(1, "delta"), (7, "delta"), *((3, table) for table in TARGETS)],
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_any_cut_gives_the_dimension_of_the_whole(
@@ -311,11 +321,13 @@ def test_any_cut_gives_the_dimension_of_the_whole(
         server = request.getfixturevalue("postgres")
         server.run(f"create schema if not exists {lab.schema}")
         target = PostgresTarget(name, server.connection)
+    if isinstance(target, FilesTarget):
+        target = replace(target, path=f"{request.getfixturevalue('tmp_path')}/dim")
     for part in in_order(rows, parts):
         for is_repeated in (False, True):
             result = merge(frame(lab.spark, part, kind), target, spec)
             assert result.commit_version is None or not is_repeated
-    if isinstance(target, PostgresTarget):  # a copy where the comparison looks
+    if isinstance(target, (FilesTarget, PostgresTarget)):  # a copy where the comparison looks
         target.rows(lab.spark).write.saveAsTable(name, format="parquet")
         history = target.beside("_history").read(lab.spark)
         if history is not None:
@@ -323,12 +335,6 @@ def test_any_cut_gives_the_dimension_of_the_whole(
     assert_is(lab.spark, name, expected(rows, spec, kind))
 
 
-TARGETS: dict[str, Callable[[str], DeltaTarget | HiveTarget | PostgresTarget]] = {
-    "postgres": PostgresTarget,
-    "delta": DeltaTarget,
-    "orc": HiveTarget,
-    "parquet in buckets": partial(HiveTarget, file_format="parquet", key_buckets=3),
-}
 LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3)}
 
 

@@ -23,6 +23,7 @@ from healing_tables import (
     TargetError,
     merge,
 )
+from healing_tables.cli import main
 from healing_tables.targets.files_commits import Commits
 from healing_tables.targets.object_store import ObjectStore
 
@@ -415,6 +416,28 @@ def test_a_target_that_is_none(options: dict[str, Any], got: str) -> None:
     with pytest.raises(ArgumentError, match=got) as error:
         FilesTarget(**options)
     assert "secret" not in str(error.value)
+
+
+def test_the_command_line(tables: Tables, dim: FilesTarget, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "spec.yml").write_text("KEYS: [id]\nattributes: {name: 4, city: 1}\n")
+    for number, name in enumerate("AB"):
+        (tmp_path / f"{number}.csv").write_text(f"id,name,city\n1,{name},Bern\n")
+
+    def run(number: int, target: str, *more: str) -> int:
+        call = ["merge", "--spec", f"{tmp_path}/spec.yml", "--batch", f"{tmp_path}/{number}.csv", "--target", target]
+        return main([*call, "--schema", "id int, name string, city string", "--at", f"2024-01-0{number + 1}", *more])
+
+    new = f"{dim.path}?file_format=csv"
+    assert run(0, new, "--dry-run") == 0
+    assert "would be 1 inserted" in capsys.readouterr().err
+    assert run(0, new) == 0 and dim.versions(tables.spark) == [1]
+    assert run(1, dim.path, "--dry-run") == 0
+    assert 'name "A" -> "B"' in capsys.readouterr().out
+    assert run(1, dim.path) == 0
+    assert names(tables, dim) == [(1, "B")]
+    assert side_rows(tables, dim, "_history", "id", "name") == [(1, "A")]
+    assert run(1, f"{dim.path}?file_format=orc") == 2
+    assert "parquet or csv" in capsys.readouterr().err
 
 
 def test_a_store_that_does_not_answer(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
