@@ -339,6 +339,29 @@ def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
     assert [row[1] for row in versions(tables, dim)] == ["A", "B", "C", "D", "A"]
 
 
+def test_a_change_log_over_files_of_others(tables: Tables, dim: FilesTarget, tmp_path: Path) -> None:
+    """What they hold is the beginning of the log."""
+    made = FilesTarget(f"{tmp_path}/made")
+    merge(batch(tables, (1, "A"), (2, "A")), made, SPEC, at="2024-01-01")
+    made.rows(tables.spark).write.parquet(dim.path)
+    logged = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, change_log="changes")
+    merge(batch(tables, (1, "C")), dim, logged, at="2024-01-03")
+    merge(batch(tables, (1, "B")), dim, logged, at="2024-01-02")
+    assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (1, "B"), (1, "C"), (2, "A")]
+
+
+def test_a_first_merge_that_is_refused(tables: Tables, dim: FilesTarget) -> None:
+    """It leaves tables beside a dimension without rows; the next one may have more columns."""
+    bad = batch(tables, (1, "A")).selectExpr("*", "array(1) as tags")
+    target = FilesTarget(dim.path, "csv")
+    with pytest.raises(TargetError, match="column tags"):
+        merge(bad, target, DimensionSpec(key_columns="id", change_log="changes"), at="2024-01-01")
+    assert dim.read(tables.spark) is None
+    spec = DimensionSpec(key_columns="id", change_log="changes")
+    merge(batch(tables, (1, "A")).selectExpr("*", "'x' as more"), target, spec, at="2024-01-01")
+    assert names(tables, dim) == [(1, "A")]
+
+
 def test_a_table_of_another_dimension(tables: Tables, tmp_path: Path) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, audit={"table": "audit"})
     merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/one"), spec, at="2024-01-01")

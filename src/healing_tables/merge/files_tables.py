@@ -48,8 +48,10 @@ class FilesTables(FolderTables):
         return snapshot.commit.micro_batches.get(mark)
 
     def note_change_log(self, spark: SparkSession) -> None:
-        notes = self.notes(spark)
-        self.target.commits(spark).amend(lambda commit: replace(commit, properties={**commit.properties, **notes}))
+        snapshot, commits, notes = self.target.snapshot(spark), self.target.commits(spark), self.notes(spark)
+        if snapshot is not None and snapshot.version == 0:  # files that no merge has written
+            commits.add(replace(snapshot.commit, version=1, merge_id=str(uuid.uuid4())))
+        commits.amend(lambda commit: replace(commit, properties={**commit.properties, **notes}))
 
     def seed(self, spark: SparkSession, stored: DataFrame) -> None:
         log = self.log

@@ -295,13 +295,20 @@ class SideTable(FilesTable):
         return TargetError.one(f"the {what}", self.path, wanted, got, "choose another name")
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        commits, store = self.of.commits(spark), open_store(spark, self.path)
+        if commits.newest() is None:
+            reference = store.get(PART_OF)
+            wider = StoredTable((), self.file_format, reference["schema"]).with_columns(dict(columns))
+            store.replace(PART_OF, {**reference, "schema": wider.schema})
+            return
+
         def change(commit: Commit) -> Commit:
             table = self.stored(spark, commit)
             if table is None:
                 return commit
             return replace(commit, tables={**commit.tables, self.part: table.with_columns(dict(columns))})
 
-        self.of.commits(spark).amend(change)
+        commits.amend(change)
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         return self.of.full_name(spark) if name == DIMENSION else None

@@ -146,12 +146,18 @@ class Commits:
         return found is not None and found.merge_id == commit.merge_id
 
     def amend(self, change: Callable[[Commit], Commit]) -> None:
-        """A commit that changes no rows. Args: change: of the newest commit; the commit itself if there is no need."""
+        """A commit that writes no rows.
+
+        Args: change: of the newest commit; returns the same commit if there is no need.
+        Raises: TargetError if there is no commit.
+        """
 
         def attempt() -> None:
             newest = self.newest()
-            changed = newest and change(newest)
-            if newest and changed and changed != newest:
+            if newest is None:
+                raise TargetError.one("the target", self.path, "a dimension", "no commit", "merge into it first")
+            changed = change(newest)
+            if changed != newest:
                 self.add(replace(changed, version=newest.version + 1, merge_id=str(uuid.uuid4())))
 
         retrying(self.path, attempt)

@@ -86,13 +86,18 @@ class ObjectStore:
         from obstore.exceptions import AlreadyExistsError
         from obstore.store import LocalStore
 
-        text = json.dumps(content, indent=1, ensure_ascii=False).encode()
         with named_errors(self.path):
             try:
-                (self.store or LocalStore(self.path, mkdir=True)).put(name, text, mode="create")
+                (self.store or LocalStore(self.path, mkdir=True)).put(name, text_of(content), mode="create")
             except AlreadyExistsError:
                 return False
         return True
+
+    def replace(self, name: str, content: Any) -> None:
+        """Put JSON into a file that is there; readers see the old content or the new one."""
+        with named_errors(self.path):
+            if self.store:
+                self.store.put(name, text_of(content))
 
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; one that is gone already is no error."""
@@ -102,6 +107,10 @@ class ObjectStore:
                 with suppress(FileNotFoundError):
                     if store:
                         store.delete(name)
+
+
+def text_of(content: Any) -> bytes:
+    return json.dumps(content, indent=1, ensure_ascii=False).encode()
 
 
 def open_store(spark: SparkSession, path: str) -> ObjectStore:
