@@ -34,7 +34,7 @@ def batch(spark: SparkSession, *rows: tuple[int, str | None]) -> DataFrame:
 
 def observe(spark: SparkSession, server: S3Server) -> None:
     for file_format in ("parquet", "csv"):
-        dim = FilesTarget(server.url(f"lake ü/{file_format}"), file_format, keep_versions=1)
+        dim = FilesTarget(server.url(f"lake ü#%/{file_format}"), file_format, keep_versions=1)
         first = merge(batch(spark, (1, "A"), (2, None)), dim, SPEC, at="2024-01-01")
         second = merge(batch(spark, (1, "B"), (2, "")), dim.path, SPEC, at="2024-01-02")
         say(f"{file_format} commits", [first.commit_version, second.commit_version])

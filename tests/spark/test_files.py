@@ -26,6 +26,7 @@ from healing_tables import (
 from healing_tables.cli import main
 from healing_tables.targets.files_commits import Commits
 from healing_tables.targets.object_store import ObjectStore
+from healing_tables.targets.paths import absolute, relative
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 CASES = load("merge")
@@ -424,10 +425,11 @@ def test_a_stream_is_merged_once(tables: Tables, dim: FilesTarget) -> None:
 @pytest.mark.parametrize(
     ("options", "got"),
     [
-        ({"path": "lab.dim"}, "remedy"),
+        ({"path": "lab.dim"}, "the whole path"),
+        ({"path": "data/dim"}, "the whole path"),
         ({"path": "s3a://bucket"}, "a bucket and a folder"),
         ({"path": "s3://key:secret@bucket/x"}, "access keys"),
-        ({"path": "hdfs://host/x"}, "HiveTarget"),
+        ({"path": "hdfs://host/x"}, "DeltaTarget"),
         ({"path": "/data/part=*/x"}, "pattern"),
         ({"path": "/x", "file_format": "orc"}, "parquet or csv"),
         ({"path": "/x", "keep_versions": 0}, "keep_versions"),
@@ -461,6 +463,30 @@ def test_the_command_line(tables: Tables, dim: FilesTarget, tmp_path: Path, caps
     assert side_rows(tables, dim, "_history", "id", "name") == [(1, "A")]
     assert run(1, f"{dim.path}?file_format=orc") == 2
     assert "parquet or csv" in capsys.readouterr().err
+
+
+def test_paths() -> None:
+    for given, path in {
+        "s3://bucket/a#b/c/": "s3a://bucket/a#b/c",
+        "file:///a//b/": "/a/b",
+        "/a/./b%20c": "/a/b%20c",
+    }.items():
+        assert FilesTarget(given).path == path
+    for path, base, seen in (
+        ("/a/dim_audit", "/a/dim", "../dim_audit"),
+        ("s3a://b/x/dim_audit", "s3a://b/x/dim", "../dim_audit"),
+        ("s3a://other/dim", "s3a://b/x/dim", "s3a://other/dim"),
+        ("/a/dim", "/a/dim", "."),
+    ):
+        assert relative(path, base) == seen
+        assert absolute(seen, base) == path
+
+
+def test_a_commit_that_is_damaged(tables: Tables, dim: FilesTarget) -> None:
+    merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-01")
+    Path(dim.path, "_commits", f"{2:020}.json").write_text('{"version": 2')
+    with pytest.raises(TargetError, match="dim 1% ü"):
+        dim.read(tables.spark)
 
 
 def test_a_store_that_does_not_answer(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:

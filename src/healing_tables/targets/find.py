@@ -23,10 +23,8 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
         return name
     delta = DeltaTarget(name)
     if delta.is_path:
-        return files_at(spark, delta.name) or delta
-    try:
-        delta.detail(spark)
-    except TargetError:  # another format, or a session without Delta
+        return delta if is_delta(spark, delta) else files_at(spark, name) or delta
+    if not is_delta(spark, delta):
         hive = HiveTarget(name)
         try:
             described = hive.described(spark)
@@ -35,6 +33,14 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
         if described is not None:
             return HiveTarget(name, described.file_format)
     return delta
+
+
+def is_delta(spark: SparkSession, target: DeltaTarget) -> bool:
+    """Whether there is such a table, in Delta. Another format, or a session without Delta, is none."""
+    try:
+        return target.detail(spark) is not None
+    except TargetError:
+        return False
 
 
 def files_at(spark: SparkSession, path: str) -> FilesTarget | None:

@@ -13,12 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
 from healing_tables.errors import TargetError
-from healing_tables.targets.paths import is_s3
+from healing_tables.targets.paths import is_s3, split
 
 if TYPE_CHECKING:
     from obstore.store import LocalStore, S3Store
@@ -126,8 +125,9 @@ def open_store(spark: SparkSession, path: str) -> ObjectStore:
         raise TargetError.one("the target", path, "obstore", "it is not installed", remedy) from error
     if not is_s3(path):
         return ObjectStore(path)
-    url = urlsplit(path)
-    given = {name: s3a_setting(spark, url.netloc, name) for name in (*SETTINGS, *STYLE)}
+    root, folder = split(path)
+    bucket = root.removeprefix("s3a://")
+    given = {name: s3a_setting(spark, bucket, name) for name in (*SETTINGS, *STYLE)}
     settings: dict[str, Any] = {key: given[name] for name, key in SETTINGS.items() if given[name]}
     if given["path.style.access"] is not None:
         settings["virtual_hosted_style_request"] = given["path.style.access"].lower() != "true"
@@ -137,8 +137,8 @@ def open_store(spark: SparkSession, path: str) -> ObjectStore:
         settings["endpoint"] = endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
     with named_errors(path):
         store = S3Store(
-            url.netloc,
-            prefix=url.path.strip("/"),
+            bucket,
+            prefix=folder.strip("/"),
             config=cast(Any, settings),
             client_options={"allow_http": endpoint.startswith("http://")},
             retry_config={"max_retries": 5, "retry_timeout": LONGEST_CALL},
@@ -163,7 +163,7 @@ def named_errors(path: str) -> Iterator[None]:
 
     try:
         yield
-    except (BaseError, OSError) as error:
+    except (BaseError, OSError, ValueError) as error:  # ValueError: a file that is no JSON
         first = str(error).strip().splitlines()[0]
         remedy = "check the path, and the access that the settings of Spark or the environment give"
         raise TargetError.one("the target", path, "a store that can be read and written", first, remedy) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from urllib.parse import unquote, urlsplit
 
 from healing_tables.errors import ArgumentError
 from healing_tables.targets.naming import is_path
@@ -24,24 +23,25 @@ def checked_path(path: object) -> str:
     if not isinstance(path, str) or not path.strip():
         raise bad(repr(path), "correct it")
     text = path.strip()
-    url = urlsplit(text)
-    if url.scheme in S3:
-        if "@" in url.netloc:
-            remedy = "put them into the environment (AWS_ACCESS_KEY_ID, ...) or the settings of Spark"
-            raise bad("a URL with access keys", remedy)
-        if not url.netloc or not url.path.strip("/"):
-            raise bad(repr(path), "name a bucket and a folder in it")
-        text = f"s3a://{url.netloc}{url.path.rstrip('/')}"
-    elif text.startswith("/") or re.match("file:/", text):
-        text = unquote(url.path) if text.startswith("file:") else text
-        text = "/" + text.strip("/")
-        if text == "/":
-            raise bad(repr(path), "name a folder")
-    else:
-        raise bad(repr(path), "for other stores use a DeltaTarget by path, or a HiveTarget by name")
     if PATTERN.search(text):
         raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark takes for a pattern")
-    return text
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme in S3:
+        bucket, _, folder = rest.partition("/")
+        if "@" in bucket:
+            remedy = "put them into the environment (AWS_ACCESS_KEY_ID, ...) or the settings of Spark"
+            raise bad("a URL with access keys", remedy)
+        if not bucket or not folder.strip("/"):
+            raise bad(repr(path), "name a bucket and a folder in it")
+        return f"s3a://{bucket}/{folder.strip('/')}"
+    if text.startswith("/") or re.match("file:/", text):
+        text = posixpath.normpath("/" + text.removeprefix("file:").strip("/"))
+        if text == "/":
+            raise bad(repr(path), "name a folder")
+        return text
+    if is_path(text):
+        raise bad(repr(path), "on other stores use a DeltaTarget")
+    raise bad(repr(path), "write the whole path of the folder; a table has a name: use a DeltaTarget or a HiveTarget")
 
 
 def is_s3(path: str) -> bool:
