@@ -59,10 +59,10 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, kind: str, bucket
     options, luck = SPECS[kind], random.Random(kind)
     table, undisturbed = (f"{lab.schema}.{name}_{kind}_{buckets}" for name in ("killed", "undisturbed"))
     for name in (table, undisturbed):
-        merge_here(lab.spark, job(name, options, 0), HiveTarget(name, key_buckets=buckets))
+        first = merge_here(lab.spark, job(name, options, 0), HiveTarget(name, key_buckets=buckets))
     readers = Readers(lab, table)
     try:
-        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=10.0)
+        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=first.seconds)
         merge_here(lab.spark, job(table, options, number))
     finally:
         readers.stop()

@@ -75,7 +75,7 @@ def place(request: pytest.FixtureRequest) -> Any:
 def test_killed_while_readers_look(lab: Lab, connect_url: str, place: Any, kind: str) -> None:
     options, luck = SPECS[kind], random.Random(kind)
     table, undisturbed = (place.target(f"{name}_{kind}") for name in ("killed", "undisturbed"))
-    merge_here(lab.spark, job(table, options, 0))
+    first = merge_here(lab.spark, job(table, options, 0))
     seen: set[Any] = set()
     errors: list[str] = []
     is_over = threading.Event()
@@ -90,7 +90,7 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, place: Any, kind:
     reader = threading.Thread(target=look)
     reader.start()
     try:
-        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=5.0)
+        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=first.seconds)
         merge_here(lab.spark, job(table, options, number))
     finally:
         is_over.set()
