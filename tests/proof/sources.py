@@ -22,6 +22,18 @@ from sources_page import files_of_the_page, page_settings
 
 from healing_tables import DeltaTarget, DimensionSpec, cli, merge
 
+QUERIES = {
+    "dim_user": "select user_id, `Full Name`, cast(balance as string), extra, ref, cast(local_at as string), address, "
+    "unix_micros(valid_from) from warehouse.dim_user order by user_id, valid_from",
+    "builds": "select mode, status from warehouse.healing_log where dimension = 'dim_user' order by started_at",
+    "accounts": "select account_id, `Full Name`, cast(balance as string), is_deleted from warehouse.account_changes "
+    "order by captured_at, account_id",
+    "dim_account": "select account_id, `Full Name`, is_current from warehouse.dim_account order by 1, valid_from",
+    "dim_phone": "select user_id, phone, is_current from warehouse.dim_phone order by 1",
+    # the hour that comes twice
+    "autumn": "select user_id from pg.shop.users where loaded_at > timestamp '2024-11-03 05:15:00Z' "
+    "and loaded_at < timestamp '2024-11-03 06:15:00Z'",
+}
 PLACES = [
     "select user_id from secret.shop.users",
     "select * from wrong.shop.users",
@@ -88,27 +100,7 @@ def build_twice(spark: SparkSession, home: Path, files: dict[str, str], lake: st
     second.write.mode("append").parquet(f"{lake}/addresses")
     seen["second"] = lab.dbt("build")
     log += lab.log
-    seen["dim_user"] = rows(
-        spark,
-        "select user_id, `Full Name`, cast(balance as string), extra, ref, cast(local_at as string), address, "
-        "unix_micros(valid_from) from dim_user order by user_id, valid_from".replace("dim_user", "warehouse.dim_user"),
-    )
-    seen["builds"] = rows(
-        spark, "select dimension, mode, status from warehouse.healing_log where mode <> 'merge' order by started_at"
-    )
-    seen["accounts"] = rows(
-        spark,
-        "select account_id, `Full Name`, cast(balance as string), is_deleted from warehouse.account_changes "
-        "order by captured_at, account_id",
-    )
-    for name, columns in {"dim_account": "account_id, `Full Name`", "dim_phone": "user_id, phone"}.items():
-        seen[name] = rows(spark, f"select {columns}, is_current from warehouse.{name} order by 1, valid_from")
-    seen["autumn"] = rows(
-        spark,
-        "select user_id from pg.shop.users where loaded_at > timestamp '2024-11-03 05:15:00Z' "
-        "and loaded_at < timestamp '2024-11-03 06:15:00Z'",
-    )
-
+    seen |= {name: rows(spark, query) for name, query in QUERIES.items()}
     say_password("wrong")
     seen["wrong"] = lab.dbt("run", "--select", "dim_account", "dim_user")
     log += lab.log

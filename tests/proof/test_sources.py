@@ -16,6 +16,8 @@ from s3_server import SECRET_KEY, S3Server
 from sources_page import files_of_the_page, page_settings
 
 HERE = Path(__file__).parent
+# of the password, what no text writes in another way
+SECRETS = (PASSWORD[:4], SECRET_KEY)
 ANN = 'Ann "the\nuser" o\'Hara \\'
 REF = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 BALANCE = "1234567890123456789012345678.0123456789"
@@ -62,7 +64,7 @@ def seen(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 
 def holds_a_secret(path: Path) -> bool:
     text = path.read_bytes()
-    return any(secret.encode() in text for secret in (PASSWORD, SECRET_KEY))
+    return any(secret.encode() in text for secret in SECRETS)
 
 
 def test_a_dimension_of_both(seen: dict[str, Any]) -> None:
@@ -75,10 +77,7 @@ def test_a_dimension_of_both(seen: dict[str, Any]) -> None:
         [2, "Bea", None, None, None, None, None, 1_730_611_800_000_000],
         [2, "Bea", None, None, None, None, "Rome", 1_730_612_700_000_000],
     ]
-    assert [build for build in seen["builds"] if build[0] == "dim_user"] == [
-        ["dim_user", "rebuild", "published"],
-        ["dim_user", "heal", "published"],
-    ]
+    assert seen["builds"] == [["rebuild", "published"], ["heal", "published"]]
 
 
 def test_types_and_time_zones(seen: dict[str, Any]) -> None:
@@ -104,7 +103,7 @@ def test_no_secret_is_shown(seen: dict[str, Any]) -> None:
     assert [seen["wrong"][name][0] for name in ("dim_account", "dim_user")] == ["error", "error"]
     assert "FAILED_JDBC.CONNECTION" in str(seen["wrong"])
     for place, text in (seen["places"] | {"log": seen["log"], "output": seen["output"]}).items():
-        for secret in (PASSWORD, PASSWORD[:-1], SECRET_KEY):
+        for secret in SECRETS:
             assert secret not in text, place
     assert "spark.sql.catalog.secret.password" in seen["places"]["set"]
     assert seen["files"] == []
@@ -137,5 +136,5 @@ def test_the_command_line(environment: dict[str, str], seen: dict[str, Any], s3:
         timeout=300,
     )
     assert "2 inserted" in done.stderr, done.stderr[-3000:]
-    assert PASSWORD not in done.stdout + done.stderr
+    assert not any(secret in done.stdout + done.stderr for secret in SECRETS)
     assert s3.keys("lake/by_command/_delta_log/")
