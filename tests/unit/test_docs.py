@@ -28,6 +28,7 @@ LINKED = [
     "docs/install.md",
     "docs/operations.md",
     "docs/operations-compare.md",
+    "docs/sources.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
 ] + [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
