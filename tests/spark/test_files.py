@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from cases import load, spec_of
+from pages import blocks_of
 from pyspark.sql import DataFrame
-from sessions import with_settings
+from sessions import ROOT, with_settings
 from tables import Tables, plain_rows
 
 from healing_tables import (
@@ -463,6 +464,16 @@ def test_the_command_line(tables: Tables, dim: FilesTarget, tmp_path: Path, caps
     assert side_rows(tables, dim, "_history", "id", "name") == [(1, "A")]
     assert run(1, f"{dim.path}?file_format=orc") == 2
     assert "parquet or csv" in capsys.readouterr().err
+
+
+def test_the_example_of_the_page(tables: Tables, tmp_path: Path) -> None:
+    block = next(block for block in blocks_of((ROOT / "docs/files.md").read_text()) if block.kind == "python")
+    rows = tables.spark.sql("select 1 as buyer_id, 'x' as address, 'y' as job, 'z' as phone")
+    names: dict[str, Any] = {"spark": tables.spark, "batch": rows}
+    code = "\n".join(block.lines).replace("s3a://lake", str(tmp_path))
+    with pytest.raises(ArgumentError, match="kept: 1"):  # its last line reads the third version
+        exec(code, names)  # noqa: S102
+    assert names["dim_buyer"].read(tables.spark).count() == 1
 
 
 def test_paths() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pages import PAGES, blocks_of
+from pages import blocks_of
 from rendering import Project
 from sessions import ROOT
 
@@ -21,17 +21,9 @@ CHECKS = [
     for path in sorted((ROOT / "macros" / "checks").glob("*.sql"))
     if f"macro _check{path.stem}(" in path.read_text()
 ]
-LINKED = [
-    *PAGES,
-    "docs/figures.md",
-    "docs/healing.md",
-    "docs/install.md",
-    "docs/operations.md",
-    "docs/operations-compare.md",
-    "docs/sources.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-] + [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+LINKED = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + [
+    str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))
+]
 
 
 def signature(path: Path) -> dict[str, str | None]:
