@@ -50,11 +50,13 @@ def killed_merges(
 ) -> int:
     """Processes that merge from batch 1 on, each killed at some moment.
 
-    Args: kills: how many have to die at work; seconds: that the first merge may take.
+    Args:
+        kills: how many have to die at work; more do until a few batches are merged.
+        seconds: that the first merge may take.
     Returns: the number of the first batch that no process has said to be merged.
     """
     number, killed = 1, 0
-    while killed < kills:
+    while killed < kills or number < 4:
         # the batch that the last one died in, again; and those after it
         client = Client(url, [job(table, options, n) for n in range(number, number + 5)])
         client.ready()
@@ -63,7 +65,7 @@ def killed_merges(
         client.kill()
         done = client.finished()
         number += len(done)
-        seconds = done[-1].seconds if done else seconds
+        seconds = done[-1].seconds if done else seconds * 1.5
         killed += client.process.exitcode == -signal.SIGKILL
     return number
 
