@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # In the order of the folders: the long files of tests/dbt first, the short ones of tests/unit last.
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo unit test proof check format bench golden clean
+.PHONY: help setup demo retail unit test proof check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,10 @@ setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or n
 
 demo: setup ## Build two example dimensions and test them, merge batches into a third, show what they hold
 	@$(BIN)/python scripts/demo.py
+
+retail: setup ## Run examples/retail: PostgreSQL, S3, Airflow and dbt on loopback, three nights, the rows compared
+	@examples/retail/airflow/setup.sh
+	@$(BIN)/python examples/retail/run.py $(ARGS)
 
 unit: setup ## Run the tests that need no Spark, in seconds
 	@$(BIN)/python -m pytest tests/unit $(ARGS)
@@ -44,6 +48,6 @@ golden: setup ## Write the golden files of the generated SQL anew, to be reviewe
 	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
-	rm -rf .venv .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
+	rm -rf .venv .airflow .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -121,14 +121,15 @@ def postgres_target(url: SplitResult) -> PostgresTarget:
             "one with a password",
             "set PGPASSWORD, or use ~/.pgpass",
         )
+    # urlunsplit would drop the slashes of a URL without a host, which the environment gives
+    place = f"{url.scheme}://{url.netloc}{url.path}"
     given = parse_qs(url.query)
     if len(given.get("table", [])) != 1:
-        place = urlunsplit(url._replace(query=""))
         raise ArgumentError.one(
             "the call", "--target", f"{place}?table=schema.table", "a URL without a table", "name the table"
         )
     (name,) = given.pop("table")
-    return PostgresTarget(name, urlunsplit(url._replace(query=urlencode(given, doseq=True))))
+    return PostgresTarget(name, f"{place}?{urlencode(given, doseq=True)}" if given else place)
 
 
 def session(settings: Sequence[str]) -> SparkSession:

@@ -22,7 +22,7 @@ CHECKS = [
     if f"macro _check{path.stem}(" in path.read_text()
 ]
 LINKED = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + [
-    str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md"))
+    str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))
 ]
 
 

@@ -1,0 +1,1 @@
+{{ retail_totals('seller') }}
