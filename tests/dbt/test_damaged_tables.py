@@ -15,7 +15,7 @@ import pytest
 from lab import Lab
 from tables import plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "0"))
 KEYS = range(1, 41)
 CALL = """{{ healing_tables.dimension({

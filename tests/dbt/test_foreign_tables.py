@@ -8,7 +8,7 @@ import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["id", "int"], ["changed_at", "date"], ["name", "string"]]
 ROWS = [[1, "2024-01-01", "Ann"], [2, "2024-01-01", "Bea"], [3, "2024-02-01", "Cid"]]
 # rows and format of what is there
@@ -122,7 +122,6 @@ def test_an_empty_table_is_replaced(built: Lab) -> None:
     assert len(built.rows("vacant")) == 3
 
 
-@pytest.mark.proof
 def test_a_table_whose_format_changes_is_there_until_the_new_one_is(
     built: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +168,6 @@ REFRESHED = {
 }
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("name", REFRESHED)
 def test_a_full_refresh_that_is_allowed_keeps_foreign_rows(built: Lab, name: str) -> None:
     materialized, options, wanted = REFRESHED[name]

@@ -9,7 +9,7 @@ import pytest
 from lab import Lab
 from tables import plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 WEB = "'relation': source('raw', 'web'), 'snapshot_at': 'day'"
 DIMS = {
     # keys of which no row counts in a snapshot that others are in

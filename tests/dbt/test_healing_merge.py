@@ -42,6 +42,7 @@ models:
     columns: [{name: name, description: What they are called}]
 """
 # the first line is blank, which dbt strips
+pytestmark = pytest.mark.proof
 PYTHON = """
 import pyspark.sql.functions as f
 

@@ -10,7 +10,7 @@ from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from tables import plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 BUCKETS, KEYS = 8, 40
 NAMES = ("parquet", "orc", "numbered")
 CALL = """{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'changed_at',

@@ -13,7 +13,7 @@ from tables import plain_rows
 
 from healing_tables import DimensionSpec, TargetError, merge
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SEQUENCE = {"name": "sk", "strategy": "sequence"}
 # One key of each kind of type, as text of SQL, with its text in the key map
 KEYS = {

@@ -12,6 +12,8 @@ from lab import Lab
 
 from healing_tables import DimensionSpec, merge
 
+pytestmark = pytest.mark.proof
+
 OLD_END, END, ENDED = "9999-12-31 23:59:59", "9999-12-31 00:00:00", "2024-02-01 00:00:00"
 KEPT = ("id", "name", "valid_from", "is_current", "version", "key_hash", "row_hash")
 CHANGES = """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [
     ["dim", "string"],
     ["id", "int"],

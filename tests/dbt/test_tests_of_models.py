@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from lab import Lab
 
+pytestmark = pytest.mark.proof
+
 SOURCE = "sources={'crm': {'relation': ref('changes'), 'changed_at': 'at'%s}}"
 NAMES = (
     "column_names={'valid_from': 'effective_from', 'valid_to': 'effective_to', "

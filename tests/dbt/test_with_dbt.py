@@ -195,6 +195,7 @@ def test_compile_without_introspection(project: Lab) -> None:
     assert "compile without --no-introspect" in compiled
 
 
+@pytest.mark.proof
 def test_what_is_not_built_compiles(lab: Lab, tmp_path: Path) -> None:
     """`dbt compile` and `dbt docs generate` say what to build; `dbt run` and `dbt test` refuse."""
     project = Lab(lab.spark, tmp_path, schema="lab_not_built")

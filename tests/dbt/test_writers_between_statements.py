@@ -16,7 +16,7 @@ from healed import arrive, healed_dimension
 from lab import Lab
 from sessions import PROOF
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 DIM = "{schema}.dim_healed"
 FAULTS = {
     "a row of the same key": f"update {DIM} set name = 'other' where id = 1",

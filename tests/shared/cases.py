@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from healing_tables import DimensionSpec
 
 CASES = Path(__file__).parent / "cases"
@@ -27,3 +29,11 @@ def spec_of(case: dict[str, Any]) -> DimensionSpec:
         attributes=types,
         valid_to_current=params.get("end", "9999-12-31 23:59:59"),
     )
+
+
+def merge_cases(*quick: str) -> list[Any]:
+    """The cases of merges as parameters: three of them, and those named, run in `make test`."""
+    return [
+        pytest.param(case, id=case["id"], marks=[pytest.mark.proof] * (case["id"] not in {"M26", "M32", "M35", *quick}))
+        for case in load("merge")
+    ]

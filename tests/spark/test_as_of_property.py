@@ -18,6 +18,8 @@ from test_as_of import WAYS, model, table
 
 from healing_tables import as_of
 
+pytestmark = pytest.mark.proof
+
 SEEDS = range(12 if PROOF else 8)  # each kind of key, and more
 ZONE = "spark.sql.session.timeZone"
 UTC = dt.timezone.utc

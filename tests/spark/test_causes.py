@@ -12,7 +12,7 @@ from tables import Tables, plain_rows
 from healing_tables import BatchError, DimensionSpec, SpecError, merge
 from healing_tables.merge.tables import AUDIT_COLUMNS
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 OPTIONS: dict[str, Any] = {
     "key_columns": "id",
     "attributes": {"*": 2, "mail": 1},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import os
 from collections.abc import Callable
 from decimal import Decimal
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import load, spec_of
+from cases import merge_cases, spec_of
 from pages import blocks_of
 from pyspark.sql import DataFrame
 from sessions import ROOT, with_settings
@@ -30,8 +31,6 @@ from healing_tables.targets.object_store import ObjectStore
 from healing_tables.targets.paths import absolute, relative
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-CASES = load("merge")
-QUICK = ("M26", "M32", "M35")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
 SEQUENCE = {"name": "sk", "strategy": "sequence"}
 FOREVER = "9999-12-31"
@@ -66,11 +65,7 @@ def side_rows(tables: Tables, dim: FilesTarget, suffix: str, *columns: str) -> l
     return plain_rows(stored, columns)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.proof] * (case["id"] not in QUICK)) for case in CASES],
-    ids=[case["id"] for case in CASES],
-)
+@pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, case: dict[str, Any], tmp_path: Path) -> None:
     """Of parquet files that someone else has written; the path is all that the merge is told after the first one."""
     path = f"{tmp_path}/dim"
@@ -116,6 +111,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: FilesTarget) -> None
         dim.read(tables.spark, 4)
 
 
+@pytest.mark.proof
 def test_the_folders_can_be_moved(tables: Tables, dim: FilesTarget, tmp_path: Path) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 4, "city": 1})
     merge(batch(tables, (1, "A")), dim, spec, at="2024-01-01")
@@ -188,6 +184,7 @@ def test_values_of_every_type(tables: Tables, tmp_path: Path, file_format: str) 
     assert [name for name in Path(dim.path).rglob("part-*") if not str(name).endswith(ending)] == []
 
 
+@pytest.mark.proof
 def test_what_a_csv_cannot_hold(tables: Tables, tmp_path: Path) -> None:
     dim = FilesTarget(f"{tmp_path}/dim", "csv")
     rows = tables.spark.sql("select 1 as id, array('a') as tags, X'00' as raw, 'a' as name")
@@ -225,6 +222,7 @@ def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, before: Any
     assert len(side_rows(tables, dim, "_audit")) == 5
 
 
+@pytest.mark.proof
 def test_two_merges_that_make_the_table(tables: Tables, dim: FilesTarget, before: Any) -> None:
     before("add", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
@@ -245,7 +243,9 @@ def test_an_answer_of_the_store_that_is_lost(tables: Tables, dim: FilesTarget, m
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A")]
 
 
-@pytest.mark.parametrize("moment", ["write", "add", "expire"])
+@pytest.mark.parametrize(
+    "moment", ["add", *(pytest.param(name, marks=pytest.mark.proof) for name in ("write", "expire"))]
+)
 def test_a_process_dies(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """Before the commit nothing has happened; after it, everything: nothing is left to be finished."""
 
@@ -275,6 +275,7 @@ def age(path: str, seconds: float) -> None:
             os.utime(f"{place}/{name}", (then, then))
 
 
+@pytest.mark.proof
 def test_old_states_go(tables: Tables, dim: FilesTarget) -> None:
     """Those that are neither among the last ones nor recent, and what a killed merge has left; the audit stays."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, audit={})
@@ -302,6 +303,22 @@ def test_old_states_go(tables: Tables, dim: FilesTarget) -> None:
         reader.collect()
 
 
+@pytest.mark.proof
+def test_old_states_that_cannot_be_deleted(
+    tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The merge has done its work all the same."""
+
+    def refuse(*_: Any) -> None:
+        raise TargetError.one("the target", dim.path, "", "permission denied", "")
+
+    monkeypatch.setattr(ObjectStore, "delete", refuse)
+    with caplog.at_level(logging.WARNING, "healing_tables"):
+        assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-01").commit_version == 1
+    assert "permission denied" in caplog.text
+
+
+@pytest.mark.proof
 def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, before: Any) -> None:
     """A merge that has slept while others went on does not take a number whose file is deleted since."""
     target = FilesTarget(dim.path, keep_versions=1)
@@ -317,6 +334,7 @@ def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, before: An
     assert [row[0] for row in versions(tables, target)] == [1, 2, 3, 4, 5, 9]
 
 
+@pytest.mark.proof
 def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
     """Begun over a dimension that is there; then changes may come in any order."""
     merge(batch(tables, (1, "A"), (2, "A")), dim, SPEC, at="2024-01-01")
@@ -341,6 +359,7 @@ def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
     assert [row[1] for row in versions(tables, dim)] == ["A", "B", "C", "D", "A"]
 
 
+@pytest.mark.proof
 def test_a_change_log_over_files_of_others(tables: Tables, dim: FilesTarget, tmp_path: Path) -> None:
     """What they hold is the beginning of the log."""
     made = FilesTarget(f"{tmp_path}/made")
@@ -352,6 +371,7 @@ def test_a_change_log_over_files_of_others(tables: Tables, dim: FilesTarget, tmp
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (1, "B"), (1, "C"), (2, "A")]
 
 
+@pytest.mark.proof
 def test_a_first_merge_that_is_refused(tables: Tables, dim: FilesTarget) -> None:
     """It leaves tables beside a dimension without rows; the next one may have more columns."""
     bad = batch(tables, (1, "A")).selectExpr("*", "array(1) as tags")
@@ -364,6 +384,7 @@ def test_a_first_merge_that_is_refused(tables: Tables, dim: FilesTarget) -> None
     assert names(tables, dim) == [(1, "A")]
 
 
+@pytest.mark.proof
 def test_a_table_of_another_dimension(tables: Tables, tmp_path: Path) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, audit={"table": "audit"})
     merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/one"), spec, at="2024-01-01")
@@ -373,6 +394,8 @@ def test_a_table_of_another_dimension(tables: Tables, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="a dimension of its own"):
         merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/two"), other, at="2024-01-01")
     assert FilesTarget(f"{tmp_path}/two").read(tables.spark) is None
+    with pytest.raises(TargetError, match="a table beside .*/one"):
+        merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/audit"), SPEC)
 
 
 def test_files_of_others(tables: Tables, tmp_path: Path) -> None:
@@ -385,6 +408,7 @@ def test_files_of_others(tables: Tables, tmp_path: Path) -> None:
         merge(batch(tables, (1, "B")), FilesTarget(f"{tmp_path}/texts", "csv"), SPEC)
 
 
+@pytest.mark.proof
 def test_many_folders_become_one(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     from healing_tables.merge import files_tables
 
@@ -398,6 +422,7 @@ def test_many_folders_become_one(tables: Tables, dim: FilesTarget, monkeypatch: 
     assert len(side_rows(tables, dim, "_audit")) == 7
 
 
+@pytest.mark.proof
 def test_a_new_column(tables: Tables, dim: FilesTarget) -> None:
     merge(
         batch(tables, (1, "A")),
@@ -415,6 +440,7 @@ def test_a_new_column(tables: Tables, dim: FilesTarget) -> None:
     assert side_rows(tables, dim, "_history", "id", "name", "tier") == [(1, "A", None)]
 
 
+@pytest.mark.proof
 def test_a_stream_is_merged_once(tables: Tables, dim: FilesTarget) -> None:
     sink = SPEC.sink(dim, name="crm")
     for number, name in ((0, "A"), (1, "B"), (0, "A"), (1, "B")):
@@ -444,6 +470,7 @@ def test_a_target_that_is_none(options: dict[str, Any], got: str) -> None:
     assert "secret" not in str(error.value)
 
 
+@pytest.mark.proof
 def test_the_command_line(tables: Tables, dim: FilesTarget, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spec.yml").write_text("KEYS: [id]\nattributes: {name: 4, city: 1}\n")
     for number, name in enumerate("AB"):

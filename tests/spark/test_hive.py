@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cases import load, spec_of
+from cases import merge_cases, spec_of
 from pyspark.sql import DataFrame
 from sessions import with_settings
 from tables import Tables, plain_rows
@@ -27,8 +27,6 @@ from healing_tables.targets.buckets import folders_of, location_of
 from healing_tables.targets.hive import Commits
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-CASES = load("merge")
-QUICK = ("M26", "M32", "M35")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
 FOREVER = "9999-12-31"
 SEQUENCE = {"name": "sk", "strategy": "sequence"}
@@ -72,11 +70,7 @@ def interrupt(*_: Any, **__: Any) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["orc", pytest.param("parquet", marks=pytest.mark.proof)])
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.proof] * (case["id"] not in QUICK)) for case in CASES],
-    ids=[case["id"] for case in CASES],
-)
+@pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, case: dict[str, Any], file_format: str) -> None:
     """Of a table that someone else has made; its name is all that the merge is told."""
     name = f"{either.schema}.{case['id'].lower()}_{file_format}"
@@ -129,6 +123,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, target: dict[st
     ]
 
 
+@pytest.mark.proof
 def test_a_merge_writes_the_buckets_that_it_touches(tables: Tables, dim: str) -> None:
     rows = [(number, "A") for number in range(40)]
     merge(batch(tables, *rows), HiveTarget(dim, key_buckets=8), SPEC, at="2024-01-01")
@@ -165,7 +160,7 @@ def test_what_cannot_be_switched_is_refused(tables: Tables, dim: str) -> None:
         merge(batch(tables, (1, "B")), HiveTarget(f"{dim}_delta"), SPEC)
 
 
-@pytest.mark.parametrize("buckets", [None, 4])
+@pytest.mark.parametrize("buckets", [None, pytest.param(4, marks=pytest.mark.proof)])
 def test_a_table_is_converted_on_request(tables: Tables, dim: str, buckets: int | None) -> None:
     """A managed one, and one with partitions; rows, comments and declared types are the same afterwards."""
     sql, name = tables.spark.sql, f"{dim}_{buckets}"
@@ -227,6 +222,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, Callable[[]
     return patch
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("kind", "method"),
     [
@@ -253,6 +249,7 @@ def test_rows_that_another_writer_adds_are_kept(
     assert tables.spark.table(f"{name}_audit").count() == 3
 
 
+@pytest.mark.proof
 def test_two_merges_from_one_state(tables: Tables, dim: str, between: Any) -> None:
     """One partition of the commits, and so one of the two: the other reads again."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE)
@@ -267,6 +264,7 @@ def test_two_merges_from_one_state(tables: Tables, dim: str, between: Any) -> No
     ]
 
 
+@pytest.mark.proof
 def test_two_merges_that_make_the_table(tables: Tables, dim: str, between: Any) -> None:
     between(Commits, "add", lambda: merge(batch(tables, (2, "A")), HiveTarget(dim), SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-02").attempts == 2
@@ -276,7 +274,7 @@ def test_two_merges_that_make_the_table(tables: Tables, dim: str, between: Any) 
 @pytest.mark.parametrize(
     "moment",
     [
-        "create",
+        pytest.param("create", marks=pytest.mark.proof),
         pytest.param("set_location", marks=pytest.mark.proof),
         "take",
         pytest.param("expire", marks=pytest.mark.proof),
@@ -373,6 +371,7 @@ def test_a_change_log(tables: Tables, dim: str) -> None:
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (1, "B"), (1, "C"), (2, "A"), (3, "A")]
 
 
+@pytest.mark.proof
 def test_a_session_that_lists_partitions(tables: Tables, dim: str) -> None:
     """As builds of healing_table leave it that write partitions in parquet."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
@@ -384,6 +383,7 @@ def test_a_session_that_lists_partitions(tables: Tables, dim: str) -> None:
     assert tables.spark.table(f"{dim}_audit").count() == 2
 
 
+@pytest.mark.proof
 def test_a_number_is_given_once(tables: Tables, dim: str) -> None:
     """Also where the row that had the largest one has left the table."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, surrogate_key=SEQUENCE)
@@ -394,6 +394,7 @@ def test_a_number_is_given_once(tables: Tables, dim: str) -> None:
     assert plain_rows(tables.spark.table(dim), ["id", "sk"]) == [(1, 1), (3, 3)]
 
 
+@pytest.mark.proof
 def test_a_new_column(tables: Tables, dim: str) -> None:
     merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
     spec = DimensionSpec(
@@ -403,6 +404,7 @@ def test_a_new_column(tables: Tables, dim: str) -> None:
     assert plain_rows(tables.spark.table(dim), ["id", "tier"]) == [(1, None), (2, "gold")]
 
 
+@pytest.mark.proof
 def test_odd_names_and_values(tables: Tables, dim: str) -> None:
     """Of columns, and of the folder: the location of a schema may have blanks and more."""
     schema = f"{tables.schema}_odd"

@@ -274,6 +274,7 @@ def test_a_damaged_dimension(tables: Tables, dim: str) -> None:
         merge(batch(tables, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
 
 
+@pytest.mark.proof
 def test_stored_versions_that_overlap(tables: Tables, dim: str) -> None:
     """A closed version inside the open one: the next change would leave two current versions."""
     columns = "id int, name string, valid_from date, valid_to date"
@@ -296,6 +297,7 @@ def test_stored_versions_that_overlap(tables: Tables, dim: str) -> None:
         merge(changed.where("id = 2"), dim, logged, at="2024-01-05")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "cuts",
     [[[0], [1], [2], [3]], pytest.param([[0, 1, 2, 3]], marks=pytest.mark.proof)],
@@ -370,6 +372,7 @@ def test_names_of_the_columns_that_attributes_bring_along(tables: Tables) -> Non
         plan(batch(tables, [(1, "A", "Oslo")], ddl), None, either)
 
 
+@pytest.mark.proof
 def test_a_batch_of_a_flat_dimension_again(tables: Tables) -> None:
     """The one row of a key shows no gap: what was said before it is hidden by what was said after it."""
     spec = DimensionSpec(
@@ -412,6 +415,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     return works
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("others", [[(2, "A")], [(2, "A"), (9, "gone")]], ids=["more", "as many"])
 def test_a_full_batch_ends_a_key_that_came_after_its_plan(
     tables: Tables, dim: str, between: list[Callable[[], object]], others: list[tuple[int, str]]
@@ -490,6 +494,7 @@ def test_full_batches(tables: Tables, dim: str) -> None:
     ]
 
 
+@pytest.mark.proof
 def test_the_guard_counts_keys_that_change_and_end_in_one_batch(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at", deleted_when="name = 'gone'")
     rows = "select id, '{}' as name, date '2024-01-0{}' as at from range({}, {})".format
@@ -502,6 +507,7 @@ def test_the_guard_counts_keys_that_change_and_end_in_one_batch(tables: Tables, 
     assert merge(tables.spark.sql(f"{new} union all {back}"), dim, spec).inserted == 40
 
 
+@pytest.mark.proof
 def test_the_open_end_of_a_dimension_of_dates_is_its_day(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59")
     for day, name in ((1, "A"), (2, "B")):
@@ -705,6 +711,7 @@ def test_odd_names_and_values(tables: Tables, dim: str) -> None:
     assert rows == [("a|b^", "x", 1), ("a|b^", "y", 2)]
 
 
+@pytest.mark.proof
 def test_dates(tables: Tables, dim: str) -> None:
     """A day is a day: now is today, a second change of it is late, moments with a time do not fit."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2})
@@ -789,6 +796,7 @@ def test_columns_without_a_type(tables: Tables, dim: str) -> None:
         merge(tables.spark.sql("select 1 as id, 'a' as name, null as note"), dim, append)
 
 
+@pytest.mark.proof
 def test_fields_with_odd_names(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")
     for number in (1, 2):
@@ -828,6 +836,7 @@ def test_what_a_session_says_of_commits_stays(tables: Tables, dim: str) -> None:
     assert (newest.operation, newest.userMetadata) == ("MERGE", "job=42")
 
 
+@pytest.mark.proof
 def test_an_interrupted_merge_leaves_nothing_in_the_session(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -845,6 +854,7 @@ def test_an_interrupted_merge_leaves_nothing_in_the_session(
     assert [row[0] for row in versions(tables, f"{dim}_audit", "key")] == ['{"id":1}', '{"id":2}']
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("is_known", [True, pytest.param(False, marks=pytest.mark.proof)])
 def test_a_conflict_reported_for_a_merge_that_has_committed(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, is_known: bool
@@ -921,6 +931,7 @@ def test_clocks_that_differ(tables: Tables, dim: str, monkeypatch: pytest.Monkey
 VALUES = ("ALREADY_EXISTS DELTA_CONCURRENT_APPEND", "healing_tables: stale plan")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("value", VALUES)
 def test_words_in_a_value_are_no_conflict(tables: Tables, dim: str, value: str) -> None:
     """What the table refuses is told at once, by the condition of the error."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from cases import load, spec_of
+from cases import merge_cases, spec_of
 from postgres_server import PASSWORD, Server
 from sessions import with_settings
 from tables import Tables, plain_rows
@@ -22,8 +22,6 @@ from healing_tables.cli import main
 from healing_tables.merge.postgres_tables import PostgresTables
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-CASES = load("merge")
-QUICK = ("M26", "M32", "M35")
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
 FOREVER = dt.datetime(9999, 12, 31, tzinfo=dt.timezone.utc)
 
@@ -55,11 +53,7 @@ def versions(server: Server, dim: PostgresTarget) -> list[tuple[Any, ...]]:
     return server.ask(query)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.proof] * (case["id"] not in QUICK)) for case in CASES],
-    ids=[case["id"] for case in CASES],
-)
+@pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, server: Server, case: dict[str, Any]) -> None:
     """Of tables that someone else has made, with the columns of the case."""
     names = {"dim": case["id"].lower(), "current": case["id"].lower(), "history": f"{case['id'].lower()}_history"}
@@ -160,6 +154,7 @@ def test_values_of_every_type(tables: Tables, server: Server, dim: PostgresTarge
     assert types[0][2:] == (b"\x00\xff", Decimal("12345678.9000"), dt.datetime(2024, 3, 31, 2, 30, 0, 123000))
 
 
+@pytest.mark.proof
 def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     rows = tables.spark.sql(
         "select 1 as `k 1`, 'a''b\\\\c' as `\"odd\"`, 1.5bd as d, cast('x' as binary) as b, "
@@ -195,6 +190,7 @@ def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarge
     ]
 
 
+@pytest.mark.proof
 def test_deletions_guard_and_full_batches(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     rows = [(number, "A") for number in range(30)]
     merge(batch(tables, *rows), dim, SPEC, at="2024-01-01")
@@ -212,6 +208,7 @@ def test_deletions_guard_and_full_batches(tables: Tables, server: Server, dim: P
         merge(everything, dim, spec, at="2024-01-04")
 
 
+@pytest.mark.proof
 def test_type_4_has_its_history_in_the_same_transaction(
     tables: Tables, server: Server, dim: PostgresTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +276,7 @@ def test_another_writer_after_the_plan(
     assert names == wanted.get(other, ["A", "B", "A", "B"])
 
 
+@pytest.mark.proof
 def test_two_merges_that_make_the_table(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
     between("publish", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
@@ -299,6 +297,7 @@ def test_odd_names_and_an_empty_batch(tables: Tables, server: Server) -> None:
     ]
 
 
+@pytest.mark.proof
 def test_readers_do_not_wait(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
     """And see the old state until the commit."""
     merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-01")
@@ -318,6 +317,7 @@ def test_a_sink(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     assert server.ask(f"select * from {dim.beside('__micro_batches').sql_name}") == [("@crm:", 2)]
 
 
+@pytest.mark.proof
 def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     spec = DimensionSpec(key_columns="id", on_schema_change="append_new_columns")
     merge(pd.DataFrame({"id": [1, 2], "name": ["A", None]}), dim, spec, at="2024-01-01")
@@ -326,6 +326,7 @@ def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTar
     assert found == [(1, "A", None), (1, "A", "gold"), (2, None, None)]
 
 
+@pytest.mark.proof
 def test_the_command_line(tables: Tables, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spec.yml").write_text("KEYS: [id]\nDIFF_COLS: [name]\n")
     (tmp_path / "batch.csv").write_text("id,name\n1,Ann\n")
@@ -341,6 +342,7 @@ def test_the_command_line(tables: Tables, server: Server, tmp_path: Path, capsys
     assert "set PGPASSWORD" in said and "secret" not in said and "remedy: name the table" in said
 
 
+@pytest.mark.proof
 def test_a_connection_that_breaks(
     tables: Tables, server: Server, dim: PostgresTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

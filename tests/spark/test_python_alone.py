@@ -43,7 +43,7 @@ def polars_frame(values: dict[str, list[Any]]) -> Any:
 
 @pytest.mark.parametrize(
     "make",
-    [pd.DataFrame, polars_frame, pytest.param(pa.table, marks=pytest.mark.proof)],
+    [pd.DataFrame, *(pytest.param(make, marks=pytest.mark.proof) for make in (polars_frame, pa.table))],
     ids=["pandas", "polars", "pyarrow"],
 )
 def test_frames_of_others(tables: Tables, dim: str, make: Any) -> None:
@@ -148,7 +148,8 @@ def test_a_table_that_would_be_gone_with_the_command() -> None:
     check_is_kept(session, "sales.dim")
 
 
-@pytest.mark.parametrize("kind", ["delta", pytest.param("orc", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", ["delta", "orc"])
 def test_a_sink_merges_each_micro_batch_once(tables: Tables, dim: str, kind: str) -> None:
     """Also where one is delivered again after others, and after merges that have nothing to do with the stream."""
     name = f"{dim}_{kind}"
@@ -173,6 +174,7 @@ def test_a_sink_merges_each_micro_batch_once(tables: Tables, dim: str, kind: str
     assert {"crm:0", "crm:1", "crm:2", "other:0"} < ids
 
 
+@pytest.mark.proof
 def test_a_stream(tables: Tables, dim: str, tmp_path: Path) -> None:
     """Its checkpoint says which stream it is; without the checkpoint, it is another one."""
     source = tmp_path / "source"

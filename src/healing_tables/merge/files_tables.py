@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from healing_tables.errors import TargetError
 from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG, Change, Written
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget, SideTable
 from healing_tables.targets.files_commits import DATA, Commit, StoredTable
 from healing_tables.targets.table import Snapshot, micro_batch_of
+
+log = logging.getLogger("healing_tables")
 
 FIRST_ROWS = "seed"  # as the merge of rows with which a change log begins
 # A table beside a dimension gets a folder per merge; so many are written to one
@@ -95,7 +99,10 @@ class FilesTables(FolderTables):
         written.version = commit.version
         written.rows.update(counts)
         written.is_logged = written.is_logged or change.for_log is not None
-        commits.expire(self.target.keep_versions)
+        try:
+            commits.expire(self.target.keep_versions)
+        except TargetError as error:  # the rows are there; a later merge tries again
+            log.warning("%s: old states were not deleted: %s", self.target.path, error.mistakes[0].got)
 
     def base(self, spark: SparkSession) -> Commit:
         """What the first state of a dimension goes on from. Raises: StalePlan if there is one meanwhile."""

@@ -163,14 +163,21 @@ class FilesTarget(FilesTable):
         """
         if version is not None:
             return self.load(spark, self.commits(spark).kept(version).tables[ROWS])
+        owner = self.owner(spark)
+        return super().read(spark) if owner is None else SideTable(FilesTarget(owner), self.path).read(spark)
+
+    def owner(self, spark: SparkSession) -> str | None:
+        """The dimension that the table at this path is beside; None if it is beside none."""
         found = open_store(spark, self.path).get(PART_OF)
-        if found is not None:
-            dimension = FilesTarget(absolute(str(found["dimension"]), self.path))
-            return SideTable(dimension, self.path).read(spark)
-        return super().read(spark)
+        return None if found is None else absolute(str(found["dimension"]), self.path)
 
     def snapshot(self, spark: SparkSession) -> FilesSnapshot | None:
+        """The newest commit; None if there is no dimension. Raises: TargetError for a table beside a dimension."""
         commit = self.commits(spark).newest()
+        owner = self.owner(spark) if commit is None else None
+        if owner is not None:
+            got = f"a table beside {owner}"
+            raise TargetError.one("the target", self.path, "a dimension, or no table yet", got, "choose another name")
         stored = self.stored(spark, commit)
         if stored is None:
             return None
@@ -270,7 +277,7 @@ class SideTable(FilesTable):
             raise self.taken(what, "a dimension of its own")
         if store.get(PART_OF) is None:
             store.create(PART_OF, self.reference(spark, columns))
-        owner = absolute(str(store.get(PART_OF)["dimension"]), self.path)
+        owner = FilesTarget(self.path).owner(spark)
         if owner != self.of.path:
             raise self.taken(what, f"a table of {owner}")
         table = self.rows(spark)
