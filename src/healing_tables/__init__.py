@@ -14,6 +14,7 @@ from healing_tables.errors import (
     SpecError,
     TargetError,
 )
+from healing_tables.merge import sink as _sink  # noqa: F401  (DimensionSpec.sink)
 from healing_tables.merge.merge import MergeResult, merge
 from healing_tables.plan.plan import plan
 from healing_tables.targets.convert import convert_table

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
-from healing_tables.merge.sink import MicroBatch
+from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.plan import changes, check_can_end

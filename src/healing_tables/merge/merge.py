@@ -26,9 +26,9 @@ from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.files_tables import FilesTables
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.hive_tables import HiveTables
+from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.outbox import Outbox
 from healing_tables.merge.postgres_tables import PostgresTables
-from healing_tables.merge.sink import MicroBatch
 from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,24 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import ArgumentError
+from healing_tables.merge.merge import merge
+from healing_tables.merge.micro_batch import MicroBatch
 
 QUERY_ID = "sql.streaming.queryId"  # it stays the same as long as the checkpoint does
-
-
-@dataclass(frozen=True)
-class MicroBatch:
-    """A micro-batch of a stream. The id of its merge contains both, and the commit contains that id."""
-
-    stream: str
-    number: int
-
-    @property
-    def mark(self) -> str:
-        """How the id of a merge of this stream goes on after its own part."""
-        return f"@{self.stream}:"
-
-    def new_merge_id(self) -> str:
-        return f"{uuid.uuid4()}{self.mark}{self.number}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +39,6 @@ class Sink:
 
         Raises: what `merge` raises; ArgumentError if the stream has no name and Spark does not say which one it is.
         """
-        from healing_tables.merge.merge import merge
-
         stream = self.name or query_id(batch.sparkSession)
         micro_batch = MicroBatch(stream, int(batch_id))
         merge(batch, self.target, self.spec, batch_id=f"{stream}:{batch_id}", micro_batch=micro_batch)

@@ -93,7 +93,7 @@ class Table(Protocol):
 
 
 def micro_batch_of(merge_id: str) -> tuple[str, int] | None:
-    """The mark of the stream and the number of the micro-batch in the id of a merge, see merge/sink.py."""
+    """The mark of the stream and the number of the micro-batch in the id of a merge, see merge/micro_batch.py."""
     match = re.search(r"(@.+:)(\d+)$", merge_id)
     return None if match is None else (match[1], int(match[2]))
 
