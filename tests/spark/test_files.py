@@ -125,7 +125,7 @@ def test_the_folders_can_be_moved(tables: Tables, dim: FilesTarget, tmp_path: Pa
     assert names(tables, moved) == [(1, "B")]
 
 
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("file_format", ["csv", pytest.param("parquet", marks=pytest.mark.proof)])
 def test_values_of_every_type(tables: Tables, tmp_path: Path, file_format: str) -> None:
     """Come back as they were, in a session of another time zone as well."""
     texts = [

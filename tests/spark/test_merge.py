@@ -204,6 +204,7 @@ def test_columns_that_do_not_fit(tables: Tables, dim: str, ddl: str, wanted: str
         merge(batch(tables, [], ddl), dim, SPEC)
 
 
+@pytest.mark.proof
 def test_a_new_column(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")
     merge(batch(tables, [(1, "Ann")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")

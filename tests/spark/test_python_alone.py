@@ -41,11 +41,8 @@ def polars_frame(values: dict[str, list[Any]]) -> Any:
     return pytest.importorskip("polars").DataFrame(values)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [pd.DataFrame, *(pytest.param(make, marks=pytest.mark.proof) for make in (polars_frame, pa.table))],
-    ids=["pandas", "polars", "pyarrow"],
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("make", [pd.DataFrame, polars_frame, pa.table], ids=["pandas", "polars", "pyarrow"])
 def test_frames_of_others(tables: Tables, dim: str, make: Any) -> None:
     name = f"{dim}_{make.__name__.lower()}"
     merge(make(BEFORE), name, SPEC, at="2024-01-01")
