@@ -12,8 +12,9 @@ from healing_tables.errors import TargetError
 from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG, Change, Written
 from healing_tables.targets.conflicts import StalePlan
-from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget, SideTable
+from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget
 from healing_tables.targets.files_commits import DATA, Commit, StoredTable
+from healing_tables.targets.files_table import SideTable
 from healing_tables.targets.table import Snapshot, micro_batch_of
 
 log = logging.getLogger("healing_tables")
