@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,3 +140,20 @@ def either(request: pytest.FixtureRequest) -> Iterator[Tables]:
 def interpreted(spark: SparkSession) -> Iterator[None]:
     with without_codegen(spark):
         yield
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, Callable[[], object]], None]:
+    """Something that happens before a method is called for the first time."""
+
+    def patch(kind: type, method: str, work: Callable[[], object]) -> None:
+        then, works = getattr(kind, method), [work]
+
+        def wait(*args: Any, **options: Any) -> Any:
+            if works:
+                works.pop()()
+            return then(*args, **options)
+
+        monkeypatch.setattr(kind, method, wait)
+
+    return patch

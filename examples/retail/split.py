@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--load", required=True, type=dt.datetime.fromisoformat, help="the moment of the load")
     load = parser.parse_args().load
     raw = f"{BUCKET}/raw/{folder_of(load)}"
-    # the history of users whom the first load finds begins in 1900, that of all others at the load that finds them
+    # users in the first load get a history from 1900 on; all others begin at the load in which they first appear
     valid_from = START_OF_TIME if load == first_load() else load
     try:
         batches = split(read(f"{raw}/user.parquet"), read(f"{raw}/user_trx.parquet"), valid_from)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def side_rows(tables: Tables, dim: FilesTarget, suffix: str, *columns: str) -> l
 
 @pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, case: dict[str, Any], tmp_path: Path) -> None:
-    """Of parquet files that someone else has written; the path is all that the merge is told after the first one."""
+    """Starts from parquet files of another writer. After the first merge, the path alone names the target."""
     path = f"{tmp_path}/dim"
     places = {"dim": path, "current": path, "history": f"{path}_history"}
     for part, table in case["input"].items():
@@ -193,28 +192,11 @@ def test_what_a_csv_cannot_hold(tables: Tables, tmp_path: Path) -> None:
     assert dim.read(tables.spark) is None
 
 
-@pytest.fixture
-def before(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[], object]], None]:
-    """Something that happens before a method of the commits is called for the first time."""
-
-    def patch(method: str, work: Callable[[], object]) -> None:
-        then, works = getattr(Commits, method), [work]
-
-        def wait(*args: Any, **options: Any) -> Any:
-            if works:
-                works.pop()()
-            return then(*args, **options)
-
-        monkeypatch.setattr(Commits, method, wait)
-
-    return patch
-
-
-def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, before: Any) -> None:
+def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, between: Any) -> None:
     """One file has the next number, and so one of the two merges: the other reads again."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE, audit={})
     merge(batch(tables, (1, "A")), dim, spec, at="2024-01-01")
-    before("add", lambda: merge(batch(tables, (2, "A")), dim, spec, at="2024-01-02"))
+    between(Commits, "add", lambda: merge(batch(tables, (2, "A")), dim, spec, at="2024-01-02"))
     assert merge(batch(tables, (1, "B"), (3, "A")), dim, spec, at="2024-01-03").attempts == 2
     stored = dim.read(tables.spark)
     assert stored is not None
@@ -223,14 +205,14 @@ def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, before: Any
 
 
 @pytest.mark.proof
-def test_two_merges_that_make_the_table(tables: Tables, dim: FilesTarget, before: Any) -> None:
-    before("add", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
+def test_two_merges_that_make_the_table(tables: Tables, dim: FilesTarget, between: Any) -> None:
+    between(Commits, "add", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (2, "A")]
 
 
 def test_an_answer_of_the_store_that_is_lost(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commit is there, whatever the client was told."""
+    """The commit exists although the client got an error."""
     then = ObjectStore.create
 
     def create(store: ObjectStore, name: str, content: Any) -> bool:
@@ -290,7 +272,7 @@ def test_old_states_go(tables: Tables, dim: FilesTarget) -> None:
     reader = target.read(tables.spark)
     assert reader is not None
     merge(batch(tables, (1, "v4")), target, spec, at="2024-01-04")
-    # that of version 3 was read until now
+    # version 3 was the newest state until this merge
     assert target.versions(tables.spark) == [3, 4]
     assert not left.exists() or not any(left.iterdir())
     assert [row[1] for row in plain_rows(reader, ["id", "name"])] == ["v1", "v2", "v3"]
@@ -319,7 +301,7 @@ def test_old_states_that_cannot_be_deleted(
 
 
 @pytest.mark.proof
-def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, before: Any) -> None:
+def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, between: Any) -> None:
     """A merge that has slept while others went on does not take a number whose file is deleted since."""
     target = FilesTarget(dim.path, keep_versions=1)
     merge(batch(tables, (1, "A")), target, SPEC, at="2024-01-01")
@@ -329,14 +311,14 @@ def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, before: An
             merge(batch(tables, (number, "A")), target, SPEC, at=f"2024-01-0{number}")
             age(f"{dim.path}/_commits", 3700)
 
-    before("add", others)
+    between(Commits, "add", others)
     assert merge(batch(tables, (9, "B")), target, SPEC, at="2024-01-07").attempts == 2
     assert [row[0] for row in versions(tables, target)] == [1, 2, 3, 4, 5, 9]
 
 
 @pytest.mark.proof
 def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
-    """Begun over a dimension that is there; then changes may come in any order."""
+    """Added to an existing dimension; from then on, changes may arrive in any order."""
     merge(batch(tables, (1, "A"), (2, "A")), dim, SPEC, at="2024-01-01")
     with pytest.raises(LateChangeError):
         merge(batch(tables, (1, "C")), dim, SPEC, at="2023-01-01")

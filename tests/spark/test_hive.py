@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -203,23 +202,6 @@ def insert(tables: Tables, dim: str, key: int) -> None:
     values = f"{key} as id, 'other' as name, 'Bern' as city, timestamp '2024-01-01' as valid_from"
     rest = f"timestamp '{FOREVER}' as valid_to, true as is_current, 1 as version, '' as key_hash, '' as row_hash"
     tables.spark.sql(f"select {values}, {rest}").write.insertInto(dim)
-
-
-@pytest.fixture
-def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[type, str, Callable[[], object]], None]:
-    """Something that happens before a method is called for the first time."""
-
-    def patch(kind: type, method: str, work: Callable[[], object]) -> None:
-        then, works = getattr(kind, method), [work]
-
-        def wait(*args: Any, **options: Any) -> Any:
-            if works:
-                works.pop()()
-            return then(*args, **options)
-
-        monkeypatch.setattr(kind, method, wait)
-
-    return patch
 
 
 @pytest.mark.proof

@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import TargetError
-from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
+from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG, Change, Written
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget
 from healing_tables.targets.files_commits import DATA, Commit, StoredTable
 from healing_tables.targets.files_table import SideTable
-from healing_tables.targets.table import Snapshot, micro_batch_of
+from healing_tables.targets.table import Snapshot, micro_batches_after
 
 log = logging.getLogger("healing_tables")
 
-FIRST_ROWS = "seed"  # as the merge of rows with which a change log begins
 # A table beside a dimension gets a folder per merge; so many are written to one
 MOST_FOLDERS = 50
 
@@ -87,14 +86,14 @@ class FilesTables(FolderTables):
             tables[side.part] = self.append(spark, side, base, frame, f"{DATA}/{name}/{new}")
         if is_new_state or self.layout.new_columns:
             tables[ROWS] = self.write_state(plan, snapshot, f"{DATA}/rows/{new}")
-        mine, commits = micro_batch_of(change.merge_id), self.target.commits(spark)
+        commits = self.target.commits(spark)
         commit = Commit(
             version=base.version + 1,
             table_id=base.table_id,
             merge_id=change.merge_id,
             tables=tables,
             properties={**base.properties, **self.notes(spark)},
-            micro_batches={**base.micro_batches, **({mine[0]: mine[1]} if mine else {})},
+            micro_batches=micro_batches_after(base.micro_batches, change.merge_id),
         )
         commits.add(commit)
         written.version = commit.version

@@ -19,6 +19,7 @@ from healing_tables.targets.key_map import numbered, stored_numbers, version_of
 from healing_tables.targets.table import Table
 
 KEYS = "keys"
+FIRST_ROWS = "seed"  # as the id of a merge: the rows with which a change log begins
 WRITES_ROWS = {"insert", "close", "update", "remove"}
 
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.merge.folder_tables import WRITES_ROWS, FolderTables
+from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG, Change, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import in_quotes, literal, quoted
 from healing_tables.targets.buckets import bucket_folders, bucket_of, is_in_buckets
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.hive import (
-    FIRST_ROWS,
     Commit,
     HiveSnapshot,
     HiveTarget,

@@ -30,14 +30,13 @@ from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
 from healing_tables.targets.conflicts import StalePlan, has_condition
 from healing_tables.targets.naming import bad_name, full_name, is_table_name, name_beside, name_parts
-from healing_tables.targets.table import Snapshot, check_side_table, micro_batch_of
+from healing_tables.targets.table import Snapshot, check_side_table, micro_batches_after
 
 log = logging.getLogger("healing_tables")
 
 FORMATS = ("orc", "parquet")
 MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
-FIRST_ROWS = "seed"  # the partition of a change log that it begins with
 # Of a commit, beside its number
 COMMIT_COLUMNS = {
     "merge_id": "string",
@@ -90,8 +89,7 @@ class Commit:
     @property
     def micro_batches_after(self) -> dict[str, int]:
         """`micro_batches` after this commit, whose own number is part of the id of its merge."""
-        mine = micro_batch_of(self.merge_id)
-        return {**self.micro_batches, **({mine[0]: mine[1]} if mine else {})}
+        return micro_batches_after(self.micro_batches, self.merge_id)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class ObjectStore:
         return True
 
     def replace(self, name: str, content: Any) -> None:
-        """Put JSON into a file that is there; readers see the old content or the new one."""
+        """Replace the JSON in an existing file. Readers see the old content or the new content."""
         with named_errors(self.path):
             if self.store:
                 self.store.put(name, text_of(content))
@@ -147,7 +147,7 @@ def open_store(spark: SparkSession, path: str) -> ObjectStore:
 
 
 def s3a_setting(spark: SparkSession, bucket: str, name: str) -> str | None:
-    """A setting of the session for s3a: that of the bucket, or else that of all buckets."""
+    """A setting of the session for s3a. A setting for the bucket takes precedence."""
     for prefix_ in (f"fs.s3a.bucket.{bucket}.", "fs.s3a."):
         for key in (f"spark.hadoop.{prefix_}{name}", f"{prefix_}{name}"):
             value = spark.conf.get(key, None)

@@ -98,6 +98,12 @@ def micro_batch_of(merge_id: str) -> tuple[str, int] | None:
     return None if match is None else (match[1], int(match[2]))
 
 
+def micro_batches_after(before: Mapping[str, int], merge_id: str) -> dict[str, int]:
+    """Stream to the number of its newest micro-batch, after a merge. Args: before: the same before it."""
+    mine = micro_batch_of(merge_id)
+    return {**before, **({mine[0]: mine[1]} if mine else {})}
+
+
 def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:
     """Raises: TargetError if a table beside a dimension is someone else's.
 
