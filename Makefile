@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # In the order of the folders: the long files of tests/dbt first, the short ones of tests/unit last.
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo retail unit test proof check format bench golden clean
+.PHONY: help setup demo retail unit test proof iceberg check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: setup ## Run the tests that each change has to pass, in two processes; ARG
 proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
 	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" $(IN_TWO) $(ARGS)
 
+iceberg: setup ## Run the tests on Iceberg, with a Spark of its own; ARGS='-m "not proof"' leaves out those that take long
+	@tests/iceberg/setup.sh
+	@HEALING_TABLES_PROOF=1 .iceberg/bin/python -m pytest tests/iceberg -m "" $(ARGS)
+
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
@@ -48,6 +52,6 @@ golden: setup ## Write the golden files of the generated SQL anew, to be reviewe
 	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
-	rm -rf .venv .airflow .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
+	rm -rf .venv .airflow .iceberg .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,6 @@ The same JVM is the Spark Connect server of the tests that ask for one: no secon
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +16,7 @@ from lab import Lab
 from postgres_server import Server, programs, running
 from pyspark.sql import SparkSession
 from rendered import Rendered
-from sessions import PROOF, functions_of, session_settings, without_codegen
+from sessions import PROOF, connect_settings, functions_of, session_settings, without_codegen
 from tables import Tables
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -47,15 +46,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = builder.enableHiveSupport().getOrCreate()
     yield session
     session.stop()
-
-
-def connect_settings() -> dict[str, str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    return {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-    }
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,12 @@ ROOT = Path(__file__).parents[2]
 PROOF = "HEALING_TABLES_PROOF" in os.environ  # `make proof`
 
 
-def session_settings(home: Path) -> dict[str, str]:
+def session_settings(home: Path, target: str = "dev") -> dict[str, str]:
+    """Args: target: of `profiles.yml`."""
     import yaml
 
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
-    output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev"]
+    output = yaml.safe_load(profile)["healing_tables"]["outputs"][target]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
     settings |= {
         "spark.driver.memory": "4g",
@@ -35,6 +37,16 @@ def session_settings(home: Path) -> dict[str, str]:
         "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),
     }
     return settings
+
+
+def connect_settings() -> dict[str, str]:
+    """A free port for the Spark Connect server of a session."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
 
 
 @contextmanager
