@@ -33,7 +33,7 @@ proof: setup ## Run all tests, also those that take long, in two processes; ARGS
 
 iceberg: setup ## Run the tests on Iceberg, with a Spark of its own; ARGS='-m "not proof"' leaves out those that take long
 	@tests/iceberg/setup.sh
-	@HEALING_TABLES_PROOF=1 .iceberg/bin/python -m pytest tests/iceberg -m "" $(ARGS)
+	@HEALING_TABLES_FORMAT=iceberg .iceberg/bin/python -m pytest -m "" $(or $(ARGS),tests/iceberg)
 
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session that dbt finds with getOrCreate: Delta, an embedded metastore, nothing outside tmp."""
+    """The session that dbt finds with getOrCreate: Delta or Iceberg, an embedded catalog, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
     builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | connect_settings()

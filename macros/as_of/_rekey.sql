@@ -5,15 +5,18 @@
     A row of it is a tuple (keys, moment, stored): facts that are equal in these get the same key, so a fact needs no
     key of its own. A fact that someone else has changed in the meantime is met by no row.
 -#}
-{% macro _rekey(facts, as_of_request, moved, where) -%}
+{% macro _rekey(facts, format, as_of_request, moved, where) -%}
     {%- set staged = healing_tables._staging_relation(facts, 'rekey') -%}
-    {%- do run_query('create table ' ~ staged ~ ' using parquet as\n'
+    {%- set before = format.version(facts) if format.has_branches else none -%}
+    {%- do run_query('create table ' ~ staged ~ ' using ' ~ format.side_table_format ~ ' as\n'
         ~ healing_tables._facts_to_rekey(as_of_request)) -%}
     {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}
     {%- set version = '' -%}
     {%- if figures.changed > 0 -%}
-        {%- do run_query(healing_tables._rekey_merge(facts, staged, as_of_request, where)) -%}
-        {%- set version = ' in one commit, version ' ~ healing_tables._format('delta').version(facts) -%}
+        {%- do run_query(healing_tables._rekey_merge(format.begin_commit(facts, before), staged, as_of_request,
+            where)) -%}
+        {%- do healing_tables._check_not_overtaken('rekey_facts', facts, format.end_commit(facts, before)) -%}
+        {%- set version = ' in one commit, version ' ~ format.version(facts) -%}
     {%- endif -%}
     {%- for table in [staged, moved.get('staged')] if table is not none -%}
         {%- do run_query('drop table if exists ' ~ table) -%}

@@ -3,10 +3,11 @@
 {#-
     The dimension keys to look at: listed (a relation of them, or none), since (a version of the dimension, or none,
     also where its change feed does not tell all that came after it),
-    relation (the dimension), version (that of the dimension as this run found it; none if it has none).
+    relation (the dimension), version (that of the dimension as this run found it; none if it has none), feed (SQL for a
+    `from`: what has changed between the two).
 -#}
 {% macro _moved_keys(mistakes, facts, dimension, key_columns, keys, since_version) -%}
-    {%- set moved = {'listed': none, 'since': since_version, 'version': none, 'relation': dimension} -%}
+    {%- set moved = {'listed': none, 'since': since_version, 'version': none, 'relation': dimension, 'feed': none} -%}
     {%- if keys is not none and since_version is not none -%}
         {%- do healing_tables._mistake(mistakes, 'since_version', 'keys or since_version', 'both',
             'leave one of them out') -%}
@@ -20,14 +21,14 @@
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
-                mistakes, 'since_version', 'a version of the dimension, as Delta counts them',
+                mistakes, 'since_version', 'a version of the dimension: a number that an earlier run has reported',
                 healing_tables._display_value(since_version), 'write a number from 0 on') -%}
         {%- elif moved.version is none or not format.has_change_feed(details) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
                 "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave "
                 "since_version out") -%}
-        {%- elif since_version > moved.version -%}
+        {%- elif format.has_ordered_versions and since_version > moved.version -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version that the dimension has had', since_version | string,
                 'its newest is ' ~ moved.version) -%}
@@ -37,6 +38,8 @@
                 {%- do healing_tables._report_rekey(facts,
                     'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
                 {%- do moved.update({'since': none}) -%}
+            {%- elif since_version != moved.version -%}
+                {%- do moved.update({'feed': format.change_feed(dimension, details, since_version, moved.version)}) -%}
             {%- endif -%}
         {%- endif -%}
     {%- endif -%}
@@ -59,7 +62,7 @@
 {%- endmacro %}
 
 {#- Narrows facts and dimension to the rows that are asked for. -#}
-{% macro _rekey_scope(facts, as_of_request, moved, where) -%}
+{% macro _rekey_scope(facts, format, as_of_request, moved, where) -%}
     {#- in `where (a)`, Spark takes `where` for an alias -#}
     {%- set condition = '' if where is none else 'where true and (' ~ where ~ ')' -%}
     {%- if moved.listed is not none or moved.since is not none -%}
@@ -77,7 +80,8 @@
             {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as
                 well -#}
             {%- set staged = healing_tables._staging_relation(facts, 'moved') -%}
-            {%- do run_query('create table ' ~ staged ~ ' using parquet as select distinct * from ' ~ rows) -%}
+            {%- do run_query('create table ' ~ staged ~ ' using ' ~ format.side_table_format
+                ~ ' as select distinct * from ' ~ rows) -%}
             {%- do moved.update({'staged': staged}) -%}
             {%- set rows = staged | string -%}
         {%- endif -%}
@@ -102,12 +106,7 @@
     from (
         select {{ names | join(', ') }}, count_if(_change_type in ('insert', 'update_postimage')) as times_come,
             count_if(_change_type in ('delete', 'update_preimage')) as times_gone
-        {%- if moved.since < moved.version %}
-        from table_changes({{ healing_tables._text(moved.relation
-            | string) }}, {{ moved.since + 1 }}, {{ moved.version }})
-        {%- else %}
-        from (select *, '' as _change_type from {{ moved.relation }} where false)
-        {%- endif %}
+        from {{ moved.feed or "(select *, '' as _change_type from " ~ moved.relation ~ ' where false)' }}
         group by {{ names | join(', ') }}
     )
     where times_come <> times_gone

@@ -28,6 +28,7 @@
     conditions          see _row_conditions
     changes             the table of the rows that differ, or none
     is_written          the candidate is a table; is_checked: its rows have passed the checks
+    is_created          the target was created, or replaced by another table, and not only its rows
 -#}
 {% macro _new_build(settings, format, target, existing, mode, log_format=none) -%}
     {%- set stored = healing_tables._table_details(existing) -%}
@@ -58,7 +59,7 @@
         'sql': sql, 'location': settings.format.new_location(target, attempt),
         'written': none, 'created': target, 'last': last,
         'changed_keys': none, 'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false, 'changes': none,
-        'is_written': false, 'is_checked': false, 'is_pure_call': false,
+        'is_written': false, 'is_checked': false, 'is_pure_call': false, 'is_created': false,
         'commits': commits.others}) -%}
     {%- do build.update({'is_as_left': healing_tables._changed_since_last_build(build) is none}) -%}
     {%- if healing_tables._is_partial_run() -%}

@@ -59,6 +59,7 @@
     {%- endif -%}
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}
+    {%- set columns = healing_tables._as_stored(build.format, columns) -%}
     {%- do build.update({
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
         'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}}) -%}

@@ -85,12 +85,16 @@
     {{- return(healing_tables._overwrite_reason(build)) -}}
 {%- endmacro %}
 
-{#- Why the stored table has to be replaced, whatever the rows that differ; none if it can stay. -#}
+{#- Why all rows have to be written, whatever the rows that differ; none if those are enough. -#}
 {% macro _overwrite_reason(build) -%}
+    {{- return(healing_tables._replace_reason(build) or ('--full-refresh' if flags.FULL_REFRESH else none)) -}}
+{%- endmacro %}
+
+{#- Why the stored table has to become another one; none if it can take the rows. -#}
+{% macro _replace_reason(build) -%}
     {%- if build.stored.get('provider') != build.format.name -%}
         {{- return('it is stored as ' ~ build.stored.get('provider')) -}}
     {%- endif -%}
-    {%- if flags.FULL_REFRESH -%} {{ return('--full-refresh') }} {%- endif -%}
     {%- if build.stored.columns.items() | list != build.columns.items() | list -%}
         {{- return('the columns differ') -}}
     {%- endif -%}
@@ -98,7 +102,7 @@
         {{- return('a column has a type without equality') -}}
     {%- endfor -%}
     {%- if build.stored.partitions | map('lower') | list != healing_tables._as_list(config.get('partition_by'))
-        | map('lower') | list -%}
+        | map('lower') | map('replace', ', ', ',') | list -%}
         {{- return('the partitions differ') -}}
     {%- endif -%}
     {%- if build.location is not none

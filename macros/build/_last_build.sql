@@ -30,7 +30,7 @@
     {%- set others = none if last is none or last.version_after is none
         else format.commits_since(existing, last.version_after | int) -%}
     {{- return({'others': others, 'newest': format.version(existing) if others is none
-        else others | map(attribute='version') | max if others else last.version_after | int}) -}}
+        else others[0].version if others else last.version_after | int}) -}}
 {%- endmacro %}
 
 {#- Why the stored table may not be as the last build of this definition has left it; none if it is. -#}
@@ -56,25 +56,29 @@
     {{- return(none) -}}
 {%- endmacro %}
 
-{#- Candidates of builds that did not end: the log knows those that were refused. -#}
+{#- Candidates of builds that did not end, as tables or branches: the log knows those that were refused. -#}
 {% macro _report_leftovers(build) -%}
     {%- set tables = healing_tables._tables_beside(build.target) -%}
     {%- do healing_tables._warn_about_backups(build.target, tables) if build.existing is none -%}
     {%- set names = healing_tables._tables_of_other_runs(build.target, tables) -%}
-    {%- if not names -%} {{ return(none) }} {%- endif -%}
-    {%- set known = [] -%}
+    {%- set stored_format = healing_tables._stored_format(build.stored) -%}
+    {%- set branches = stored_format.branches(build.existing) | map(attribute='name') | list
+        if stored_format is not none else [] -%}
+    {%- if not names and not branches -%} {{ return(none) }} {%- endif -%}
+    {%- set refused, told = [], [] -%}
     {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
         ~ healing_tables._log_condition(build.target)).rows -%}
-        {%- do known.append(row[0] | replace('-', '')) -%}
+        {%- do refused.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in names | sort -%}
+    {%- for name in names | sort + branches -%}
         {#- a side table of a candidate has more behind the id; it may be all that is left -#}
-        {%- set id = name.split('__candidate_')[-1].split('_')[0] -%}
-        {%- if id not in known -%}
-            {%- do known.append(id) -%}
+        {%- set id = name[8:] if name in branches else name.split('__candidate_')[-1].split('_')[0] -%}
+        {%- if id in refused -%} {%- do stored_format.drop_branch(build.existing, name) if name in branches -%}
+        {%- elif id not in told -%}
+            {%- do told.append(id) -%}
             {%- do healing_tables._log_progress(
-                build.target, 'another build of it was killed or is running: its table ' ~ name
-                ~ ' is there, and the log has no row of it') -%}
+                build.target, 'another build of it was killed or is running: its '
+                ~ ('branch ' if name in branches else 'table ') ~ name ~ ' is there, and the log has no row of it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

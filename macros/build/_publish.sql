@@ -1,6 +1,7 @@
 {#-
-    Publishing in one step. A format with commits: the rows that differ are merged, or the target is replaced, in one
-    commit. Others: the table is pointed to the folder of this build, see formats/_files.sql.
+    Publishing in one step. A format with commits: the rows that differ are merged, or all are replaced, in one commit;
+    where it has branches, that is the step from a branch to what readers see. Others: the table is pointed to the
+    folder of this build, see formats/_files.sql.
 -#}
 
 {#- The one statement that readers see. Returns who has overtaken it, as _run_or_conflict does. -#}
@@ -8,9 +9,16 @@
     {%- if change.how == 'merge' and build.location is not none -%}
         {%- do healing_tables._write_changed_buckets(build, change) -%}
     {%- elif change.how == 'merge' -%}
+        {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
         {{- return(healing_tables._run_or_conflict(build.format, 'main',
-            healing_tables._merge_row_diff(build.format, build.target, change))) -}}
+            healing_tables._merge_row_diff(build.format, place, change))
+            or build.format.end_commit(build.target, build.log_row.version_before)) -}}
+    {%- elif healing_tables._can_use_branch(build) -%}
+        {{- return(healing_tables._run_checked(build, 'main', healing_tables._insert_candidate(
+            build, healing_tables._empty_branch(build), healing_tables._checked_select(build)))
+            or build.format.end_commit(build.target, build.log_row.version_before)) -}}
     {%- endif -%}
+    {%- do build.update({'is_created': change.how == 'overwrite'}) -%}
     {%- set can_swap = build.location is not none
         and healing_tables._can_swap_location(build.format, build.columns, build.stored) -%}
     {%- set can_replace = build.location is none and not build.keeps_foreign
@@ -28,6 +36,26 @@
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
         {'healing_tables.spec': build.settings.property}))) -}}
+{%- endmacro %}
+
+{#- Whether all rows can be replaced in a branch of the stored table. -#}
+{% macro _can_use_branch(build) -%}
+    {{- return(build.format.has_branches and build.stored and not build.keeps_foreign
+        and healing_tables._replace_reason(build) is none) -}}
+{%- endmacro %}
+
+{#- The branch of this build without its rows. (An overwrite would leave partitions that have no new rows, where the
+    session says so.) -#}
+{% macro _empty_branch(build) -%}
+    {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
+    {%- do run_query('delete from ' ~ place ~ ' where true') -%}
+    {{- return(place) -}}
+{%- endmacro %}
+
+{% macro _insert_candidate(build, place, query) -%}
+    {%- set columns = [] -%}
+    {%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {{- return('insert into ' ~ place ~ ' (' ~ (columns | join(', ')) ~ ')\n' ~ query) -}}
 {%- endmacro %}
 
 {#-

@@ -8,10 +8,10 @@
     dim__candidate_..  new rows               new rows               -                      -
 -#}
 
-{#- Whether the log knows the stored table as one that this model has built. -#}
+{#- Whether the log knows the stored table as one that this model has built. Not every format has ids of tables. -#}
 {% macro _is_built_by_model(build) -%}
     {%- set table_id = build.log_row.table_id -%}
-    {{- return(build.last is not none
+    {{- return(build.last is not none and 'healing_tables.spec=' in build.stored.get('properties', '')
         and (build.last.table_id is none or table_id is none or build.last.table_id == table_id)) -}}
 {%- endmacro %}
 

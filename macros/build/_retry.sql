@@ -22,8 +22,7 @@
         {{- return(dict(nothing, conflicts=['DROP TABLE'] if build.stored else [])) -}}
     {%- endif -%}
     {%- if build.existing is not none and not build.stored -%} {{ return(nothing) }} {%- endif -%}
-    {%- set before = build.log_row.version_before if build.log_row.version_before is not none else -1 -%}
-    {%- set commits = build.format.commits_since(build.target, before) -%}
+    {%- set commits = build.format.commits_since(build.target, build.log_row.version_before) -%}
     {%- if commits is none -%} {{ return(dict(nothing, conflicts=['DROP TABLE, CREATE TABLE'])) }} {%- endif -%}
     {%- set changing = [] -%}
     {%- for commit in commits if commit.changes_rows -%}
@@ -31,7 +30,7 @@
     {%- endfor -%}
     {{- return({
         'conflicts': changing if changing | length > own_commits else [],
-        'version': commits | map(attribute='version') | max if commits else build.log_row.version_before}) -}}
+        'version': commits[0].version if commits else build.log_row.version_before}) -}}
 {%- endmacro %}
 
 {#- What others have done since the build began to the files of a table in key buckets, as conflicts. -#}

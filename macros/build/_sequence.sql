@@ -7,7 +7,8 @@
                1  | 2024-01-01             1   | 2024-01-01 | 1                             1  | 1  | 2024-01-01
                1  | 2024-02-01             2   | 2024-01-01 | 2             ->              3  | 1  | 2024-02-01
 
-    `sequence`: name (of the column in the dimension), key_map (relation), largest (number given before the build).
+    `sequence`: name (of the column in the dimension), key_map (relation), version (of the key map, or none), largest
+    (number given until then).
 -#}
 {% macro _sequence(build) -%}
     {%- set settings = build.settings -%}
@@ -20,10 +21,12 @@
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
+    {%- set format = healing_tables._side_table_format() -%}
     {%- set key_map = healing_tables._ensure_key_map(
-        build.target, settings, build.existing if build.stored else none, healing_tables._side_table_format()) -%}
+        build.target, settings, build.existing if build.stored else none, format) -%}
     {{- return({
         'name': settings.sequence, 'key_map': key_map,
+        'version': format.version(key_map) if format.has_branches else none,
         'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0][
             'largest']}) -}}
 {%- endmacro %}
@@ -123,12 +126,24 @@ cross join (
 {%- endmacro %}
 
 {#-
-    The statement that puts the new numbers of a candidate into the key map, before the candidate is published. Numbers
-    that another build has given since the candidate was written are left out, see _number_conflicts. (An error would
-    not do: Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full disk.)
+    Put the new numbers of a candidate into the key map, before the candidate is published. Returns who has overtaken
+    it, as _run_or_conflict does.
 -#}
-{% macro _key_map_merge(build, sequence) -%}
-    {%- if sequence is none -%} {{ return(none) }} {%- endif -%}
+{% macro _publish_numbers(build, sequence) -%}
+    {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
+    {%- set format = healing_tables._side_table_format() -%}
+    {%- set place = format.begin_commit(sequence.key_map, sequence.version) -%}
+    {{- return(healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(
+        build, sequence, place)) or format.end_commit(sequence.key_map, sequence.version)
+        or healing_tables._number_conflicts(build, sequence)) -}}
+{%- endmacro %}
+
+{#-
+    The statement of it. Numbers that another build has given since the candidate was written are left out, see
+    _number_conflicts. (An error would not do: Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full
+    disk.)
+-#}
+{% macro _key_map_merge(build, sequence, place) -%}
     {%- set new -%}
     select given.key, given.valid_from, given.surrogate_key
     from ({{ healing_tables._new_numbers(build, sequence) }}) as given
@@ -140,7 +155,7 @@ cross join (
     ) as largest
     where given.surrogate_key > largest.surrogate_key
     {%- endset -%}
-    {{- return('merge into ' ~ sequence.key_map ~ ' as t using (\n' ~ new
+    {{- return('merge into ' ~ place ~ ' as t using (\n' ~ new
         ~ '\n) as s\non t.key = s.key and t.valid_from = s.valid_from\n'
         ~ 'when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)'
         if healing_tables._side_table_format().has_commits else 'insert into ' ~ sequence.key_map
@@ -149,7 +164,6 @@ cross join (
 
 {#- Whether another build has given numbers that the candidate has too, as conflicts of _look_at_commits. -#}
 {% macro _number_conflicts(build, sequence) -%}
-    {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
     {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(build, sequence)
         ~ ') as given left anti join '
         ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '

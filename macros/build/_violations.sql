@@ -77,9 +77,15 @@
         else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
 {%- endmacro %}
 
-{#- What a refused build leaves to look at, as a sentence. A table of changes is not dropped then. -#}
+{#- What a refused build leaves to look at, as a sentence: a branch, or else its table of changes. -#}
 {% macro _keep_for_a_look(build) -%}
-    {%- if build.get('changes') is not none -%}
+    {%- if build.get('query') and healing_tables._can_use_branch(build) -%}
+        {%- set place = healing_tables._empty_branch(build) -%}
+        {%- do run_query(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
+            dict(build, conditions=[], settings=dict(build.settings, checks={}))))) -%}
+        {{- return('the whole candidate is in a branch of the table: select * from ' ~ place
+            ~ '. The next build drops the branch.') -}}
+    {%- elif build.get('changes') is not none -%}
         {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
         {{- return('the rows that differ from what is stored, and those that violate something, are kept in '
             ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. Then drop the table.')

@@ -19,11 +19,11 @@
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {#- a table that was written as a whole has been given its properties -#}
+    {#- a table that was created has been given its properties -#}
     {%- do healing_tables._set_properties(settings.format, target, settings.property,
-        published[0].properties) if published[0].how != 'overwrite' or not settings.format.has_commits -%}
+        published[0].properties) if not published[0].is_created or not settings.format.has_commits -%}
     {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
-    {%- do persist_constraints(target, model) if published[0].how == 'overwrite' -%}
+    {%- do persist_constraints(target, model) if published[0].is_created -%}
 
     {{ run_hooks(post_hooks) }}
 
@@ -47,12 +47,11 @@
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
-        {{- return(dict(change, properties=build.stored.properties)) -}}
+        {{- return(dict(change, properties=build.stored.properties, is_created=false)) -}}
     {%- endif -%}
     {#- a merge leaves rows that another writer has changed meanwhile; a replacement would not -#}
     {%- set conflicts = (healing_tables._look_at_commits(build, 0).conflicts if change.how == 'overwrite' else [])
-        or healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(build, sequence))
-        or healing_tables._number_conflicts(build, sequence)
+        or healing_tables._publish_numbers(build, sequence)
         or healing_tables._publish(build, change) -%}
     {%- if conflicts -%}
         {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
@@ -64,7 +63,8 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- do healing_tables._after_publish(build, change, seen.version) -%}
-    {{- return(dict(change, properties=build.stored.properties if change.how == 'merge' else none)) -}}
+    {{- return(dict(change, properties=none if build.is_created else build.stored.properties,
+        is_created=build.is_created)) -}}
 {%- endmacro %}
 
 {#- What is wrong with the format, or with the session that has to write it. -#}

@@ -61,11 +61,11 @@ compared as (
 {%- endmacro %}
 
 {#-
-    One MERGE that only inserts. It compares again with the log as this statement reads it, so that Delta refuses the
-    commit if another writer comes in between. A capture that was committed after this run began has seen a newer state
+    One MERGE that only inserts. It compares again with the log as this statement reads it, so that the commit is
+    refused if another writer comes in between. A capture that was committed after this run began has seen a newer state
     than this run has: then the newest moment of the log is another one, and nothing is appended.
 -#}
-{% macro _append_changes(build, columns, at) -%}
+{% macro _append_changes(build, columns, at, place) -%}
 {%- set settings = build.settings -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
@@ -78,15 +78,15 @@ compared as (
     {%- endif -%}
 {%- endfor -%}
 {%- set captured_at = healing_tables._id(settings.captured_at) %}
-merge into {{ build.target }} as t
+merge into {{ place }} as t
 using (
-    {{ healing_tables._capture_changes(build.candidate, settings, columns, build.target) }}
+    {{ healing_tables._capture_changes(build.candidate, settings, columns, place) }}
     select
         coalesce(new_state, old_state) as state,
         new_state is null as is_deleted,
         timestamp_micros({{ at.moment }}) as captured_at
     from compared
-    cross join (select max(unix_micros({{ captured_at }})) as newest from {{ build.target }})
+    cross join (select max(unix_micros({{ captured_at }})) as newest from {{ place }})
     where is_change and newest <=> {{ 'null' if at.newest is none else at.newest }}
 ) as d
 on t.{{ captured_at }} = d.captured_at and {{ on | join(' and ') }}

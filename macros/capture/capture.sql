@@ -32,7 +32,7 @@
 {#- One attempt: whether it has ended without another capture in between. -#}
 {% macro _attempt_capture(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target,
-        'capture', 'delta') -%}
+        'capture', settings.format.name) -%}
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
@@ -49,8 +49,10 @@
     {%- if figures.appended == 0 -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main',
-            healing_tables._append_changes(build, columns, at)) -%}
+        {%- set version = build.format.version(target) if build.format.has_branches else none -%}
+        {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main', healing_tables._append_changes(
+            build, columns, at, build.format.begin_commit(target, version)))
+            or build.format.end_commit(target, version) -%}
         {%- set is_appended = not conflicts
             and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._id(settings.captured_at)
             ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
@@ -72,8 +74,14 @@
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_model_options(mistakes) -%}
-    {%- set format = healing_tables._format('delta') -%}
-    {%- do format.check_session(mistakes) -%}
+    {%- set format = healing_tables._format() -%}
+    {%- if format is none or not format.has_commits -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', healing_tables._formats_with_commits() ~ ', since a run is one commit',
+            config.get('file_format'), 'choose one of them') -%}
+        {%- set format = healing_tables._format('delta') -%}
+    {%- endif -%}
+    {%- do format.check_session(mistakes) if not mistakes -%}
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
     {#- a partial run has some rows, which say nothing of the others -#}
     {%- set settings = {
@@ -94,11 +102,6 @@
         {%- do healing_tables._mistake(
             mistakes, 'on_absence', 'one of delete, ignore', on_absence,
             'delete: the select holds every row; ignore: only some') -%}
-    {%- endif -%}
-    {%- if config.get('file_format') not in [none, format.name] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'delta, since a run is one commit', config.get('file_format'),
-            'set file_format: delta') -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
@@ -124,10 +127,11 @@
     {%- if healing_tables._type_of_column(columns, settings.captured_at) != 'timestamp'
         or healing_tables._type_of_column(columns, settings.deleted) != 'boolean' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'the table ' ~ target, 'a log that capture has made: a Delta table with ' ~ settings.captured_at
+            mistakes, 'the table ' ~ target, 'a log that capture has made: a ' ~ settings.format.name ~ ' table with '
+            ~ settings.captured_at
             ~ ' (timestamp) and '
             ~ settings.deleted ~ ' (boolean)', 'a ' ~ existing.type ~ (' with ' ~ (columns | join(', ')) if columns
-                else ' that is not Delta'),
+                else ' that is not in ' ~ settings.format.name),
             'give the model another name, or move what stands there away') -%}
     {%- endif -%}
 {%- endmacro %}
@@ -168,7 +172,7 @@
             ~ ', false as '
             ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
             none, true,
-            {'delta.isolationLevel': 'Serializable'}, replace=false)) -%}
+            build.format.change_log_properties, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added = [] -%}
         {%- for name in columns.added -%}

@@ -2,18 +2,20 @@
 
 {% macro _format_delta() -%}
     {{- return({
-        'name': 'delta', 'has_commits': true, 'check_session': healing_tables._check_delta,
-        'version': healing_tables._delta_version, 'table_id': healing_tables._delta_table_id,
-        'part_obstacle': healing_tables._nothing_known, 'commits_since': healing_tables._delta_commits_since,
+        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true,
+        'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
+        'table_id': healing_tables._delta_table_id,
+        'commits_since': healing_tables._delta_commits_since,
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
         'before_merge': healing_tables._delta_before_merge,
+        'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain,
         'side_table_format': 'parquet',
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
+        'change_log_properties': {'delta.isolationLevel': 'Serializable'},
         'key_map_properties': {
             'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
-            'delta.autoOptimize.autoCompact': 'true'},
-        'new_location': healing_tables._nothing_known}) -}}
+            'delta.autoOptimize.autoCompact': 'true'}}) -}}
 {%- endmacro %}
 
 {#-
@@ -56,7 +58,7 @@
 {%- endmacro %}
 
 {% macro _delta_commits_since(relation, version) -%}
-    {%- set commits = [] -%}
+    {%- set commits, version = [], -1 if version is none else version -%}
     {#- most often the commits asked for are the newest ones -#}
     {%- set newest = 20 -%}
     {%- set history = run_query('describe history ' ~ relation ~ ' limit ' ~ newest).rows -%}
@@ -86,8 +88,9 @@
     {{- return(healing_tables._property(details, 'delta.enableChangeDataFeed') | lower == 'true') -}}
 {%- endmacro %}
 
-{% macro _delta_change_feed(details, version) -%}
-    {{- return('table_changes_by_path(' ~ healing_tables._text(details.location) ~ ', ' ~ (version + 1) ~ ')') -}}
+{% macro _delta_change_feed(relation, details, version, until) -%}
+    {{- return('table_changes_by_path(' ~ healing_tables._text(details.location) ~ ', ' ~ (version + 1)
+        ~ (', ' ~ until if until is not none else '') ~ ')') -}}
 {%- endmacro %}
 
 {% macro _delta_change_feed_gap(relation, details, version) -%}

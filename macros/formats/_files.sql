@@ -9,18 +9,11 @@
 {% macro _format_orc() -%} {{ return(healing_tables._files_format('orc')) }} {%- endmacro %}
 
 {% macro _files_format(name) -%}
-    {%- set nothing = healing_tables._nothing_known -%}
     {{- return({
-        'name': name, 'has_commits': false, 'check_session': nothing, 'version': nothing,
+        'name': name, 'check_session': healing_tables._check_not_iceberg,
         'table_id': healing_tables._buckets_table_id, 'part_obstacle': healing_tables._buckets_obstacle,
-        'commits_since': nothing,
-        'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
-        'properties': healing_tables._no_properties,
-        'before_merge': nothing, 'side_table_format': name, 'log_properties': {}, 'key_map_properties': {},
-        'new_location': healing_tables._new_location}) -}}
+        'side_table_format': name, 'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
-
-{% macro _no_properties(columns, merges) -%} {{ return({}) }} {%- endmacro %}
 
 {#- A folder for the files of this attempt, in location_root or else beside the schema's tables. -#}
 {% macro _new_location(target, attempt) -%}

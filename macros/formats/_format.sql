@@ -4,30 +4,78 @@
 
     name              the file_format, and the provider that Spark shows
     has_commits       a write is a commit: such a table can be merged into, and asked for its history
+    has_ordered_versions   a later commit has a higher number
     check_session     (mistakes): can this session write it?
     version           (relation): the number of its newest commit, or none
     table_id          (relation, details): another one for another table of that name, or none; of a format without
                       commits, also after each write
     part_obstacle     (details): why a part of the rows of what is stored cannot be written, or none
-    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}]; none if the history
-                      does
-                      not reach back so far, or is another table's
-    has_change_feed   (details); change_feed (details, version): the changes after a version, as SQL for a `from`;
-                      change_feed_gap (relation, details, version): why they are not all that has happened, or none
+    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}], the newest first, since
+                      the beginning if version is none; none if the history does not reach back so far, or is another
+                      table's
+    stored_type       (type): the type in which the format stores a type
+    has_change_feed   (details); change_feed (relation, details, version, until): the changes after a version, up to
+                      another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why they
+                      are not all that has happened, or none
     properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
                       rows are changed at a time
     before_merge      (): settings for a MERGE whose source is a table that nobody else writes
+    begin_commit      (relation, version): where statements write that become one commit after this version: the table,
+                      or a branch of it; end_commit (relation, version) publishes a branch, and returns who has
+                      overtaken it, as a list
+    has_branches, branches    (relation): those that builds have left, [{name, hours (since its last commit, or none)}];
+                      drop_branch (relation, name)
+    written_at        (relation): when its files were written last, as SQL in microseconds
+    maintain          (relation, columns, keys, partitions, hours, allow_short): tidy its files; returns lines for
+                      people; kept_hours (relation): for how long the table itself wants old files to be kept, or none
     log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
+                      change_log_properties: of what capture writes;
                       side_table_format: of a table that a build drops when it ends
     new_location      (target, attempt): the folder of this run's files, or none where the format has a place of its own
 -#}
 {% macro _format(name=none) -%}
     {%- set make = healing_tables.get('_format_' ~ (name or config.get('file_format') or 'delta')) -%}
-    {{- return(make() if make is not none else none) -}}
+    {{- return(dict(healing_tables._no_format(), **make()) if make is not none else none) -}}
 {%- endmacro %}
 
-{#- What a format without commits answers. -#}
+{#- What a format answers that has no answer of its own. -#}
+{% macro _no_format() -%}
+    {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
+    {{- return({
+        'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
+        'check_session': nothing, 'version': nothing, 'table_id': nothing,
+        'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
+        'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
+        'properties': healing_tables._no_properties, 'before_merge': nothing,
+        'begin_commit': healing_tables._in_place, 'end_commit': none_of_them, 'branches': none_of_them,
+        'drop_branch': nothing, 'kept_hours': nothing, 'maintain': nothing,
+        'written_at': healing_tables._newest_file,
+        'log_properties': {}, 'key_map_properties': {}, 'change_log_properties': {}, 'new_location': nothing}) -}}
+{%- endmacro %}
+
 {% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}
+
+{% macro _none_of_them() -%} {%- set arguments = [varargs, kwargs] -%} {{ return([]) }} {%- endmacro %}
+
+{% macro _same_type(type) -%} {{ return(type) }} {%- endmacro %}
+
+{% macro _no_properties(columns, merges) -%} {{ return({}) }} {%- endmacro %}
+
+{% macro _newest_file(relation) -%}
+    {{- return('(select unix_micros(max(_metadata.file_modification_time)) from ' ~ relation ~ ')') -}}
+{%- endmacro %}
+
+{% macro _in_place(relation, version) -%} {{ return(relation) }} {%- endmacro %}
+
+{#- The error of an operation whose commit was refused since another writer was faster. `conflicts`: of end_commit. -#}
+{% macro _check_not_overtaken(operation, relation, conflicts) -%}
+    {%- set mistakes = [] -%}
+    {%- if conflicts -%}
+        {%- do healing_tables._mistake(mistakes, 'concurrent writers', relation ~ ' as it was when the plan was made',
+            conflicts | join(', ') ~ ' of another writer', 'run it again; nothing was changed') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
+{%- endmacro %}
 
 {#- The format of the table that is stored; none for a view, and for a format that this package does not know. -#}
 {% macro _stored_format(details) -%}
@@ -43,8 +91,16 @@
     {{- return(names | sort | join(', ')) -}}
 {%- endmacro %}
 
-{#- The format of the package's own tables: Delta where the session has it, since others do not bear two writers at
-    once. -#}
+{% macro _formats_with_commits() -%}
+    {%- set names = [] -%}
+    {%- for name in healing_tables._known_formats().split(', ') if healing_tables._format(name).has_commits -%}
+        {%- do names.append(name) -%}
+    {%- endfor -%}
+    {{- return(names | join(' or ')) -}}
+{%- endmacro %}
+
+{#- The format of the package's own tables: that of the target if it bears two writers at once, else Delta where the
+    session has it. -#}
 {% macro _side_table_format() -%}
     {%- set format = healing_tables._format() -%}
     {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta()
@@ -55,6 +111,15 @@
 {% macro _table_version(relation, details) -%}
     {%- set format = healing_tables._stored_format(details) -%}
     {{- return(format.version(relation) if format is not none else none) -}}
+{%- endmacro %}
+
+{#- The columns that a query gives, {name: type or none}, as the format stores them. -#}
+{% macro _as_stored(format, columns) -%}
+    {%- set stored = {} -%}
+    {%- for name, type in columns.items() -%}
+        {%- do stored.update({name: format.stored_type(type) if type else type}) -%}
+    {%- endfor -%}
+    {{- return(stored) -}}
 {%- endmacro %}
 
 {% macro _table_id(relation, details) -%}
@@ -120,10 +185,14 @@
             {#- a column called null is read as NULL -#}
             {%- do details.columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
                 row[1])}) -%}
-        {%- elif not row[0] or row[0] in ['# Partition Information', '# Detailed Table Information'] -%}
+        {%- elif not row[0] or row[0] in ['# Partition Information', '# Partitioning',
+            '# Detailed Table Information'] -%}
             {%- set section.name = row[0] or ' ' -%}
         {%- elif section.name == '# Partition Information' and row[0] != '# col_name' -%}
             {%- do details.partitions.append(row[0]) -%}
+        {%- elif section.name == '# Partitioning' -%}
+            {#- Part 0 | bucket(4, id) -#}
+            {%- do details.partitions.append(row[1] | replace(', ', ',')) -%}
         {%- elif row[0] in ['Provider', 'Type', 'Location'] -%}
             {%- do details.update({row[0] | lower: row[1]}) -%}
         {%- elif row[0] == 'Table Properties' -%}

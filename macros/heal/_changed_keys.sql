@@ -8,7 +8,7 @@
     {%- set needed = 'loaded_until' if source.loaded_at is not none else 'version' -%}
     {%- if mark is none or needed not in mark -%}
         {{- return({'select': none, 'obstacle': 'source ' ~ source.name
-            ~ ' has neither loaded_at nor is it a Delta table'}) -}}
+            ~ ' has neither loaded_at nor is it a table in ' ~ healing_tables._formats_with_commits()}) -}}
     {%- elif last_mark is none or needed not in last_mark
         or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
         {{- return({'select': none, 'obstacle': 'the last build left no mark of source ' ~ source.name
@@ -77,9 +77,10 @@
 {%- endmacro %}
 
 {% macro _rows_changed_since(source, version) -%}
-    {%- set details = healing_tables._table_details(healing_tables._relation_of_parts(source.parts)) -%}
+    {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
+    {%- set details = healing_tables._table_details(relation) -%}
     {{- return(healing_tables._read_rows(
-        source, healing_tables._stored_format(details).change_feed(details, version), 'true',
+        source, healing_tables._stored_format(details).change_feed(relation, details, version, none), 'true',
         "_change_type in ('delete', 'update_preimage')")) -}}
 {%- endmacro %}
 

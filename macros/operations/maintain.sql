@@ -20,17 +20,16 @@
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'key_columns', keys, relation | string, columns) -%}
     {%- set hours = healing_tables._retention(mistakes, relation, stored, retention_hours, allow_short_retention) -%}
-    {%- set candidates = healing_tables._candidates_of(relation, build_hours) -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- set candidates = healing_tables._candidates_of(relation, format, build_hours) -%}
     {%- do healing_tables._check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- do healing_tables._raise_mistakes('maintain', mistakes) -%}
 
-    {%- do healing_tables._tidy_candidates(relation, candidates, drop_candidates, force) -%}
-    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- do healing_tables._tidy_candidates(relation, format, candidates, drop_candidates) -%}
     {%- if format is not none and format.has_commits -%}
-        {%- do healing_tables._report_files(relation, 'before') -%}
-        {%- do healing_tables._optimize(relation, columns, keys, stored.partitions) -%}
-        {%- do healing_tables._vacuum(relation, hours, allow_short_retention) -%}
-        {%- do healing_tables._report_files(relation, 'after') -%}
+        {%- for line in format.maintain(relation, columns, keys, stored.partitions, hours, allow_short_retention) -%}
+            {%- do healing_tables._report('maintain', relation, line) -%}
+        {%- endfor -%}
     {%- else -%}
         {%- do healing_tables._report('maintain', relation, 'a ' ~ stored.provider
             ~ ' table has neither OPTIMIZE nor VACUUM: every build writes'
@@ -43,14 +42,7 @@
 {% macro _retention(mistakes, relation, stored, asked, allow_short) -%}
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%} {{ return(none) }} {%- endif -%}
-    {%- set least = [168] -%}
-    {%- for row in run_query('show tblproperties ' ~ relation).rows
-        if row[0] == 'delta.deletedFileRetentionDuration' -%}
-        {%- set match = modules.re.match('^(?:interval +)?([0-9]+) +(hour|day|week)s?$', row[1] | trim | lower) -%}
-        {%- if match -%}
-            {%- do least.append((match.group(1) | int) * {'hour': 1, 'day': 24, 'week': 168}[match.group(2)]) -%}
-        {%- endif -%}
-    {%- endfor -%}
+    {%- set least = [168, format.kept_hours(relation) or 0] -%}
     {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
     {%- if asked is not number or asked is boolean or asked < 0 -%}
         {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours',
@@ -64,19 +56,25 @@
     {{- return(asked) -}}
 {%- endmacro %}
 
-{#- Candidates of other runs beside the table: {relation, age (text), is_young}. One without rows has no file to tell
-    its age: it was refused. -#}
-{% macro _candidates_of(relation, build_hours) -%}
+{#- Candidates of other runs, beside the table or as branches of it: {relation, branch (name, or none), age (text),
+    is_young}. A table without rows has no file to tell its age: it was refused. -#}
+{% macro _candidates_of(relation, format, build_hours) -%}
     {%- set found = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
-        {%- set age = run_query(
-            'select (unix_micros(now()) - unix_micros(max(_metadata.file_modification_time))) / 3600000000 as hours '
-            'from '
-            ~ candidate).rows[0]['hours'] -%}
+        {%- set details = healing_tables._table_details(candidate) -%}
+        {%- set age = run_query('select (unix_micros(now()) - ' ~ healing_tables._stored_format(details).written_at(
+            candidate) ~ ') / 3600000000 as hours').rows[0]['hours'] -%}
         {%- do found.append({
-            'relation': candidate, 'age': 'without rows' if age is none else '%.1f hours old' | format(age | float),
+            'relation': candidate, 'branch': none,
+            'age': 'without rows' if age is none else '%.1f hours old' | format(age | float),
             'is_young': age is not none and age | float < build_hours}) -%}
+    {%- endfor -%}
+    {%- for branch in format.branches(relation) if format is not none -%}
+        {%- do found.append({
+            'relation': 'branch ' ~ branch.name, 'branch': branch.name,
+            'age': 'without a commit of its own' if branch.hours is none else '%.1f hours old' | format(branch.hours),
+            'is_young': branch.hours is none or branch.hours < build_hours}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}
@@ -93,10 +91,14 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- What ended builds have left; that of a build which may be at work goes only by force. -#}
-{% macro _tidy_candidates(relation, candidates, drop_candidates, force) -%}
+{#- What ended builds have left. Readers do not see a branch, and no statement needs its name: it goes in any case. -#}
+{% macro _tidy_candidates(relation, format, candidates, drop_candidates) -%}
     {%- for candidate in candidates -%}
-        {%- if drop_candidates -%}
+        {%- if candidate.branch is not none -%}
+            {%- do format.drop_branch(relation, candidate.branch) -%}
+            {%- do healing_tables._report('maintain', relation, 'dropped the ' ~ candidate.relation ~ ', '
+                ~ candidate.age) -%}
+        {%- elif drop_candidates -%}
             {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
             {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', '
                 ~ candidate.age) -%}

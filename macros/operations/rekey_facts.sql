@@ -20,9 +20,8 @@
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if fact_table is not none and (format is none or not format.has_commits) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'facts', 'a Delta table, so that it is one commit',
-            fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')',
-            'build it with file_format: delta') -%}
+            mistakes, 'facts', 'a table in ' ~ healing_tables._formats_with_commits() ~ ', so that it is one commit',
+            fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')', 'build it with such a file_format') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('rekey_facts', mistakes) -%}
     {%- if healing_tables._is_partial_run() -%}
@@ -36,7 +35,7 @@
     {%- set as_of_request = healing_tables._as_of_request(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
         versions_per_key, 'rekey_facts', mistakes) -%}
-    {%- do healing_tables._rekey_scope(fact_table, as_of_request, moved, where) -%}
-    {%- do healing_tables._rekey(fact_table, as_of_request, moved, where) -%}
+    {%- do healing_tables._rekey_scope(fact_table, format, as_of_request, moved, where) -%}
+    {%- do healing_tables._rekey(fact_table, format, as_of_request, moved, where) -%}
     {{- return('') -}}
 {%- endmacro %}

@@ -25,7 +25,8 @@
     {%- set found = healing_tables._read_figures(healing_tables._diagnosis(stored_table)) -%}
     {%- do healing_tables._print_diagnosis('repair', stored_table, found) -%}
     {%- set outcome = {
-        'target': table.relation, 'mode': 'repair', 'status': 'unchanged', 'started_at': healing_tables._utc_now(),
+        'target': table.relation, 'format_name': stored.get('provider'), 'mode': 'repair', 'status': 'unchanged',
+        'started_at': healing_tables._utc_now(),
         'rows_added': 0, 'rows_changed': found.rows_changed,
         'rows_removed': found.rows_removed, 'keys_affected': found.keys_affected, 'version_before': none,
         'version_after': none} -%}
@@ -65,7 +66,8 @@
     {%- endif -%}
     {%- set candidate = healing_tables._candidate_relation(target) -%}
     {%- set side = api.Relation.create(schema=target.schema, identifier=target.identifier ~ '__set_aside') -%}
-    {%- do run_query(healing_tables._create_repair_candidate(candidate, stored_table)) -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- do run_query(healing_tables._create_repair_candidate(candidate, format, stored_table)) -%}
     {%- set failed = healing_tables._check_repaired(stored_table, healing_tables._rows_after(stored_table, candidate),
         false) -%}
     {%- if failed -%}
@@ -75,7 +77,7 @@
     {%- endif -%}
     {%- if found.rows_set_aside > 0 -%}
         {%- set mistakes = [] -%}
-        {%- do healing_tables._prepare_set_aside(mistakes, side, stored_table) -%}
+        {%- do healing_tables._prepare_set_aside(mistakes, side, format, stored_table) -%}
         {%- if mistakes -%}
             {%- do run_query('drop table if exists ' ~ candidate) -%}
             {%- do healing_tables._raise_mistakes('repair', mistakes) -%}
@@ -83,9 +85,11 @@
         {%- do run_query(healing_tables._merge_set_aside(side, candidate, stored_table)) -%}
     {%- endif -%}
     {#- the integer keys of rows that leave stay taken -#}
-    {%- do healing_tables._ensure_key_map(target, stored_table, target, healing_tables._stored_format(stored))
+    {%- do healing_tables._ensure_key_map(target, stored_table, target, format)
         if stored_table.sequence is not none -%}
-    {%- do run_query(healing_tables._merge_repair(target, candidate, stored_table)) -%}
+    {%- do run_query(healing_tables._merge_repair(format.begin_commit(target, outcome.version_before), candidate,
+        stored_table)) -%}
+    {%- do healing_tables._check_not_overtaken('repair', target, format.end_commit(target, outcome.version_before)) -%}
     {%- do outcome.update({'status': 'published'}) -%}
     {%- do run_query('drop table if exists ' ~ candidate) -%}
     {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '

@@ -44,7 +44,8 @@
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a Delta table, which takes a repair in one commit',
+            mistakes, 'dimension', 'a table in ' ~ healing_tables._formats_with_commits()
+            ~ ', which takes a repair in one commit',
             relation ~ ', ' ~ (stored.get('provider') or 'a view'),
             'make one of it: create table ... using delta as select * from ' ~ relation
             ~ '; repair that; dry_run: true works as it is') -%}
@@ -74,7 +75,7 @@
         ~ outcome.version_before
         ~ (' -> ' ~ outcome.version_after if outcome.version_after != outcome.version_before)) -%}
     {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
-    {%- do healing_tables._ensure_log(outcome.target, log, 'delta') -%}
+    {%- do healing_tables._ensure_log(outcome.target, log, outcome.format_name) -%}
     {%- do healing_tables._write_log(log, dict(
         outcome, dimension=outcome.target.identifier, relation=outcome.target | string,
         finished_at=healing_tables._utc_now(),

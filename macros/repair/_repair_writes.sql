@@ -1,10 +1,10 @@
 {#- What a repair writes: a candidate beside the table, the rows set aside, and one MERGE. -#}
 
 {#- All rows of the keys that change, as they are and as they will be. -#}
-{% macro _create_repair_candidate(candidate, stored_table) -%}
+{% macro _create_repair_candidate(candidate, format, stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 create or replace table {{ candidate }}
-using {{ healing_tables._format('delta').name }}
+using {{ format.name }}
 as
 {{ healing_tables._repair_plan(stored_table) }}
 select {{ healing_tables._plan_columns(stored_table) }}
@@ -29,7 +29,7 @@ where fate is null
     The side table: the columns of the table, and why, when and by which run a row was taken out. Columns that the table
     got since are added.
 -#}
-{% macro _prepare_set_aside(mistakes, side, stored_table) -%}
+{% macro _prepare_set_aside(mistakes, side, format, stored_table) -%}
     {%- set columns = [] -%}
     {%- for name, type in stored_table.columns.items() -%}
         {%- do columns.append('cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name)) -%}
@@ -37,7 +37,6 @@ where fate is null
     {%- if load_relation(side) is none -%}
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
             ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
-        {%- set format = healing_tables._format('delta') -%}
         {%- do run_query('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
@@ -107,18 +106,24 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
 merge into {{ target }} as t
 using (
     with planned as (
-        select {{ keys }}, {{ healing_tables._row_content('row.', stored_table.columns, true) }} as content,
-            any_value(row) as row, max(if(fate is null, after, null)) as after, count(*) as copies
-        from {{ candidate }}
-        group by all
+        select {{ keys }}, content, any_value(row) as row, max(if(fate is null, after, null)) as after,
+            count(*) as copies
+        from (
+            select *, {{ healing_tables._row_content('row.', stored_table.columns, true) }} as content
+            from {{ candidate }}
+        )
+        group by {{ keys }}, content
     ),
     stored as (
-        select {{ stored_keys | join(', ') }}, {{ healing_tables._row_content('t.',
-            stored_table.columns) }} as content, count(*) as copies
-        from {{ target }} as t
-        left semi join {{ candidate }} as s
-        on {{ same_key | join(' and ') }}
-        group by all
+        select {{ keys }}, content, count(*) as copies
+        from (
+            select {{ stored_keys | join(', ') }}, {{ healing_tables._row_content('t.',
+                stored_table.columns) }} as content
+            from {{ target }} as t
+            left semi join {{ candidate }} as s
+            on {{ same_key | join(' and ') }}
+        )
+        group by {{ keys }}, content
     ),
     compared as (
         select planned.*, stored.copies as stored_copies

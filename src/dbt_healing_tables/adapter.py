@@ -59,6 +59,21 @@ def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
             except HealingTablesError as error:
                 raise DbtRuntimeError(str(error)) from error
 
+        @available
+        def healing_tables_try(self, statement: str, classes: list[str]) -> str | None:
+            """Run a statement; which of these Java exceptions has ended it, None if none has."""
+            try:
+                self.execute(statement)
+            except Exception as error:  # dbt-spark does not wrap all that Spark raises
+                from healing_tables.targets.conflicts import java_classes
+
+                found = java_classes(error)
+                caught = next((name for name in classes if name in found), None)
+                if caught is None:
+                    raise
+                return caught
+            return None
+
         @property
         def default_python_submission_method(self) -> str:
             if SESSION in self.python_submission_helpers:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -61,12 +62,12 @@ NEWS = [
 def built(lab: Lab) -> Lab:
     crm, erp = f"{lab.schema}.crm", f"{lab.schema}.erp"
     lab.spark.sql(
-        f"create table {crm} using delta as select cast(id as int) as id, concat('n', id) as name, "
+        f"create table {crm} using {FORMAT} as select cast(id as int) as id, concat('n', id) as name, "
         f"concat('t', id % 3) as phone, false as gone, seq, date_add(date '2024-01-01', cast(30 * seq as int)) as "
         f"changed_at from range({KEYS.start}, {KEYS.stop}) lateral view explode(array(1, 2, 3)) as seq"
     )
     lab.spark.sql(
-        f"create table {erp} using delta as select cast(id as int) as id, cast(null as string) as phone, "
+        f"create table {erp} using {FORMAT} as select cast(id as int) as id, cast(null as string) as phone, "
         f"cast(id as decimal(9,2)) as credit, seq, date_add(date '2024-01-11', cast(30 * seq as int)) as changed_at "
         f"from range({KEYS.start}, {KEYS.stop}) lateral view explode(array(1, 2)) as seq"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from damage import COLUMNS, FOUND, ROWS, delta, operation, table_told
+from damage import COLUMNS, FOUND, ROWS, operation, stored, table_told
 from lab import Lab
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -38,7 +38,7 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
     lab.write("snapshots/seen.yml", SNAPSHOT)
     lab.dbt("build")
     lab.table("dim_bad", COLUMNS, ROWS)
-    delta(lab, "dim_good", COLUMNS, [row for row in ROWS if row[0] in (1, 16)])
+    stored(lab, "dim_good", COLUMNS, [row for row in ROWS if row[0] in (1, 16)])
     bad: dict[str, Any] = {"dimension": f"{lab.schema}.dim_bad", "key_columns": "id"}
     tracked = {"tracked_columns": ["name"]}
     found = {

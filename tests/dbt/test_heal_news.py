@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -71,9 +72,12 @@ def built(lab: Lab) -> Lab:
     sql = lab.spark.sql
     sql(
         f"create table {lab.schema}.web (id int, name string, region string, day date, loaded_at timestamp) "
-        "using delta tblproperties (delta.enableChangeDataFeed = true)"
+        f"using {FORMAT} tblproperties (delta.enableChangeDataFeed = true)"
     )
-    sql(f"create table {lab.schema}.terms (id int, name string, since date, until date, seen_at timestamp) using delta")
+    sql(
+        f"create table {lab.schema}.terms (id int, name string, since date, until date, seen_at timestamp) "
+        f"using {FORMAT}"
+    )
     sql(
         f"insert into {lab.schema}.terms values (1, 'x', date '2020-01-01', date '2020-06-01', timestamp '2024-01-01'),"
         " (2, 'y', date '2020-01-01', date '2020-06-01', timestamp '2024-01-01')"
@@ -162,7 +166,7 @@ def test_another_column_of_load_times_is_another_definition(built: Lab) -> None:
     model(built, "terms_dim", one_source(DIMS["terms_dim"].replace("}", ", 'loaded_at': 'seen_at'}")))
     run(built, "--select", "terms_dim")
     sql = f"select *, seen_at as loaded_at from {built.schema}.terms"
-    built.spark.sql(f"create or replace table {built.schema}.terms using delta as {sql}")
+    built.spark.sql(f"create or replace table {built.schema}.terms using {FORMAT} as {sql}")
     run(built, "--select", "terms_dim")
     model(
         built,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
+from sessions import FORMAT
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
@@ -62,7 +63,7 @@ def built(lab: Lab) -> Lab:
         ("anew", "a = 1"),
     ):
         lab.spark.sql(
-            f"create table {lab.schema}.{table} {columns} using delta"
+            f"create table {lab.schema}.{table} {columns} using {FORMAT}"
             + (f" tblproperties ({properties})" if properties else "")
         )
         add(
@@ -197,7 +198,7 @@ def test_a_refused_build_has_a_row_too(built: Lab) -> None:
 def test_a_warning_that_is_an_error_is_a_refusal(built: Lab) -> None:
     """`--warn-error`: nothing is published, and the log says why."""
     built.spark.sql(
-        f"create table {built.schema}.keyless using delta as select cast(null as int) as id, 'a' as name, date "
+        f"create table {built.schema}.keyless using {FORMAT} as select cast(null as int) as id, 'a' as name, date "
         "'2024-01-01' as changed_at"
     )
     place = f"api.Relation.create(schema='{built.schema}', identifier='keyless')"
@@ -211,7 +212,7 @@ def test_a_warning_that_is_an_error_is_a_refusal(built: Lab) -> None:
 
 def test_a_heal_that_fails_a_check_leaves_its_candidate_only(built: Lab) -> None:
     dim(built, "gapless", LOADED % "apart", options={"checks": {"no_gaps": {}}})
-    built.spark.sql(f"create table {built.schema}.apart using delta as table {built.schema}.plain")
+    built.spark.sql(f"create table {built.schema}.apart using {FORMAT} as table {built.schema}.plain")
     assert run(built, "gapless")[0] == "success"
     for moment, gone in (("2024-02-01", "true"), ("2024-03-01", "false")):
         add(built, "apart", f"(3, 'a', {gone}, date '{moment}', timestamp '2024-04-01 00:00:00Z')")
@@ -296,7 +297,7 @@ TYPED = "at string, size decimal(8,2), open boolean, since timestamp"
 def test_keys_that_a_run_names_are_found_by_value(built: Lab) -> None:
     """Whatever their types; a key may have a name that the package uses itself."""
     table = f"{built.schema}.typed"
-    built.spark.sql(f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using delta")
+    built.spark.sql(f"create table {table} ({TYPED}, name string, changed_at date, loaded_at timestamp) using {FORMAT}")
     moment = "timestamp '2024-02-01 10:00:00Z'"
     for at in ("n", "s", "e"):
         values = f"'{at}', 7, true, {moment}, 'a', date '2024-01-01', timestamp '2024-01-01 00:00:00Z'"
@@ -363,7 +364,7 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     assert "neither loaded_at nor a change feed" in reason("unfed")
     assert reason("unfed", "--full-refresh") == "--full-refresh"
     built.spark.sql(
-        f"create or replace table {built.schema}.anew using delta tblproperties (delta.enableChangeDataFeed = true) "
+        f"create or replace table {built.schema}.anew using {FORMAT} tblproperties (delta.enableChangeDataFeed = true) "
         f"as select * from {built.schema}.plain"
     )
     assert "was made anew since the last build" in reason("remade")
@@ -445,7 +446,7 @@ def test_a_sample_does_not_replace_a_whole_table(built: Lab) -> None:
         assert built.rows("unfed") == rows
     # a table that another materialization has built, and that is to become a dimension
     dim(built, "by_others", CRM % "plain")
-    built.spark.sql(f"create table {built.schema}.by_others using delta as select 1 as id")
+    built.spark.sql(f"create table {built.schema}.by_others using {FORMAT} as select 1 as id")
     assert run(built, "by_others", "--empty")[0] == "error"
     assert built.rows("by_others") == [(1,)]
     assert run(built, "unfed", "--empty", "--vars", "{allow_sample: true}")[0] == "success"

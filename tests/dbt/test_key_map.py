@@ -9,6 +9,7 @@ from dbt.adapters.spark import session as dbt_session
 from interleaved import before_the_merge, other_writer
 from lab import Lab
 from pyspark.sql import DataFrame
+from sessions import FORMAT
 from tables import plain_rows
 
 from healing_tables import DimensionSpec, TargetError, merge
@@ -157,7 +158,7 @@ def test_a_build_whose_numbers_were_given_meanwhile_begins_again(lab: Lab, monke
 def test_numbers_of_a_stored_table_are_taken_over(lab: Lab) -> None:
     dim = f"{lab.schema}.theirs"
     columns = "sk int, id int, name string, valid_from timestamp, valid_to timestamp, is_current boolean"
-    lab.spark.sql(f"create table {dim} ({columns}) using delta")
+    lab.spark.sql(f"create table {dim} ({columns}) using {FORMAT}")
     end = "timestamp '9999-12-31 00:00:00Z'"
     lab.spark.sql(
         f"insert into {dim} values (7, 1, 'A', timestamp '{day(1)}Z', {end}, true), "
@@ -172,6 +173,6 @@ def test_numbers_of_a_stored_table_are_taken_over(lab: Lab) -> None:
 
 def test_a_table_of_someone_else_is_no_key_map(lab: Lab) -> None:
     dim = f"{lab.schema}.taken"
-    lab.spark.sql(f"create table {dim}__keys (id int) using delta")
+    lab.spark.sql(f"create table {dim}__keys (id int) using {FORMAT}")
     with pytest.raises(TargetError, match="key map"):
         merge(batch(lab, (1, "A")), dim, spec_of())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import COLUMNS, HEALTHY, commits, delta, operation, tables
+from damage import COLUMNS, HEALTHY, commits, operation, stored, tables
 from lab import Lab
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -24,7 +24,7 @@ def files_of(lab: Lab, name: str) -> list[str]:
 
 def scattered(lab: Lab, name: str, how: str = "") -> None:
     """A table of several files."""
-    delta(lab, name, COLUMNS, HEALTHY * 3, partitioned=how, files=6)
+    stored(lab, name, COLUMNS, HEALTHY * 3, partitioned=how, files=6)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
     scattered(lab, "dim_parted", "partitioned by (id)")
     scattered(lab, "dim_liquid", "cluster by (id)")
     scattered(lab, "dim_busy")
-    delta(lab, YOUNG, COLUMNS, HEALTHY)
-    delta(lab, REFUSED, COLUMNS, [])
+    stored(lab, YOUNG, COLUMNS, HEALTHY)
+    stored(lab, REFUSED, COLUMNS, [])
     lab.table("dim_parquet", COLUMNS, HEALTHY)
     where = {"key_columns": ["id"]}
     found: dict[str, Any] = {"files before": files_of(lab, "dim_many")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
-from sessions import with_settings
+from sessions import FORMAT, with_settings
 from tables import plain_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -53,7 +53,7 @@ def own_statements(lab: Lab, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def built(lab: Lab) -> Lab:
-    lab.spark.sql(f"create table {lab.schema}.crm ({COLUMNS}) using delta")
+    lab.spark.sql(f"create table {lab.schema}.crm ({COLUMNS}) using {FORMAT}")
     add(
         lab,
         *[
@@ -109,12 +109,14 @@ def test_a_rebuild_without_changes_writes_no_row(built: Lab) -> None:
 def test_a_source_column_of_another_type(built: Lab) -> None:
     """The text of the select is the same: what its columns are has to be looked up again."""
     lab = built
-    lab.spark.sql(f"create table {lab.schema}.sizes using delta as select 1 as id, 1 as size, date '2024-01-01' as at")
+    lab.spark.sql(
+        f"create table {lab.schema}.sizes using {FORMAT} as select 1 as id, 1 as size, date '2024-01-01' as at"
+    )
     call = f"'relation': api.Relation.create(schema='{lab.schema}', identifier='sizes'), 'changed_at': 'at'"
     select = f"{{{{ healing_tables.dimension({{'sizes': {{{call}}}}}, attributes=['size']) }}}}"
     lab.model("sized", select, materialized="healing_table", unique_key="id")
     run(lab, "sized")
-    lab.spark.sql(f"create or replace table {lab.schema}.sizes using delta as "
+    lab.spark.sql(f"create or replace table {lab.schema}.sizes using {FORMAT} as "
                   "select 1 as id, 3000000000L as size, date '2024-01-01' as at")  # fmt: skip
     run(lab, "sized")
     assert lab.rows("sized", "size") == [(3000000000,)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -17,17 +19,22 @@ from damage import (
     ROWS,
     SET_ASIDE,
     commits,
-    delta,
     operation,
+    stored,
     table_told,
     tables,
 )
+from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from pages import blocks_of, table_of
-from sessions import ROOT
+from sessions import FORMAT, ROOT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+CREATED, MERGED, UPDATED = {
+    "delta": ("CREATE OR REPLACE TABLE AS SELECT", "MERGE", "UPDATE"),
+    "iceberg": ("overwrite", "overwrite", "overwrite"),
+}[FORMAT]
 
 # The same table as others name it: two key columns, timestamps, 'Y' and 'N', another end, a hash and a map.
 ODD_COLUMNS = [
@@ -234,6 +241,18 @@ def typed(cell: str) -> Any:
     return {"true": True, "false": False}.get(cell, int(cell) if cell.isdigit() else cell)
 
 
+def overtaken(lab: Lab, pattern: str, change: str) -> Callable[..., None]:
+    """dbt's way to run a statement, with another writer before the first one that the pattern finds."""
+    execute, changes = dbt_session.Cursor.execute, [change]
+
+    def after_another_writer(cursor: Any, sql: str, *parameters: Any) -> None:
+        if changes and re.search(pattern, sql):
+            lab.spark.sql(changes.pop())
+        execute(cursor, sql, *parameters)
+
+    return after_another_writer
+
+
 @pytest.fixture(scope="module")
 def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
     """What was said and what there was, by name."""
@@ -245,18 +264,18 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
         seen[f"{name} tables"] = tables(lab)
 
     plain: dict[str, Any] = {"key_columns": ["id"], "tracked_columns": ["name"]}
-    delta(lab, "dim_plain", COLUMNS, ROWS, partitioned="partitioned by (is_current)")
+    stored(lab, "dim_plain", COLUMNS, ROWS, partitioned="partitioned by (is_current)")
     look("dry", "dim_plain", **plain)
     look("plain", "dim_plain", **plain, dry_run=False)
     look("again", "dim_plain", **plain, dry_run=False)
 
-    delta(lab, "dim_odd", ODD_COLUMNS, [as_odd(row) for row in ROWS])
+    stored(lab, "dim_odd", ODD_COLUMNS, [as_odd(row) for row in ROWS])
     look("odd", "dim_odd", **ODD, dry_run=False)
 
-    delta(lab, "dim_bare", BARE_COLUMNS, [as_bare(row) for row in ROWS])
+    stored(lab, "dim_bare", BARE_COLUMNS, [as_bare(row) for row in ROWS])
     look("bare", "dim_bare", **BARE, dry_run=False)
 
-    delta(lab, "dim_kept", COLUMNS, KEPT)
+    stored(lab, "dim_kept", COLUMNS, KEPT)
     seen["kept"] = operation(
         lab,
         "repair",
@@ -271,12 +290,12 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
         rows, _ = random_rows(7)
         if seed is not None:
             random.Random(seed).shuffle(rows)
-        delta(lab, name, RANDOM_COLUMNS, rows)
+        stored(lab, name, RANDOM_COLUMNS, rows)
         look(name, name, **RANDOM, dry_run=False)
     look("random again", "dim_random", **RANDOM, dry_run=False)
 
     before, _ = DOCUMENTED
-    delta(lab, "dim_doc", DOC_COLUMNS, [[typed(cell) for cell in row] for row in before.rows])
+    stored(lab, "dim_doc", DOC_COLUMNS, [[typed(cell) for cell in row] for row in before.rows])
     look("doc", "dim_doc", key_columns="player_id", tracked_columns="tier", dry_run=False)
 
     lab.model("dim_seq", SEQUENCE, materialized="healing_table", **SEQUENCE_CONFIG)
@@ -291,15 +310,15 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
 
     lab.table("dim_parquet", COLUMNS, ROWS)
     seen["parquet"] = operation(lab, "repair", dimension=f"{lab.schema}.dim_parquet", **plain, dry_run=False)
-    lab.write("macros/overtaken.sql", OVERTAKEN)
-    delta(lab, "dim_raced", COLUMNS, ROWS)
-    lab.dbt("run-operation", "overtaken")
-    seen["raced"] = list(lab.log)
-    seen["raced commits"] = commits(lab, "dim_raced")
+    stored(lab, "dim_raced", COLUMNS, ROWS)
+    with pytest.MonkeyPatch.context() as patch:
+        change = f"update {lab.schema}.dim_raced set name = 'new' where id = 2 and version = 2"
+        patch.setattr(dbt_session.Cursor, "execute", overtaken(lab, r"merge into \S+\.dim_raced[ .]", change))
+        look("raced", "dim_raced", **plain, dry_run=False)
     seen["raced aside"] = len(lab.rows("dim_raced__set_aside"))
     look("after the race", "dim_raced", **plain, dry_run=False)
     swapped = [[key, "a", day(1), OPEN, True, 1] for key in range(20)]
-    delta(lab, "dim_swapped", COLUMNS, swapped)
+    stored(lab, "dim_swapped", COLUMNS, swapped)
     look(
         "swapped",
         "dim_swapped",
@@ -309,23 +328,6 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
         dry_run=False,
     )
     return seen
-
-
-# The repair as it stands after the side table was written, when another writer comes in before the MERGE.
-OVERTAKEN = """
-{% macro overtaken() %}
-    {%- set table = healing_tables._operation_table('repair', target.schema ~ '.dim_raced') -%}
-    {%- set stored = healing_tables._stored_dimension(
-        'repair', table, {'key_columns': ['id'], 'tracked_columns': ['name']}) -%}
-    {%- set candidate = healing_tables._candidate_relation(table.relation) -%}
-    {%- set side = api.Relation.create(schema=target.schema, identifier='dim_raced__set_aside') -%}
-    {%- do run_query(healing_tables._create_repair_candidate(candidate, stored)) -%}
-    {%- do healing_tables._prepare_set_aside([], side, stored) -%}
-    {%- do run_query(healing_tables._merge_set_aside(side, candidate, stored)) -%}
-    {%- do run_query("update " ~ table.relation ~ " set name = 'new' where id = 2 and version = 2") -%}
-    {%- do run_query(healing_tables._merge_repair(table.relation, candidate, stored)) -%}
-{% endmacro %}
-"""
 
 
 def shown(rows: list[list[Any]]) -> list[tuple[Any, ...]]:
@@ -349,13 +351,13 @@ def test_a_dry_run_tells_and_writes_nothing(mended: dict[str, Any]) -> None:
     assert "would change 10 rows and remove 7, of which 6 set aside, in 13 keys" in text
     assert "no_overlaps 0, valid_order 0, no_consecutive_duplicates 0, no_gaps 1" in text
     assert "nothing was written" in text
-    assert mended["dry commits"] == ["CREATE OR REPLACE TABLE AS SELECT"]
+    assert mended["dry commits"] == [CREATED]
     assert mended["dry tables"] == ["dim_plain"]
 
 
 def test_every_kind_is_mended_in_one_commit(lab: Lab, mended: dict[str, Any]) -> None:
     assert found(lab, "dim_plain") == shown(MENDED + HEALTHY)
-    assert mended["plain commits"] == ["CREATE OR REPLACE TABLE AS SELECT", "MERGE"]
+    assert mended["plain commits"] == [CREATED, MERGED]
     text = "\n".join(mended["plain"])
     assert "changes 10 rows and removes 7, of which 6 set aside, in 13 keys" in text
     assert "status published, version 0 -> 1" in text
@@ -398,7 +400,7 @@ def test_names_types_and_values_of_others(lab: Lab, mended: dict[str, Any]) -> N
     expected = lab.frame(ODD_COLUMNS, [as_odd(row) for row in MENDED + HEALTHY])
     assert lab.rows("dim_odd") == plain_rows(expected)
     assert len(lab.rows("dim_odd__set_aside")) == len(SET_ASIDE)
-    assert mended["odd commits"][1:] == ["MERGE"]
+    assert mended["odd commits"][1:] == [MERGED]
     bare = [as_bare(row) for row in MENDED + HEALTHY]
     assert found(lab, "dim_bare") == shown(bare)
     told = {kind: row[:2] for kind, row in table_told(mended["bare"]).items()}
@@ -454,8 +456,8 @@ def test_the_order_of_rows_does_not_matter(lab: Lab, mended: dict[str, Any]) -> 
 
 
 def test_another_writer_is_seen_and_a_dead_run_is_taken_up(lab: Lab, mended: dict[str, Any]) -> None:
-    assert "another writer has changed these keys" in "\n".join(mended["raced"])
-    assert mended["raced commits"] == ["CREATE OR REPLACE TABLE AS SELECT", "UPDATE"]
+    assert "another writer" in "\n".join(mended["raced"])
+    assert mended["raced commits"] == [CREATED, UPDATED]
     assert mended["raced aside"] == len(SET_ASIDE)
     # what the dead run had set aside is there once
     assert len(lab.rows("dim_raced__set_aside")) == len(SET_ASIDE)
@@ -482,9 +484,9 @@ def test_the_example_of_the_documentation(lab: Lab, mended: dict[str, Any]) -> N
 
 def test_what_cannot_be_repaired_is_refused(lab: Lab, mended: dict[str, Any]) -> None:
     text = "\n".join(mended["parquet"])
-    assert "a Delta table, which takes a repair in one commit" in text and "using delta" in text
+    assert "wanted: a table in delta or iceberg, which takes a repair in one commit" in text and "using delta" in text
     assert "has 1 mistake;" in text
     text = "\n".join(mended["swapped"])
     assert "got:    20 of 20" in text and "max_removed_keys_ratio: 1" in text
     assert "status refused" in text
-    assert mended["swapped commits"] == ["CREATE OR REPLACE TABLE AS SELECT"]
+    assert mended["swapped commits"] == [CREATED]

@@ -21,7 +21,7 @@ from typing import Any
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from pyspark.sql import SparkSession
-from sessions import session_settings
+from sessions import FORMAT, session_settings
 
 KEYS = 300
 MODEL = (
@@ -29,7 +29,8 @@ MODEL = (
     "identifier='crm'), "
     "'changed_at': 'changed_at'%s}}, attributes=['name']) }}"
 )
-TABLES = ("dim_delta", "dim_parquet", "dim_healed")
+FORMATS = ("delta", "parquet") if FORMAT == "delta" else (FORMAT,)
+TABLES = (*[f"dim_{name}" for name in FORMATS], "dim_healed")
 
 
 def main(home: Path, generation: int, kill: list[str]) -> None:
@@ -45,7 +46,7 @@ def main(home: Path, generation: int, kill: list[str]) -> None:
     project = home / "project"
     project.mkdir(exist_ok=True)
     lab = Lab(spark, project, schema="killed")
-    two_dimensions(lab)
+    dimensions(lab)
     lab.model(
         "dim_healed",
         MODEL % ", 'loaded_at': 'loaded_at'",
@@ -65,9 +66,9 @@ def build(lab: Lab, generation: int, models: Sequence[str]) -> None:
     assert {status for status, _ in found.values()} == {"success"}, found
 
 
-def two_dimensions(lab: Lab) -> None:
-    """dim_delta and dim_parquet, of the source that ``generate`` makes."""
-    for file_format in ("delta", "parquet"):
+def dimensions(lab: Lab) -> None:
+    """One in each format, of the source that ``generate`` makes."""
+    for file_format in FORMATS:
         lab.model(
             f"dim_{file_format}",
             MODEL % "",

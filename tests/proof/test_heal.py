@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -82,7 +83,7 @@ class World:
         self.lab, self.chance, self.step = lab, chance, 0
         self.held: list[str] = []  # statements of an instalment that comes late
         for name, (columns, properties) in TABLES.items():
-            self.sql(f"create table {{raw}}.{name} ({columns}) using delta {properties}")
+            self.sql(f"create table {{raw}}.{name} ({columns}) using {FORMAT} {properties}")
 
     def sql(self, statement: str) -> None:
         self.lab.spark.sql(statement.replace("{raw}", self.lab.schema))

@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from healed import arrive, check_log, healed_dimension
-from killed import KEYS, TABLES, generate, two_dimensions
+from killed import FORMATS, KEYS, TABLES, dimensions, generate
 from lab import Lab
+from sessions import FORMAT
 
 CHANGES = r"create table \S+dim_delta__candidate"
 PUBLISH = r"create or replace table \S+dim_delta\s"
@@ -31,24 +32,46 @@ DROP = r"drop table if exists \S+dim_delta__candidate"
 # or what follows after a kill that came just after the commit
 MERGE = r"merge into \S+dim_healed|create or replace table \S+dim_healed\s"
 SWAP = r"alter table \S+dim_parquet set location"
+# on Iceberg
+INSERT = r"insert into \S+dim_iceberg\.branch_"
+FORWARD = r"call system\.fast_forward"
 # (model, statement, seconds into it)
-INSIDE = [
-    ("dim_delta", PUBLISH, "0.8"),
-    ("dim_delta", PUBLISH, "0.15"),
-    ("dim_parquet", SWAP, "0.02"),
-    ("dim_healed", MERGE, "0.15"),
-    ("dim_healed", MERGE, "1.0"),
-]
-# (statement, before or after it, whether dim_delta and dim_parquet are new then)
-BETWEEN = [
-    (CHANGES, "before", False, True),
-    (CHANGES, "after", False, True),
-    (PUBLISH, "before", False, True),
-    (PUBLISH, "after", True, True),
-    (DROP, "before", True, True),
-    (SWAP, "before", True, False),
-    (SWAP, "after", True, True),
-]
+INSIDE = {
+    "delta": [
+        ("dim_delta", PUBLISH, "0.8"),
+        ("dim_delta", PUBLISH, "0.15"),
+        ("dim_parquet", SWAP, "0.02"),
+        ("dim_healed", MERGE, "0.15"),
+        ("dim_healed", MERGE, "1.0"),
+    ],
+    "iceberg": [
+        ("dim_iceberg", INSERT, "0.3"),
+        ("dim_iceberg", FORWARD, "0.02"),
+        ("dim_iceberg", FORWARD, "0.08"),
+        ("dim_healed", MERGE, "0.3"),
+        ("dim_healed", FORWARD, "0.04"),
+    ],
+}[FORMAT]
+# (model, statement, before or after it, whether the model is new then)
+BETWEEN = {
+    "delta": [
+        ("dim_delta", CHANGES, "before", False),
+        ("dim_delta", CHANGES, "after", False),
+        ("dim_delta", PUBLISH, "before", False),
+        ("dim_delta", PUBLISH, "after", True),
+        ("dim_delta", DROP, "before", True),
+        ("dim_parquet", SWAP, "before", False),
+        ("dim_parquet", SWAP, "after", True),
+    ],
+    "iceberg": [
+        ("dim_iceberg", r"create or replace branch", "after", False),
+        ("dim_iceberg", INSERT, "before", False),
+        ("dim_iceberg", INSERT, "after", False),
+        ("dim_iceberg", FORWARD, "before", False),
+        ("dim_iceberg", FORWARD, "after", True),
+        ("dim_iceberg", r"drop branch", "after", True),
+    ],
+}[FORMAT]
 
 
 def build(home: Path, generation: int, *kill: str) -> tuple[int, dict[str, list[list[int]]]]:
@@ -97,16 +120,15 @@ class Stopped(Exception):
 
 
 def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    two_dimensions(lab)
+    dimensions(lab)
     generate(lab, 0)
     lab.dbt("run")
     assert {status for status, _ in lab.results.values()} == {"success"}, lab.results
-    held, tried = {"dim_delta": 0, "dim_parquet": 0}, set[str]()
+    held, tried = {f"dim_{name}": 0 for name in FORMATS}, set[str]()
     run = dbt_session.Cursor.execute
-    for generation, (pattern, when, *new) in enumerate(BETWEEN, start=1):
+    for generation, (hit_one, pattern, when, is_new) in enumerate(BETWEEN, start=1):
         generate(lab, generation)
-        hit_one = "dim_parquet" if pattern == SWAP else "dim_delta"
-        # at the first point of each, the other one is built beside it
+        # at the first point of each, the others are built beside it
         selected = [hit_one] if hit_one in tried else list(held)
         tried.add(hit_one)
 
@@ -123,11 +145,12 @@ def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
             results = lab.dbt("run", "--select", *selected)
         assert results[hit_one][0] == "error"
         assert [status for status, _ in results.values()].count("success") == len(selected) - 1
-        for name, is_new in zip(held, new, strict=True):
-            held[name] = generation if is_new and name in selected else held[name]
+        for name, before in held.items():
+            held[name] = generation if name in selected and (name != hit_one or is_new) else before
             lab.spark.catalog.refreshTable(f"{lab.schema}.{name}")
             rows = lab.spark.sql(f"select name, count(*) from {lab.schema}.{name} group by name")
-            assert [tuple(row) for row in rows.collect()] == [(f"generation {held[name]}", KEYS + held[name])]
+            now_there = held[name]
+            assert [tuple(row) for row in rows.collect()] == [(f"generation {now_there}", KEYS + now_there)]
 
 
 def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

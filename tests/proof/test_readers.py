@@ -1,4 +1,4 @@
-"""Who reads while a build publishes sees the old or the new table, whole: on Delta and on parquet."""
+"""Who reads while a build publishes sees the old or the new table, whole: on Delta and parquet, or on Iceberg."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from killed import KEYS, generate, two_dimensions
+from killed import FORMATS, KEYS, dimensions, generate
 from lab import Lab
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 GENERATIONS = 2
-TABLES = ["dim_delta", "dim_parquet"]
+TABLES = [f"dim_{name}" for name in FORMATS]
 
 
 def read(lab: Lab, table: str, enough: threading.Event) -> list[list[tuple[str, int]]]:
@@ -25,7 +25,7 @@ def read(lab: Lab, table: str, enough: threading.Event) -> list[list[tuple[str, 
 
 
 def test_the_old_or_the_new_table(lab: Lab) -> None:
-    two_dimensions(lab)
+    dimensions(lab)
     generate(lab, 0)
     lab.dbt("run")
     assert lab.succeeded, lab.results

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from lab import Lab
+from sessions import FORMAT
 
 OPEN = "9999-12-31"
 # id, name, valid_from, valid_to, is_current, version
@@ -101,7 +102,7 @@ SET_ASIDE = {
 }
 
 
-def delta(
+def stored(
     lab: Lab,
     name: str,
     columns: list[list[str]],
@@ -110,13 +111,13 @@ def delta(
     partitioned: str = "",
     files: int = 0,
 ) -> None:
-    """A Delta table of these rows, made anew; ``files``: spread over so many, if each has a row."""
+    """A table with commits of these rows, made anew; ``files``: spread over so many, if each has a row."""
     frame = lab.frame(columns, rows)
-    (frame.coalesce(1) if files else frame).createOrReplaceTempView("delta_rows")
+    (frame.coalesce(1) if files else frame).createOrReplaceTempView("stored_rows")
     hint = f"/*+ repartition({files}) */" if files else ""
     lab.spark.sql(
-        f"create or replace table {lab.schema}.`{name}` using delta {partitioned} "
-        f"tblproperties ('delta.columnMapping.mode' = 'name') as select {hint} * from delta_rows"
+        f"create or replace table {lab.schema}.`{name}` using {FORMAT} {partitioned} "
+        f"tblproperties ('delta.columnMapping.mode' = 'name') as select {hint} * from stored_rows"
     )
 
 
@@ -144,9 +145,8 @@ def table_told(lines: list[str]) -> dict[str, tuple[str, str, str]]:
 
 
 def commits(lab: Lab, name: str) -> list[str]:
-    """Operations of a Delta table, oldest first."""
-    rows = lab.spark.sql(f"describe history {lab.schema}.`{name}`").collect()
-    return [row["operation"] for row in reversed(rows)]
+    """Operations of a table with commits, oldest first."""
+    return [operation for _, operation in lab.commits(name)]
 
 
 def tables(lab: Lab) -> list[str]:

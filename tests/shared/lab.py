@@ -13,7 +13,7 @@ from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import ManifestStateCheck
 from dbt.parser.manifest import ManifestLoader
 from pyspark.sql import DataFrame, SparkSession
-from sessions import ROOT
+from sessions import FORMAT, ROOT
 from tables import Tables
 
 PROFILE = """
@@ -79,6 +79,8 @@ class Lab(Tables):
 
     def model(self, name: str, sql: str, *, materialized: str = "view", **config: Any) -> None:
         settings = {"materialized": materialized, **config}
+        if FORMAT != "delta" and materialized in ("healing_table", "healing_merge", "capture", "table"):
+            settings.setdefault("file_format", FORMAT)
         (self.home / "models" / f"{name}.sql").write_text(f"{{{{ config(**{settings!r}) }}}}\n{sql}\n")
 
     def write(self, path: str, text: str) -> None:

@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 PROOF = "HEALING_TABLES_PROOF" in os.environ  # `make proof`
+FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
 
 
-def session_settings(home: Path, target: str = "dev") -> dict[str, str]:
-    """Args: target: of `profiles.yml`."""
+def session_settings(home: Path) -> dict[str, str]:
     import yaml
 
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
-    output = yaml.safe_load(profile)["healing_tables"]["outputs"][target]
+    output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
     settings |= {
         "spark.driver.memory": "4g",
@@ -36,6 +36,9 @@ def session_settings(home: Path, target: str = "dev") -> dict[str, str]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),
     }
+    if FORMAT == "iceberg":
+        settings["spark.sql.catalog.lake.uri"] = f"jdbc:sqlite:{home / 'catalog.db'}"
+        settings["spark.sql.catalog.lake.warehouse"] = str(home / "iceberg")
     return settings
 
 

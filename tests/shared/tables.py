@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
+from sessions import FORMAT
 
 
 class Tables:
@@ -33,6 +34,26 @@ class Tables:
         schema = t.StructType([t.StructField(name, spark_type(kind)) for name, kind in columns])
         data = [tuple(value_of(kind, value) for (_, kind), value in zip(columns, row, strict=True)) for row in rows]
         return self.spark.createDataFrame(data, schema)
+
+    def commits(self, name: str) -> list[tuple[int, str]]:
+        """Versions and operations of a table with commits, oldest first."""
+        table = f"{self.schema}.`{name}`"
+        if FORMAT == "iceberg":
+            rows = self.spark.sql(
+                f"select h.snapshot_id, s.operation from {table}.history h join {table}.snapshots s "
+                "on h.snapshot_id = s.snapshot_id order by h.made_current_at"
+            )
+        else:
+            rows = self.spark.sql(f"describe history {table}").select("version", "operation").orderBy("version")
+        return [(row[0], row[1]) for row in rows.collect()]
+
+    def restore(self, name: str, version: int) -> None:
+        """The table as it was at a version of `commits`."""
+        table = f"{self.schema}.{name}"
+        if FORMAT == "iceberg":
+            self.spark.sql(f"call system.set_current_snapshot('{table}', {version})")
+        else:
+            self.spark.sql(f"restore table {table} to version as of {version}")
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a table, sorted; instants as UTC text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -76,6 +77,19 @@ def java_causes(error: BaseException) -> Iterator[Any]:
             return
         yield cause
         cause = cause.getCause()
+
+
+def java_classes(error: BaseException | None) -> set[str]:
+    """The names of the Java exceptions behind an error and those that it came from.
+
+    Where only a text has come, from Spark Connect or Thrift, it names the class before the message.
+    """
+    found: set[str] = set()
+    while error is not None:
+        found |= {str(cause.getClass().getSimpleName()) for cause in java_causes(error)}
+        found |= set(re.findall(r"\b(?:[a-z]\w*\.)+([A-Z]\w*Exception)\b", str(error).split("\n\tat ")[0]))
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def raised(error: BaseException, text: str) -> bool:

@@ -1,16 +1,34 @@
 {#- What maintain does to the files of a Delta table. -#}
 
-{% macro _report_files(relation, moment) -%}
+{#- For how long Delta keeps deleted files, if the table says it. -#}
+{% macro _delta_kept_hours(relation) -%}
+    {%- for row in run_query('show tblproperties ' ~ relation).rows
+        if row[0] == 'delta.deletedFileRetentionDuration' -%}
+        {%- set match = modules.re.match('^(?:interval +)?([0-9]+) +(hour|day|week)s?$', row[1] | trim | lower) -%}
+        {%- if match -%}
+            {{- return((match.group(1) | int) * {'hour': 1, 'day': 24, 'week': 168}[match.group(2)]) -}}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{% macro _delta_maintain(relation, columns, keys, partitions, hours, allow_short) -%}
+    {{- return([
+        'before: ' ~ healing_tables._delta_files(relation),
+        healing_tables._optimize(relation, columns, keys, partitions),
+        healing_tables._vacuum(relation, hours, allow_short),
+        'after: ' ~ healing_tables._delta_files(relation)]) -}}
+{%- endmacro %}
+
+{% macro _delta_files(relation) -%}
     {%- set detail = run_query('describe detail ' ~ relation).rows[0] -%}
-    {%- do healing_tables._report('maintain', relation, moment ~ ': ' ~ (detail['numFiles'] | int) ~ ' files, '
-        ~ (detail['sizeInBytes'] | int) ~ ' bytes') -%}
+    {{- return((detail['numFiles'] | int) ~ ' files, ' ~ (detail['sizeInBytes'] | int) ~ ' bytes') -}}
 {%- endmacro %}
 
 {#- OPTIMIZE. A table with liquid clustering knows its columns; nothing is to be gained from a single file. -#}
 {% macro _optimize(relation, columns, keys, partitions) -%}
     {%- if run_query('describe detail ' ~ relation).rows[0]['numFiles'] | int <= 1 -%}
-        {%- do healing_tables._report('maintain', relation, 'one file: nothing to optimize') -%}
-        {{- return(none) -}}
+        {{- return('one file: nothing to optimize') -}}
     {%- endif -%}
     {%- set by = [] -%}
     {%- if not healing_tables._is_clustered(relation) -%}
@@ -21,7 +39,7 @@
     {%- endif -%}
     {%- set statement = 'optimize ' ~ relation ~ (' zorder by (' ~ (by | join(', ')) ~ ')' if by) -%}
     {%- do run_query(statement) -%}
-    {%- do healing_tables._report('maintain', relation, statement) -%}
+    {{- return(statement) -}}
 {%- endmacro %}
 
 {% macro _is_clustered(relation) -%}
@@ -59,6 +77,5 @@
         {%- if 'undefined' in before -%} {%- do run_query('reset ' ~ healing_tables._id(setting)) -%} {%-
             else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
     {%- endif -%}
-    {%- do healing_tables._report('maintain', relation, 'vacuum, files unused for more than ' ~ hours
-        ~ ' hours are gone') -%}
+    {{- return('vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -}}
 {%- endmacro %}

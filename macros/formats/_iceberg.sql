@@ -1,0 +1,219 @@
+{#-
+    Apache Iceberg. A version is a snapshot; snapshots have ids without an order, and parents. A build writes to a
+    branch of the table, where nobody else writes, and one fast_forward publishes it: only if main is still the snapshot
+    that the branch began with.
+
+    main                 7 -- 3                     7 -- 3 -- 9
+    healing_1a2b..            `-- 9            ->
+-#}
+
+{% macro _format_iceberg() -%}
+    {%- set appended = {'commit.retry.num-retries': '20', 'write.metadata.delete-after-commit.enabled': 'true',
+        'write.metadata.previous-versions-max': '20'} -%}
+    {{- return({
+        'name': 'iceberg', 'has_commits': true, 'has_branches': true,
+        'check_session': healing_tables._check_iceberg, 'version': healing_tables._iceberg_version,
+        'stored_type': healing_tables._iceberg_type, 'commits_since': healing_tables._iceberg_commits_since,
+        'has_change_feed': healing_tables._has_iceberg_change_feed, 'change_feed': healing_tables._iceberg_change_feed,
+        'change_feed_gap': healing_tables._iceberg_change_feed_gap,
+        'properties': healing_tables._iceberg_properties,
+        'begin_commit': healing_tables._iceberg_begin_commit, 'end_commit': healing_tables._iceberg_end_commit,
+        'branches': healing_tables._iceberg_branches, 'drop_branch': healing_tables._iceberg_drop_branch,
+        'written_at': healing_tables._iceberg_written_at, 'kept_hours': healing_tables._iceberg_kept_hours,
+        'maintain': healing_tables._iceberg_maintain,
+        'side_table_format': 'iceberg', 'log_properties': appended, 'key_map_properties': appended}) -}}
+{%- endmacro %}
+
+{#- A session without Iceberg, in one mistake instead of Spark's stack trace. -#}
+{% macro _check_iceberg(mistakes) -%}
+    {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
+    {%- set catalog = run_query('select current_catalog() as catalog').rows[0]['catalog'] -%}
+    {%- set missing = [] -%}
+    {%- do missing.append('its extension') if 'IcebergSparkSessionExtensions' not in
+        healing_tables._session_conf('spark.sql.extensions') -%}
+    {%- do missing.append('a catalog of Iceberg, which ' ~ catalog ~ ' is not') if 'iceberg' not in
+        healing_tables._session_conf('spark.sql.catalog.' ~ catalog) | lower -%}
+    {%- if missing -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'a Spark session with Iceberg, for an Iceberg table', 'a session without '
+            ~ (missing | join(' and ')),
+            'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method '
+            'thrift), with the jar for your Spark:\n'
+            ~ '             spark.jars.packages: org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0\n'
+            ~ '             spark.sql.extensions: org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions\n'
+            ~ '             spark.sql.catalog.lake: org.apache.iceberg.spark.SparkCatalog, and its type and place\n'
+            ~ '             spark.sql.defaultCatalog: lake') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Where the default catalog is Iceberg's, a table `using parquet` would be an Iceberg table with parquet files. -#}
+{% macro _check_not_iceberg(mistakes) -%}
+    {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
+    {%- set catalog = healing_tables._session_conf('spark.sql.defaultCatalog') -%}
+    {%- if healing_tables._session_conf('spark.sql.catalog.' ~ catalog) == 'org.apache.iceberg.spark.SparkCatalog' -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'file_format', 'iceberg, since that is what the catalog ' ~ catalog ~ ' holds',
+            config.get('file_format'), 'set file_format: iceberg') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#-
+    The snapshot that main shows; none for a table that nobody has written to. A session may know the table as it was
+    half a minute ago.
+-#}
+{% macro _iceberg_version(relation) -%}
+    {%- do run_query('refresh table ' ~ relation) -%}
+    {%- set found = run_query("show tblproperties " ~ relation ~ " ('current-snapshot-id')").rows[0][1] -%}
+    {{- return(found | int if found != 'none' else none) -}}
+{%- endmacro %}
+
+{#- Iceberg has no small integers, and no texts of limited length. A name of a field is followed by a colon. -#}
+{% macro _iceberg_type(type) -%}
+    {%- set type = modules.re.sub('(^|[:<,])(tinyint|smallint)(?=[,>]|$)', '\\1int', type) -%}
+    {{- return(modules.re.sub('(^|[:<,])(char|varchar)[(][0-9]+[)](?=[,>]|$)', '\\1string', type)) -}}
+{%- endmacro %}
+
+{#-
+    What has become of main since a snapshot, the newest first: one commit for each entry of the table's log after it.
+    An entry changes rows unless all snapshots between it and the one before, by their parents, only replaced files.
+-#}
+{% macro _iceberg_commits_since(relation, version) -%}
+    {%- set entries, snapshots = [], {} -%}
+    {%- do run_query('refresh table ' ~ relation) -%}
+    {%- for row in run_query(
+        "select 'log' as kind, made_current_at as at, snapshot_id, parent_id, '' as operation from " ~ relation
+        ~ ".history union all select 'snapshot', committed_at, snapshot_id, parent_id, operation from " ~ relation
+        ~ '.snapshots').rows -%}
+        {%- if row['kind'] == 'log' -%}
+            {%- do entries.append({'version': row['snapshot_id'] | int, 'at': row['at'], 'parameters': ''}) -%}
+        {%- else -%}
+            {%- do snapshots.update({row['snapshot_id'] | int: {
+                'operation': row['operation'],
+                'parent': row['parent_id'] | int if row['parent_id'] is not none else none}}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set entries = entries | sort(attribute='at') -%}
+    {%- set found = namespace(first=0 if version is none else none) -%}
+    {%- for entry in entries if entry.version == version -%}
+        {%- set found.first = entries.index(entry) + 1 -%}
+    {%- endfor -%}
+    {%- if found.first is none -%} {{ return(none) }} {%- endif -%}
+    {%- set commits, before = [], namespace(version=version) -%}
+    {%- for entry in entries[found.first:] -%}
+        {%- set steps = healing_tables._iceberg_snapshots_between(snapshots, before.version, entry.version) -%}
+        {%- set before.version = entry.version -%}
+        {%- set operations = none if steps is none else steps | map(attribute='operation') | unique | list -%}
+        {%- do commits.insert(0, dict(
+            entry, operation='another table, or an older snapshot' if steps is none else operations | join(', '),
+            changes_rows=operations != ['replace'])) -%}
+    {%- endfor -%}
+    {{- return(commits) -}}
+{%- endmacro %}
+
+{#- The snapshots after `before` up to `until`, by their parents; none if `before` is no ancestor. -#}
+{% macro _iceberg_snapshots_between(snapshots, before, until) -%}
+    {%- set steps, at = [], namespace(id=until) -%}
+    {%- for step in snapshots if at.id != before and at.id in snapshots -%}
+        {%- do steps.append(snapshots[at.id]) -%}
+        {%- set at.id = snapshots[at.id].parent -%}
+    {%- endfor -%}
+    {{- return(steps if at.id == before else none) -}}
+{%- endmacro %}
+
+{#- A merge changes a few rows in many files: with merge-on-read it need not write them anew. -#}
+{% macro _iceberg_properties(columns, merges) -%}
+    {{- return({'write.merge.mode': 'merge-on-read'} if merges else {}) -}}
+{%- endmacro %}
+
+{#- The branch of this run at a snapshot of main, as the name of a table to write to. -#}
+{% macro _iceberg_begin_commit(relation, version) -%}
+    {%- set branch = healing_tables._iceberg_own_branch() -%}
+    {%- do healing_tables._iceberg_change_branch(relation, 'create or replace branch ' ~ branch
+        ~ (' as of version ' ~ version if version is not none)) -%}
+    {{- return(relation ~ '.branch_' ~ branch) -}}
+{%- endmacro %}
+
+{% macro _iceberg_own_branch() -%} {{ return('healing_' ~ invocation_id | replace('-', '')) }} {%- endmacro %}
+
+{#-
+    Publish the branch of this run, unless main has moved: then what others have done, as texts. Iceberg refuses a
+    fast_forward of a table that anybody else changes at the same moment, in whatever way: then it is tried again.
+-#}
+{% macro _iceberg_end_commit(relation, version) -%}
+    {%- set branch = healing_tables._iceberg_own_branch() -%}
+    {%- set fast_forward = healing_tables._iceberg_call(relation, 'fast_forward') ~ ", 'main', "
+        ~ healing_tables._text(branch) ~ ')' -%}
+    {%- set outcome = namespace(conflicts=none, main=none) -%}
+    {%- for attempt in range(healing_tables._iceberg_attempts()) if outcome.conflicts is none -%}
+        {%- set outcome.main = healing_tables._iceberg_version(relation) -%}
+        {%- if outcome.main != version -%}
+            {#- after an error that came with the answer of a fast_forward, main may be the branch -#}
+            {%- set outcome.conflicts = [] if attempt > 0
+                and outcome.main == healing_tables._iceberg_head(relation, branch) else ['version ' ~ outcome.main] -%}
+        {%- elif healing_tables._iceberg_try(fast_forward) is none -%} {%- set outcome.conflicts = [] -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {#- what still fails is something else: this shows it -#}
+    {%- do run_query(fast_forward) if outcome.conflicts is none -%}
+    {%- do healing_tables._iceberg_drop_branch(relation, branch) -%}
+    {{- return(outcome.conflicts or []) -}}
+{%- endmacro %}
+
+{% macro _iceberg_attempts() -%} {{ return(10) }} {%- endmacro %}
+
+{% macro _iceberg_head(relation, branch) -%}
+    {%- set found = run_query('select snapshot_id from ' ~ relation ~ '.refs where name = '
+        ~ healing_tables._text(branch)).rows -%}
+    {{- return(found[0]['snapshot_id'] | int if found else none) -}}
+{%- endmacro %}
+
+{#- Create or drop a branch, again if Iceberg refuses it since somebody else changes the table at the same moment. -#}
+{% macro _iceberg_change_branch(relation, change) -%}
+    {%- set statement_text, done = 'alter table ' ~ relation ~ ' ' ~ change, [] -%}
+    {%- for attempt in range(healing_tables._iceberg_attempts()) if not done -%}
+        {%- do done.append(true) if healing_tables._iceberg_try(statement_text) is none
+            else run_query('refresh table ' ~ relation) -%}
+    {%- endfor -%}
+    {%- do run_query(statement_text) if not done -%}
+{%- endmacro %}
+
+{#-
+    Run a statement. Returns the class of Iceberg's exception, if it is one of a refused commit, or none. Jinja cannot
+    catch an error; the adapter can, once the plugin of the pip library has extended it. Without it the error ends the
+    run.
+-#}
+{% macro _iceberg_try(statement_text) -%}
+    {%- if adapter.healing_tables_try is defined -%}
+        {{- return(adapter.healing_tables_try(
+            statement_text, ['CommitFailedException', 'CommitStateUnknownException', 'IllegalArgumentException'])) -}}
+    {%- endif -%}
+    {%- do run_query(statement_text) -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- The beginning of a procedure's call, with the table as its first argument. -#}
+{% macro _iceberg_call(relation, procedure) -%}
+    {%- set catalog = relation.database -%}
+    {{- return('call ' ~ (healing_tables._id(catalog) ~ '.' if catalog else '') ~ 'system.' ~ procedure ~ '('
+        ~ healing_tables._text(healing_tables._id(relation.schema) ~ '.' ~ healing_tables._id(
+            relation.identifier))) -}}
+{%- endmacro %}
+
+{#- Branches that builds have left: [{name, hours}]; hours since its last commit, none where it has none of its own. -#}
+{% macro _iceberg_branches(relation) -%}
+    {%- set found = [] -%}
+    {%- for row in run_query(
+        "select r.name, case when h.snapshot_id is null then (unix_micros(now()) - unix_micros(s.committed_at)) "
+        ~ "/ 3600000000 end as hours from " ~ relation ~ ".refs as r left join " ~ relation
+        ~ ".snapshots as s on r.snapshot_id = s.snapshot_id left join " ~ relation
+        ~ ".history as h on r.snapshot_id = h.snapshot_id "
+        ~ "where r.type = 'BRANCH' and r.name rlike '^healing_[0-9a-f]{32}$' order by r.name").rows -%}
+        {%- do found.append({'name': row['name'], 'hours': row['hours'] | float if row['hours'] is not none
+            else none}) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{% macro _iceberg_drop_branch(relation, branch) -%}
+    {%- do healing_tables._iceberg_change_branch(relation, 'drop branch if exists ' ~ healing_tables._id(branch)) -%}
+{%- endmacro %}
