@@ -11,11 +11,12 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
@@ -23,7 +24,7 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
-from healing_tables.targets.conflicts import StalePlan, conditions, has_condition, java_classes, raised
+from healing_tables.targets.conflicts import StalePlan, conditions, has_condition, java_causes, java_classes, raised
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import bad_name, is_path, is_table_name, name_parts
 from healing_tables.targets.sql_table import SqlTable, Unfinished
@@ -41,6 +42,7 @@ MICRO_BATCH = "healing_tables.micro_batch"
 # Writers change the metadata at the same time: other branches, properties
 RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
 COMMIT_FAILED = "org.apache.iceberg.exceptions.CommitFailedException"
+VALIDATION = "org.apache.iceberg.exceptions.ValidationException"
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class IcebergTarget(SqlTable):
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
         if self.described(spark) is None:
             return False
-        found = spark.sql(f"select 1 from {self.name}.snapshots where snapshot_id = {table_id}")
+        found = spark.sql(f"select 1 from {self.path(spark)}.snapshots where snapshot_id = {table_id}")
         return not found.isEmpty()
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
@@ -158,7 +160,7 @@ class IcebergTarget(SqlTable):
         query: str = "",
     ) -> None:
         properties = {"commit.retry.num-retries": str(RETRIES), **self.properties, **(own_properties or {})}
-        with self.named_errors():
+        with self.named_errors(), self.invalid_schemas():
             spark.sql(self.create_statement("iceberg", columns, properties, query))
 
     def begin(
@@ -171,13 +173,31 @@ class IcebergTarget(SqlTable):
             raise StalePlan("another writer has made the table")
         return snapshot.version
 
+    @contextmanager
+    def invalid_schemas(self) -> Iterator[None]:
+        """What a statement that changes the schema raises, with a condition or without, is no conflict of commits."""
+        try:
+            yield
+        except Exception as error:
+            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and not conditions(error)
+            if is_bare or VALIDATION in java_classes(error):
+                raise self.refused(self.told(error) or str(error).splitlines()[0]) from error
+            raise
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        with self.invalid_schemas():
+            super().add_columns(spark, columns, within)
+
     def add_version(self, spark: SparkSession) -> None:
         with self.named_errors():
             spark.sql(f"insert into {self.name} select * from {self.name} where false").collect()
 
     def told(self, error: Exception) -> str | None:
-        own = next((name for name in java_classes(error) if name.startswith("org.apache.iceberg.")), None)
-        return super().told(error) or (None if own is None else str(error).splitlines()[0])
+        for cause in java_causes(error):
+            if cause.getClass().getName().startswith("org.apache.iceberg."):
+                return str(cause.getMessage())
+        is_own = any(name.startswith("org.apache.iceberg.") for name in java_classes(error))
+        return super().told(error) or (str(error).splitlines()[0] if is_own else None)
 
     def check_session(self, error: Exception) -> None:
         if any(condition.startswith(NO_ICEBERG) for condition in conditions(error)):
@@ -232,7 +252,7 @@ class IcebergTarget(SqlTable):
         name = f"{PREFIX}{int(time.time())}_{base_version}_{merge_id}"
         try:
             self.alter(spark, f"create branch {quoted(name)} as of version {base_version}")
-            spark.sql(statement(f"{self.name}.{quoted('branch_' + name)}")).collect()
+            spark.sql(statement(f"{self.path(spark)}.{quoted('branch_' + name)}")).collect()
             head = self.heads(spark).get(name)
         except Exception as error:
             self.drop_quietly(spark, name)
@@ -269,6 +289,13 @@ class IcebergTarget(SqlTable):
                     raise
                 time.sleep(random.uniform(0, LONGEST_WAIT))  # somebody has changed other metadata
 
+    def path(self, spark: SparkSession) -> str:
+        """The name, as the part before that of a branch or a metadata table: alone it would be a schema."""
+        if len(name_parts(self.name)) > 1:
+            return self.name
+        catalog, table = self.place(spark)
+        return f"{quoted(catalog)}.{table}"
+
     def place(self, spark: SparkSession) -> tuple[str, str]:
         """The catalog of the table, and its name in there, in quotes."""
         first, *rest = name_parts(self.name)
@@ -294,14 +321,14 @@ class IcebergTarget(SqlTable):
     def heads(self, spark: SparkSession) -> dict[str, int]:
         """The branches of merges, with their newest snapshots."""
         self.refresh(spark)
-        rows = spark.sql(f"select name, snapshot_id from {self.name}.refs where startswith(name, '{PREFIX}')").collect()
-        return {str(row[0]): int(row[1]) for row in rows}
+        refs = spark.sql(f"select name, snapshot_id from {self.path(spark)}.refs")
+        return {str(row[0]): int(row[1]) for row in refs.where(f"startswith(name, '{PREFIX}')").collect()}
 
     def published(self, spark: SparkSession, snapshots: Sequence[int]) -> set[int]:
         """Those of these snapshots that readers see, or have seen."""
         listed = ", ".join(map(str, snapshots))
         self.refresh(spark)
-        rows = spark.sql(f"select distinct snapshot_id from {self.name}.history where snapshot_id in ({listed})")
+        rows = spark.sql(f"select distinct snapshot_id from {self.path(spark)}.history where snapshot_id in ({listed})")
         return {int(row[0]) for row in rows.collect()}
 
     def unfinished(self, spark: SparkSession) -> list[Branch]:

@@ -154,13 +154,16 @@ class SqlTable:
             if is_conflict(error) or told is None or is_unknown:
                 raise
             self.check_session(error)
-            mistake = Mistake(
-                self.name,
-                "a table that takes what the merge writes",
-                " ".join(told.split()),
-                "make the table, its schema or the batch fit",
-            )
-            raise TargetError(counted("the target", [mistake]), [mistake]) from error
+            raise self.refused(told) from error
+
+    def refused(self, told: str) -> TargetError:
+        mistake = Mistake(
+            self.name,
+            "a table that takes what the merge writes",
+            " ".join(told.split()),
+            "make the table, its schema or the batch fit",
+        )
+        return TargetError(counted("the target", [mistake]), [mistake])
 
     def told(self, error: Exception) -> str | None:
         """What an error says about the table; None if it may be about something else."""
