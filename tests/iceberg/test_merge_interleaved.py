@@ -15,7 +15,7 @@ from healing_tables import TargetError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 ALL = "HEALING_TABLES_ROUNDS" in os.environ
-PLACES = 4  # of each kind
+PLACES = 2  # of each kind
 
 
 def compact(tables: Tables, dim: str) -> None:
