@@ -100,7 +100,11 @@ class IcebergTarget(SqlTable):
         except Exception as error:
             if has_condition(error, *MISSING):
                 return None
-            raise
+            if not has_condition(
+                error, "INTERNAL_ERROR"
+            ):  # Spark cannot refresh a view in another catalog than its own
+                raise
+            rows = []
         found = {str(row[0]): str(row[1]) for row in rows}
         if not is_iceberg(found):
             mistake = Mistake(
@@ -179,7 +183,7 @@ class IcebergTarget(SqlTable):
         try:
             yield
         except Exception as error:
-            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and not conditions(error)
+            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and self.told(error) is None
             if is_bare or VALIDATION in java_classes(error):
                 raise self.refused(self.told(error) or str(error).splitlines()[0]) from error
             raise
