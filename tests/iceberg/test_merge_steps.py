@@ -11,7 +11,7 @@ from tables import Tables, plain_rows
 from healing_tables import DimensionSpec, IcebergTarget, TargetError, merge
 from healing_tables.merge import outbox
 from healing_tables.merge.outbox import Outbox
-from healing_tables.targets import iceberg
+from healing_tables.targets import iceberg, sql_table
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 TYPE_4 = DimensionSpec(key_columns="id", attributes={"name": 4, "city": 1}, audit={})
@@ -45,6 +45,7 @@ def interrupt_with_work(_: Any, __: Any, merges: Any) -> None:
 STEPS = {
     "stage": (Outbox, False),
     "apply": (IcebergTarget, False),
+    "merge_statement": (sql_table, False),  # after the branch is made
     "heads": (IcebergTarget, False),  # after the MERGE into the branch
     "publish": (IcebergTarget, False),
     "deliver": (Outbox, True),
@@ -72,13 +73,31 @@ def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatc
     assert len(rows(tables, f"{dim}_audit")) == 4 if is_done else 3
     # what never committed is dropped once it is old
     left = [branch.is_committed for branch in target.unfinished(tables.spark)]
-    assert left == ([False] if step in ("heads", "publish") else [])
+    assert left == ([False] if step in ("merge_statement", "heads", "publish") else [])
     monkeypatch.setattr(iceberg, "ABANDONED", -1)
     monkeypatch.setattr(outbox, "ABANDONED", "interval -1 day")
     merge(batch(tables, (2, "C")), dim, TYPE_4, at="2024-01-04")
     assert target.unfinished(tables.spark) == []
     assert rows(tables, f"{dim}__pending") == []
     assert len(rows(tables, f"{dim}_history")) == 1 + is_done
+
+
+@pytest.mark.proof
+def test_a_process_dies_while_another_recovers(
+    tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, between: Any
+) -> None:
+    """The other one reads the branches before the staged rows: it delivers them before it drops the branch."""
+    merge(batch(tables, (1, "A"), (2, "A")), IcebergTarget(dim), TYPE_4, at="2024-01-01")
+
+    def dies() -> None:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Outbox, "deliver", interrupt)
+            merge(batch(tables, (1, "B")), dim, TYPE_4, at="2024-01-02")
+
+    between(IcebergTarget, "unfinished", dies)
+    merge(batch(tables, (2, "C")), dim, TYPE_4, at="2024-01-03")
+    assert rows(tables, f"{dim}_history", "id", "name") == [(1, "A"), (2, "A")]
+    assert IcebergTarget(dim).unfinished(tables.spark) == []
 
 
 def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +118,33 @@ def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.Mo
     assert (result.inserted, result.attempts) == (1, 1)
     assert result.commit_version == IcebergTarget(dim).version(spark)
     assert len(rows(tables, f"{dim}_audit")) == 1
+
+
+@pytest.mark.proof
+def test_a_publish_that_is_still_at_work(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client has an error already, and main changes while it looks."""
+    kind, calls = type(tables.spark), []
+    then: Any = kind.sql
+    described: Any = IcebergTarget.described
+
+    def sql(session: Any, statement: str, *args: Any, **options: Any) -> Any:
+        if "fast_forward" in statement:
+            calls.append(statement)
+            raise ConnectionError("reset")
+        return then(session, statement, *args, **options)
+
+    def then_publish(target: IcebergTarget, *args: Any) -> Any:
+        found = described(target, *args)
+        if calls:
+            then(tables.spark, calls.pop()).collect()
+        return found
+
+    merge(batch(tables, (1, "A")), IcebergTarget(dim), TYPE_4, at="2024-01-01")
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "sql", sql)
+        patch.setattr(IcebergTarget, "described", then_publish)
+        assert merge(batch(tables, (1, "B")), dim, TYPE_4, at="2024-01-02").attempts == 1
+    assert len(rows(tables, f"{dim}_audit")) == 2
 
 
 def test_a_stream(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +200,19 @@ def test_a_change_log(tables: Tables, dim: str, between: Any) -> None:
     assert rows(tables, f"{dim}__pending") == []
     for name in (dim, f"{dim}_changes"):
         assert IcebergTarget(name).unfinished(tables.spark) == []
+
+
+@pytest.mark.proof
+def test_a_batch_that_only_the_log_gets(tables: Tables, dim: str, between: Any) -> None:
+    """No commit of the dimension shows it to another merge: the log does."""
+    merge(batch(tables, (1, "A")), IcebergTarget(dim), logged(dim), at="2024-01-01 00:00")
+
+    def adds() -> None:
+        assert merge(batch(tables, (1, "A")), dim, logged(dim), at="2024-01-03 00:00").commit_version is None
+
+    between(Outbox, "publish", adds)
+    assert merge(batch(tables, (1, "B")), dim, logged(dim), at="2024-01-02 00:00").attempts == 2
+    assert versions(tables, dim) == [(1, "A", 1, 2), (1, "A", 3, 31), (1, "B", 2, 3)]
 
 
 def test_a_change_log_that_begins_during_a_merge(tables: Tables, dim: str, between: Any) -> None:

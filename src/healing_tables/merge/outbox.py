@@ -117,7 +117,7 @@ class Outbox(DimensionTables):
         with as_view(rows) as view:
             statement = partial(log.append_statement, source=view, merge_id=merge_id, is_decided=False)
             self.log_table.commit(spark, statement, merge_id=merge_id, base_version=base_version)
-        self.log_table.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False)])
+        self.log_table.finish(spark, self.log_table.unfinished(spark))
 
     def publish(self, change: Change, written: Written) -> None:
         """Stage, MERGE, deliver."""

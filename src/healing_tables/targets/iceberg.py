@@ -100,9 +100,8 @@ class IcebergTarget(SqlTable):
         except Exception as error:
             if has_condition(error, *MISSING):
                 return None
-            if not has_condition(
-                error, "INTERNAL_ERROR"
-            ):  # Spark cannot refresh a view in another catalog than its own
+            # of a view in a catalog other than Spark's own
+            if not has_condition(error, "INTERNAL_ERROR"):
                 raise
             rows = []
         found = {str(row[0]): str(row[1]) for row in rows}
@@ -221,9 +220,8 @@ class IcebergTarget(SqlTable):
         super().run(spark, statement)
 
     def change(self, spark: SparkSession, statement: Callable[[str], str]) -> None:
-        merge_id = str(uuid.uuid4())
-        self.commit(spark, statement, merge_id=merge_id, base_version=self.version(spark))
-        self.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False)])
+        self.commit(spark, statement, merge_id=str(uuid.uuid4()), base_version=self.version(spark))
+        self.finish(spark, self.unfinished(spark))
 
     def apply(
         self,
@@ -284,9 +282,11 @@ class IcebergTarget(SqlTable):
                 spark.sql(f"call {quoted(catalog)}.system.fast_forward({places})").collect()
                 return
             except Exception:
+                # read in this order: the call may still be at work, and then main changes in between
+                newest = (self.described(spark) or {}).get("current-snapshot-id")
                 if head in self.published(spark, [head]):
                     return
-                if (self.described(spark) or {}).get("current-snapshot-id") != str(base_version):
+                if newest != str(base_version):
                     self.drop_quietly(spark, name)
                     raise StalePlan from None
                 if is_last:
