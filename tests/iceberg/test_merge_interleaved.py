@@ -37,6 +37,7 @@ def before_the_publish(number: int, statement: str) -> bool:
     return "fast_forward" in statement
 
 
+@pytest.mark.proof
 def test_another_writer_before_the_publish(tables: Tables) -> None:
     """The branch of the first one is not published: it reads and plans again."""
     assert check(tables, "audit", "same key", before_the_publish, OWN_ACTIONS)

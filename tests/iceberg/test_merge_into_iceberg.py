@@ -101,6 +101,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> N
     assert not tables.spark.table(f"{dim}.partitions").where("partition.id_bucket = 0").isEmpty()
 
 
+@pytest.mark.proof
 def test_a_session_sees_what_another_has_committed(tables: Tables, dim: str) -> None:
     """The catalog of a session keeps what it has read of a table for half a minute."""
     other = Tables(tables.spark.newSession(), schema=tables.schema)
@@ -143,6 +144,7 @@ def test_rows_that_two_processes_deliver_at_once(either: Tables) -> None:
     assert plain_rows(spark.table(name)) == [("a",)]
 
 
+@pytest.mark.proof
 def test_columns_of_types_that_iceberg_does_not_have(tables: Tables, dim: str) -> None:
     """smallint is stored as int, within others too; a batch with the same types fits again."""
     ddl = "id smallint, name string, tags array<smallint>, place struct<smallint: tinyint, `a b`: string>"

@@ -54,7 +54,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(step, marks=[pytest.mark.proof] * (step not in ("publish", "deliver"))) for step in STEPS]
+    "step", [pytest.param(step, marks=[pytest.mark.proof] * (step != "deliver")) for step in STEPS]
 )
 def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     kind, is_done = STEPS[step]
@@ -82,6 +82,16 @@ def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatc
     assert len(rows(tables, f"{dim}_history")) == 1 + is_done
 
 
+def test_two_merges_from_one_snapshot(tables: Tables, dim: str, between: Any) -> None:
+    """Both have written to their branches: one is published, the other merge reads and plans again."""
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
+    merge(batch(tables, (1, "A")), IcebergTarget(dim), spec, at="2024-01-01")
+    between(IcebergTarget, "publish", lambda: merge(batch(tables, (1, "B")), dim, spec, at="2024-01-02"))
+    assert merge(batch(tables, (1, "C")), dim, spec, at="2024-01-03").attempts == 2
+    assert rows(tables, dim, "name", "version") == [("A", 1), ("B", 2), ("C", 3)]
+    assert IcebergTarget(dim).unfinished(tables.spark) == []
+
+
 @pytest.mark.proof
 def test_a_process_dies_while_another_recovers(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, between: Any
@@ -100,6 +110,7 @@ def test_a_process_dies_while_another_recovers(
     assert IcebergTarget(dim).unfinished(tables.spark) == []
 
 
+@pytest.mark.proof
 def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The branch is published although the client got an error."""
     spark, kind = tables.spark, type(tables.spark)
@@ -215,6 +226,7 @@ def test_a_batch_that_only_the_log_gets(tables: Tables, dim: str, between: Any) 
     assert versions(tables, dim) == [(1, "A", 1, 2), (1, "A", 3, 31), (1, "B", 2, 3)]
 
 
+@pytest.mark.proof
 def test_a_change_log_that_begins_during_a_merge(tables: Tables, dim: str, between: Any) -> None:
     """The merge that does not know of it commits nothing."""
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
