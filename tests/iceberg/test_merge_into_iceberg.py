@@ -105,12 +105,13 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> N
 def test_a_session_sees_what_another_has_committed(tables: Tables, dim: str) -> None:
     """The catalog of a session keeps what it has read of a table for half a minute."""
     other = Tables(tables.spark.newSession(), schema=tables.schema)
-    spec = DimensionSpec(key_columns="id", attributes={"name": 4, "city": 1}, audit={})
-    for number, place in enumerate((tables, other, tables, other)):
-        result = merge(batch(place, (1, f"{number}")), dim, spec, at=f"2024-01-0{number + 1}")
-        assert (result.attempts, result.updated) == (1, 1 if number else 0)
-    tables.spark.sql(f"refresh table {dim}_history")
-    assert rows(tables, f"{dim}_history", "name") == [("0",), ("1",), ("2",)]
+    assert merge(batch(tables, (1, "A")), IcebergTarget(dim), SPEC, at="2024-01-01").inserted == 1
+    assert rows(other, dim, "name") == [("A",)]
+    newest = merge(batch(tables, (1, "B")), dim, SPEC, at="2024-01-02").commit_version
+    assert rows(other, dim, "name") == [("A",)]
+    assert IcebergTarget(dim).version(other.spark) == newest
+    assert merge(batch(other, (1, "C")), dim, SPEC, at="2024-01-03").attempts == 1
+    assert plain_rows(IcebergTarget(dim).rows(tables.spark), ["name"]) == [("A",), ("B",), ("C",)]
 
 
 @pytest.mark.proof
