@@ -233,7 +233,7 @@ class Outbox(DimensionTables):
         # a merge that changed nothing in the dimension has no commit there
         logged = [row["merge_id"] for row in found if row["has_log"]]
         in_log = self.log.logged_merge_ids(spark, logged) if self.log is not None and logged else set()
-        waiting = set(logged)
+        waiting = set()
         for row in found:
             merge_id = row["merge_id"]
             if merge_id in committed:

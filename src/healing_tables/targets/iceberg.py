@@ -241,7 +241,6 @@ class IcebergTarget(SqlTable):
         if missing:  # a MERGE adds none
             self.add_columns(spark, missing)
             stored = {**stored, **dict(missing)}
-        stored = {name: stored_type(kind) for name, kind in stored.items()}
         return super().apply(
             spark, plan, layout, spec, merge_id=merge_id, base_version=base_version, stored=stored, keys=keys
         )
@@ -417,14 +416,8 @@ def is_iceberg(properties: Mapping[str, str]) -> bool:
     return "current-snapshot-id" in properties and properties.get("format", "").startswith("iceberg/")
 
 
-def stored_type(kind: str) -> str:
-    """The type that Iceberg stores for a type of Spark, also within others."""
-    kind = re.sub(r"(?<![\w`])(tinyint|smallint)(?![\w`:])", "int", kind)
-    return re.sub(r"(?<![\w`])(var)?char\(\d+\)", "string", kind)
-
-
 def as_stored(kind: t.DataType) -> t.DataType:
-    """`stored_type` of a type that is no text."""
+    """The type that Iceberg stores for a type of Spark, also within others."""
     if isinstance(kind, (t.ByteType, t.ShortType)):
         return t.IntegerType()
     if isinstance(kind, (t.CharType, t.VarcharType)):
