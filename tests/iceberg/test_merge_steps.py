@@ -134,8 +134,10 @@ def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.Mo
 @pytest.mark.proof
 def test_a_publish_that_is_still_at_work(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client has an error already, and main changes while it looks."""
-    kind, calls, looks = type(tables.spark), [], []
+    kind = type(tables.spark)
     then: Any = kind.sql
+    calls: list[str] = []
+    looks: list[str] = []
 
     def sql(session: Any, statement: str, *args: Any, **options: Any) -> Any:
         if "fast_forward" in statement and not calls:
