@@ -202,6 +202,7 @@ def versions(tables: Tables, dim: str) -> list[tuple[Any, ...]]:
     return plain_rows(tables.spark.table(dim).selectExpr("id", "name", "day(valid_from)", "day(valid_to)"))
 
 
+@pytest.mark.proof
 def test_a_change_log(tables: Tables, dim: str, between: Any) -> None:
     """Late changes find their place, beside another writer to the log, and over what was stored before."""
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
