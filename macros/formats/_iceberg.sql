@@ -178,14 +178,15 @@
 {%- endmacro %}
 
 {#-
-    Run a statement. Returns the class of Iceberg's exception, if it is one of a refused commit, or none. Jinja cannot
+    Run a statement. Returns the class of its exception, if Iceberg refuses a commit with it, or none. Jinja cannot
     catch an error; the adapter can, once the plugin of the pip library has extended it. Without it the error ends the
     run.
 -#}
 {% macro _iceberg_try(statement_text) -%}
     {%- if adapter.healing_tables_try is defined -%}
-        {{- return(adapter.healing_tables_try(
-            statement_text, ['CommitFailedException', 'CommitStateUnknownException', 'IllegalArgumentException'])) -}}
+        {{- return(adapter.healing_tables_try(statement_text, [
+            'org.apache.iceberg.exceptions.CommitFailedException',
+            'org.apache.iceberg.exceptions.CommitStateUnknownException', 'java.lang.IllegalArgumentException'])) -}}
     {%- endif -%}
     {%- do run_query(statement_text) -%}
     {{- return(none) -}}

@@ -23,8 +23,8 @@
         'rewrite_data_files': (", strategy => 'sort', sort_order => " ~ healing_tables._text(order | join(', '))
             if order else '') ~ ", options => map('min-input-files', '2', 'delete-file-threshold', '1')",
         'rewrite_position_delete_files': ", options => map('rewrite-all', 'true')",
-        'expire_snapshots': ', older_than => timestamp_micros(' ~ older_than ~ '), retain_last => 1',
-        'rewrite_manifests': ''}.items() -%}
+        'rewrite_manifests': '',
+        'expire_snapshots': ', older_than => timestamp_micros(' ~ older_than ~ '), retain_last => 1'}.items() -%}
         {%- set statement = healing_tables._iceberg_call(relation, procedure) ~ arguments ~ ')' -%}
         {%- set figures = [] -%}
         {%- for name, value in run_query(statement).rows[0].dict().items() if value | string not in ['0', 'None'] -%}

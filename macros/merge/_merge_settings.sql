@@ -55,8 +55,9 @@
     {{- return(format) -}}
 {%- endmacro %}
 
-{#- That of the log: Delta where the session has it. -#}
+{#- That of the log: Delta where the session has it. A catalog of Iceberg's holds nothing else. -#}
 {% macro _merge_log_format(format) -%}
+    {%- if format.name == 'iceberg' -%} {{ return('iceberg') }} {%- endif -%}
     {%- if healing_tables._has_delta() or not healing_tables._platform().has_own_settings -%}
         {{- return('delta') -}}
     {%- endif -%}

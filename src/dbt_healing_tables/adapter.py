@@ -64,10 +64,10 @@ def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
             """Run a statement; which of these Java exceptions has ended it, None if none has."""
             try:
                 self.execute(statement)
-            except Exception as error:  # dbt-spark does not wrap all that Spark raises
+            except Exception as error:  # dbt-spark wraps some of what Spark raises
                 from healing_tables.targets.conflicts import java_classes
 
-                found = java_classes(error)
+                found = [name for source in (error, error.__context__) if source for name in java_classes(source)]
                 caught = next((name for name in classes if name in found), None)
                 if caught is None:
                     raise

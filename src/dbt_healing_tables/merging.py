@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from dbt_healing_tables.session import MergeResponse
-from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, merge
+from healing_tables import DeltaTarget, DimensionSpec, HiveTarget, IcebergTarget, merge
 from healing_tables.errors import BatchError, HealingTablesError, Mistake
 from healing_tables.merge.merge import MergeResult, check_alone
 from healing_tables.targets.find import Target, target_of
@@ -86,6 +86,8 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
     kind = target_of(spark, name) if file_format is None else None
     if isinstance(kind, HiveTarget):
         file_format = kind.file_format
+    if file_format == "iceberg" or isinstance(kind, IcebergTarget):
+        return IcebergTarget(name, **given["table"])
     if file_format in (None, "delta"):
         return DeltaTarget(name, **given["table"])
     return HiveTarget(name, file_format, given["key_buckets"], **given["table"])

@@ -21,6 +21,7 @@ from healing_tables.targets.convert import convert_table
 from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.hive import HiveTarget
+from healing_tables.targets.iceberg import IcebergTarget
 from healing_tables.targets.postgres import PostgresTarget
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "GuardError",
     "HealingTablesError",
     "HiveTarget",
+    "IcebergTarget",
     "LateChangeError",
     "MergeResult",
     "Mistake",

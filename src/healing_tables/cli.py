@@ -175,7 +175,8 @@ def check_is_kept(spark: SparkSession, target: str) -> None:
     """Raises: ArgumentError for a table in a catalog that ends with the session."""
     if is_path(target) or len(name_parts(target)) > 2 or not hasattr(spark, "_jsc"):
         return
-    if spark.conf.get("spark.sql.catalogImplementation") == "in-memory":
+    is_own_catalog = spark.catalog.currentCatalog() == "spark_catalog"
+    if is_own_catalog and spark.conf.get("spark.sql.catalogImplementation") == "in-memory":
         remedy = "name the path of a Delta table, or a session with a metastore: SPARK_REMOTE, spark-defaults.conf, "
         remedy += "or --conf spark.sql.catalogImplementation=hive"
         raise ArgumentError.one(

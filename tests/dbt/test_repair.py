@@ -360,7 +360,8 @@ def test_every_kind_is_mended_in_one_commit(lab: Lab, mended: dict[str, Any]) ->
     assert mended["plain commits"] == [CREATED, MERGED]
     text = "\n".join(mended["plain"])
     assert "changes 10 rows and removes 7, of which 6 set aside, in 13 keys" in text
-    assert "status published, version 0 -> 1" in text
+    before, after = (version for version, _ in lab.commits("dim_plain"))
+    assert f"status published, version {before} -> {after}" in text
     assert mended["plain tables"] == ["dim_plain", "dim_plain__set_aside", "healing_log"]
 
 
@@ -369,9 +370,10 @@ def test_a_repair_leaves_a_row_in_the_log(lab: Lab, mended: dict[str, Any]) -> N
         "select status, rows_changed, rows_removed, keys_affected, version_before, version_after "
         f"from {lab.schema}.healing_log where dimension = 'dim_plain' and mode = 'repair' order by finished_at"
     ).collect()
+    before, after = (version for version, _ in lab.commits("dim_plain"))
     assert [tuple(row) for row in rows] == [
-        ("published", 10, 7, 13, 0, 1),
-        ("unchanged", 0, 0, 0, 1, 1),
+        ("published", 10, 7, 13, before, after),
+        ("unchanged", 0, 0, 0, after, after),
     ]
 
 
@@ -483,9 +485,10 @@ def test_the_example_of_the_documentation(lab: Lab, mended: dict[str, Any]) -> N
 
 
 def test_what_cannot_be_repaired_is_refused(lab: Lab, mended: dict[str, Any]) -> None:
-    text = "\n".join(mended["parquet"])
-    assert "wanted: a table in delta or iceberg, which takes a repair in one commit" in text and "using delta" in text
-    assert "has 1 mistake;" in text
+    if FORMAT == "delta":  # a catalog of Iceberg has no parquet tables
+        text = "\n".join(mended["parquet"])
+        assert "wanted: a table in delta or iceberg, which takes a repair in one commit" in text
+        assert "has 1 mistake;" in text and "using delta" in text
     text = "\n".join(mended["swapped"])
     assert "got:    20 of 20" in text and "max_removed_keys_ratio: 1" in text
     assert "status refused" in text

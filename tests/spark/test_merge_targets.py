@@ -10,7 +10,7 @@ import pytest
 from sessions import with_settings
 from tables import Tables, plain_rows
 
-from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, TargetError, merge
+from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, IcebergTarget, TargetError, merge
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
@@ -68,6 +68,15 @@ def test_tables_that_do_not_take_it(tables: Tables, dim: str, tmp_path: Path) ->
         assert ("short" in str(error.value)) == (change != "b")
         assert ("append" in str(error.value)) == (change == "b")
     assert plain_rows(tables.spark.table(dim)) == rows
+
+
+def test_iceberg_in_a_session_without_it(tables: Tables, dim: str) -> None:
+    rows = tables.spark.sql(ROW)
+    with pytest.raises(TargetError, match=r"a Spark session with Iceberg(.*\n)*.*IcebergSparkSessionExtensions"):
+        merge(rows, IcebergTarget(dim), SPEC)
+    merge(rows, dim, SPEC)
+    with pytest.raises(TargetError, match="an Iceberg table, or none yet"):
+        merge(rows, IcebergTarget(dim), SPEC)
 
 
 def test_a_name_twice_in_the_batch(tables: Tables, dim: str) -> None:

@@ -54,7 +54,7 @@ class Attempt:
         return None if self.snapshot is None else self.snapshot.rows
 
     def run(self) -> None:
-        """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        """Raises: what the format raises on a conflict, or StalePlan; HealingTablesError."""
         spark = self.events.sparkSession
         if self.snapshot is None and self.tables.layout.has_history:
             self.check_begins()

@@ -253,10 +253,11 @@ class ChangeLog:
         columns |= {name: f"cause.{name}" for name in self.spec.causes}
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
-    def append_statement(self, source: str, merge_id: str, *, is_decided: bool) -> str:
+    def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool) -> str:
         """The MERGE that adds rows which are not there.
 
         Args:
+            table: the log, or a branch of it.
             source: a view, or a query in parentheses.
             is_decided: the dimension has committed these rows. Otherwise the statement fails where another writer has
                 said something else about a key and moment.
@@ -267,7 +268,7 @@ class ChangeLog:
         place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
         on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
-        differs = ""
+        differs = getattr(self.target, "when_matched", "")
         if is_decided or self.spec.on_tie == "greatest":
             on += f" and {equal}"
         else:
@@ -278,7 +279,7 @@ class ChangeLog:
             )
         names = [quoted(name) for name in self.columns()]
         return f"""
-merge into {self.target.sql_name} t
+merge into {table} t
 using {source} s
 on {on}
 {differs}

@@ -66,7 +66,8 @@ def dry_run(
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
-    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
+    schema = TABLES[type(table)].as_stored(table, batch.schema)
+    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, is_full)
     tables = TABLES[type(table)](table, layout, spec, None)

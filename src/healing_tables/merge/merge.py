@@ -41,6 +41,7 @@ from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.files import FilesTarget
 from healing_tables.targets.find import Target, target_of
 from healing_tables.targets.hive import HiveTarget
+from healing_tables.targets.iceberg import IcebergTarget
 from healing_tables.targets.postgres import PostgresTarget
 from healing_tables.targets.retry import retrying
 from healing_tables.targets.table import Snapshot
@@ -52,6 +53,7 @@ TABLES: dict[type, Any] = {
     DeltaTarget: Outbox,
     FilesTarget: FilesTables,
     HiveTarget: HiveTables,
+    IcebergTarget: Outbox,
     PostgresTarget: PostgresTables,
 }
 
@@ -64,8 +66,9 @@ class MergeResult:
         inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
         removed: versions that a late change replaced, by way of a change log.
         attempts: 1 unless other writers were faster.
-        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, of a dimension in files, or
-            the number of the transaction in PostgreSQL; None if there was nothing to change, and so no commit.
+        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, of a dimension in files, the
+            snapshot of the Iceberg table, or the number of the transaction in PostgreSQL; None if there was nothing to
+            change, and so no commit.
         seconds: from the call to the commit.
     """
 
@@ -104,8 +107,9 @@ def merge(
     Args:
         batch: current states of some or all keys, or changes with moments (``spec.changed_at``). A Spark DataFrame,
             whose session is used; or a DataFrame of pandas or Polars, or a pyarrow.Table, with the active session.
-        target: a table by name, in Delta, ORC or parquet, or a Delta table by path; the first merge makes one in Delta.
-            Or a DeltaTarget, a FilesTarget, a HiveTarget or a PostgresTarget.
+        target: a table by name, in Delta, Iceberg, ORC or parquet, or a Delta table by path. The first merge makes one
+            in Delta, or in Iceberg where the catalog is one of Iceberg's. Or a DeltaTarget, a FilesTarget, a
+            HiveTarget, an IcebergTarget or a PostgresTarget.
         at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
             each attempt.
         full_batch: overrides ``spec.full_batch``.
@@ -177,7 +181,7 @@ class Merge:
         self.prepared_for: tuple[dict[str, str] | None] | None = None
 
     def attempt(self) -> None:
-        """Raises: what Delta raises on a conflict, or StalePlan; HealingTablesError."""
+        """Raises: what the format raises on a conflict, or StalePlan; HealingTablesError."""
         spark = self.batch.sparkSession
         snapshot = self.table.snapshot(spark)
         try:
@@ -230,7 +234,7 @@ class Merge:
         spark, spec, batch = self.batch.sparkSession, self.spec, self.batch
         layout = resolve(
             spec,
-            batch.schema,
+            TABLES[type(self.table)].as_stored(self.table, batch.schema),
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
         )

@@ -1,4 +1,4 @@
-"""A dimension in Delta, and how rows reach the tables beside it: by way of an outbox.
+"""A dimension in Delta or Iceberg, and how rows reach the tables beside it: by way of an outbox.
 
 A merge stages these rows in ``<dimension>__pending`` under its id, then commits the dimension with that id, then
 delivers them. The commit decides: rows of a merge that has not committed are discarded. Every merge first delivers
@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
@@ -25,15 +26,13 @@ from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan, is_conflict, raised
-from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
+from healing_tables.targets.sql_table import SqlTable, Unfinished
 from healing_tables.targets.table import Snapshot, Table
 
-# Each merge adds a small file; Delta puts them together now and then
-GROWING = {"delta.autoOptimize.autoCompact": "true"}
 ABANDONED = "interval 1 day"
 # base_version: of the dimension when the row was staged, so the commit of its merge is newer
 OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bigint"}
@@ -41,37 +40,38 @@ OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bi
 FEW_ROWS = 10_000
 # Equal keys of these types have one hash; floats and collated text do not
 SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
-# Commits that change no row
-MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL")
 
 
 @dataclass(frozen=True)
 class Outbox(DimensionTables):
-    """A dimension in Delta. The outbox has a column per destination, a struct with the row."""
+    """A dimension whose table commits alone. The outbox has a column per destination, a struct with the row."""
 
-    target: DeltaTarget
+    target: SqlTable
 
     @property
-    def table(self) -> DeltaTarget:
+    def table(self) -> SqlTable:
         return self.target.beside("__pending")
 
     @property
-    def history(self) -> DeltaTarget:
-        return self.side_table(self.spec.history, "_history")
+    def history(self) -> SqlTable:
+        return self.side_table(self.spec.history, "_history").growing()
 
     @property
-    def audit(self) -> DeltaTarget:
-        table = self.side_table((self.spec.audit or {}).get("table"), "_audit")
-        return replace(table, cluster_by=("changed_at",))
+    def audit(self) -> SqlTable:
+        return self.side_table((self.spec.audit or {}).get("table"), "_audit").growing(("changed_at",))
 
     @property
-    def log_table(self) -> DeltaTarget:
-        assert self.log is not None and isinstance(self.log.target, DeltaTarget)
+    def log_table(self) -> SqlTable:
+        assert self.log is not None and isinstance(self.log.target, SqlTable)
         return self.log.target
 
-    def side_table(self, name: str | None, suffix: str) -> DeltaTarget:
-        target = self.target.beside(suffix) if name is None else DeltaTarget(name)
-        return replace(target, properties=GROWING)
+    def side_table(self, name: str | None, suffix: str) -> SqlTable:
+        return self.target.beside(suffix) if name is None else self.target.named(name)
+
+    @staticmethod
+    def as_stored(table: Table, schema: StructType) -> StructType:
+        assert isinstance(table, SqlTable)
+        return table.as_stored(schema)
 
     def own_tables(self) -> dict[str, Table]:
         return super().own_tables() | {"its outbox": self.table}
@@ -92,7 +92,7 @@ class Outbox(DimensionTables):
                 self.widen(spark, self.table, columns, f"{name}.")
         self.prepare_side_tables(spark)
 
-    def widen(self, spark: SparkSession, table: DeltaTarget, columns: Mapping[str, str], within: str = "") -> None:
+    def widen(self, spark: SparkSession, table: SqlTable, columns: Mapping[str, str], within: str = "") -> None:
         """Add the columns that a table lacks. Args: within: a struct column and a dot."""
         present = table.rows(spark).select(f"{within}*").columns
         missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
@@ -105,6 +105,7 @@ class Outbox(DimensionTables):
     def note_change_log(self, spark: SparkSession) -> None:
         for name, value in self.notes(spark).items():
             self.target.set_property(spark, name, value)
+        self.target.add_version(spark)
 
     def seed(self, spark: SparkSession, stored: DataFrame) -> None:
         log = self.log
@@ -114,16 +115,17 @@ class Outbox(DimensionTables):
         rows = log.first_rows(stored, merge_id)
         base_version = log.target.version(spark)
         with as_view(rows) as view:
-            statement = log.append_statement(view, merge_id, is_decided=False)
+            statement = partial(log.append_statement, source=view, merge_id=merge_id, is_decided=False)
             self.log_table.commit(spark, statement, merge_id=merge_id, base_version=base_version)
+        self.log_table.finish(spark, self.log_table.unfinished(spark))
 
     def publish(self, change: Change, written: Written) -> None:
         """Stage, MERGE, deliver."""
         plan, counts, keys, stored = change.plan, change.counts, change.keys, change.stored
         spark, merge_id, table = plan.sparkSession, change.merge_id, self.target
         if change.snapshot is None:
-            columns, base_version = self.layout.columns(self.spec), -1
-            table.create(spark, columns, self.notes(spark))
+            columns = self.layout.columns(self.spec)
+            base_version = table.begin(spark, columns, self.notes(spark))
         else:
             columns, base_version = change.snapshot.columns, change.snapshot.version
         if self.layout.is_sequence and "insert" in counts:
@@ -145,7 +147,7 @@ class Outbox(DimensionTables):
         if rows:
             self.stage(spark, merge_id, base_version, rows)
         if merged is not None:
-            if stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
+            if table.has_bucket_filter and stored is not None and 0 < sum(counts.values()) <= FEW_ROWS:
                 keys = " and ".join(part for part in (keys, bucket_filter(plan, stored, self.layout)) if part)
             merging = replace(change, plan=merged, keys=keys)
             written.version = self.run_merge(merging, columns, base_version)
@@ -157,6 +159,8 @@ class Outbox(DimensionTables):
                 self.discard(spark, [merge_id])
                 raise
             written.is_logged = written.is_logged or change.for_log is not None
+        if has_merge and change.for_log is None:
+            self.target.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False)])
 
     def run_merge(self, change: Change, stored: Mapping[str, str], base_version: int) -> int | None:
         """The commit of the dimension. Where it is known that there is none, the staged rows are discarded.
@@ -182,7 +186,7 @@ class Outbox(DimensionTables):
             if self.destinations() and (is_conflict(error) or isinstance(error, TargetError)):
                 self.discard(spark, [change.merge_id])
             raise
-        if self.log is None and version is not None and version > base_version + 1:
+        if self.log is None and version is not None and table.may_lie_between(base_version, version):
             # another merge may have begun a change log in between, which does not know of this one
             now = table.snapshot(spark)
             if now is not None:
@@ -222,9 +226,28 @@ class Outbox(DimensionTables):
 
     def recover(self, spark: SparkSession) -> list[str]:
         """Deliver what committed merges have left; idempotent, and safe beside another process that does the same."""
-        if not self.destinations():
-            return []
-        found = (
+        # before the staged rows: the rows of a merge are staged before it commits
+        unfinished = self.target.unfinished(spark)
+        found = self.staged(spark) if self.destinations() else []
+        committed = self.target.committed(spark, {row["merge_id"]: row["base_version"] for row in found}, unfinished)
+        # a merge that changed nothing in the dimension has no commit there
+        logged = [row["merge_id"] for row in found if row["has_log"]]
+        in_log = self.log.logged_merge_ids(spark, logged) if self.log is not None and logged else set()
+        waiting = set()
+        for row in found:
+            merge_id = row["merge_id"]
+            if merge_id in committed:
+                self.deliver(spark, merge_id)
+            elif row["is_old"] and merge_id not in in_log:
+                self.discard(spark, [merge_id])
+            else:
+                waiting.add(merge_id)
+        self.target.finish(spark, [merge for merge in unfinished if merge.merge_id not in waiting])
+        return [merge_id for merge_id in logged if merge_id in committed | in_log]
+
+    def staged(self, spark: SparkSession) -> list[Row]:
+        """The merges with rows in the outbox: ``merge_id``, ``base_version``, ``is_old``, ``has_log``."""
+        return (
             self.table.rows(spark)
             .groupBy("merge_id")
             .agg(
@@ -234,20 +257,6 @@ class Outbox(DimensionTables):
             )
             .collect()
         )
-        if not found:
-            return []
-        base = min(row["base_version"] for row in found)
-        commits = self.target.commits_since(spark, base, [row["merge_id"] for row in found])
-        committed = {commit.merge_id for commit in commits}
-        # a merge that changed nothing in the dimension has no commit there
-        logged = [row["merge_id"] for row in found if row["has_log"]]
-        in_log = self.log.logged_merge_ids(spark, logged) if self.log is not None and logged else set()
-        for merge_id, _, is_old, _ in found:
-            if merge_id in committed:
-                self.deliver(spark, merge_id)
-            elif is_old and merge_id not in in_log:
-                self.discard(spark, [merge_id])
-        return [merge_id for merge_id in logged if merge_id in committed | in_log]
 
     def deliver(self, spark: SparkSession, merge_id: str, *, has_commit: bool = True) -> None:
         """Hand on the rows of a merge, once. Those for the change log stay in the outbox: see `left`.
@@ -259,7 +268,7 @@ class Outbox(DimensionTables):
             try:
                 retrying(
                     table.name,
-                    partial(run, spark, statement),
+                    partial(table.run, spark, statement),
                     lambda: f"the rows for it wait in {self.table.name}, and the next merge delivers them",
                 )
             except HealingTablesError:
@@ -273,14 +282,14 @@ class Outbox(DimensionTables):
         retrying(
             self.table.name,
             partial(
-                run,
+                self.table.run,
                 spark,
                 f"delete from {self.table.sql_name} where merge_id = {literal(merge_id)}"
                 + (f" and {LOG} is null" if self.log is not None else ""),
             ),
         )
 
-    def delivery_error(self, name: str, table: DeltaTarget, error: Exception) -> TargetError:
+    def delivery_error(self, name: str, table: SqlTable, error: Exception) -> TargetError:
         mistake = Mistake(
             table.name,
             f"the {name.replace('_', ' ')} of {self.target.name}, which takes its rows",
@@ -296,7 +305,7 @@ class Outbox(DimensionTables):
         """Remove all rows of these merges: they have no commit, or their keys are planned."""
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
         statement = f"delete from {self.table.sql_name} where merge_id in ({listed})"
-        retrying(self.table.name, partial(run, spark, statement))
+        retrying(self.table.name, partial(self.table.run, spark, statement))
 
     def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids) or "null"
@@ -304,17 +313,17 @@ class Outbox(DimensionTables):
         return rows.select(f"{LOG}.*").selectExpr(*named_keys(self.layout), "is_full").distinct()
 
     def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
-        for commit in self.log_table.commits_since(spark, version, merge_ids):
-            if commit.merge_id is None and commit.operation not in MAINTENANCE:
-                raise StalePlan("another writer has added to the change log")
+        if self.log_table.has_rows_of_others(spark, version, merge_ids):
+            raise StalePlan("another writer has added to the change log")
 
     def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
         self.discard(spark, merge_ids)
+        self.target.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False) for merge_id in merge_ids])
 
-    def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, DeltaTarget, str]]:
+    def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, SqlTable, str]]:
         """What delivers the rows of a merge: destination, table, statement."""
         mine = f"from {self.table.sql_name} where merge_id = {literal(merge_id)} and"
-        found: list[tuple[str, DeltaTarget, str]] = []
+        found: list[tuple[str, SqlTable, str]] = []
         if self.layout.has_history:
             names = list(self.layout.history_columns(self.spec))
             on = " and ".join(
@@ -323,27 +332,24 @@ class Outbox(DimensionTables):
             )
             statement = (
                 f"merge into {self.history.sql_name} t using (select {HISTORY}.* {mine} {HISTORY} is not null) s "
-                f"on {on} when not matched then insert ({', '.join(map(quoted, names))}) values "
-                f"({', '.join(f's.{quoted(name)}' for name in names)})"
+                f"on {on} {self.history.when_matched} when not matched "
+                f"then insert ({', '.join(map(quoted, names))}) "
+                f"values ({', '.join(f's.{quoted(name)}' for name in names)})"
             )
             found.append((HISTORY, self.history, statement))
         if self.spec.audit is not None:
             values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
             rows = f"select {AUDIT}.* {mine} {AUDIT} is not null"
             statement = (
-                f"merge into {self.audit.sql_name} t using ({rows}) s on t.row_id = s.row_id "
+                f"merge into {self.audit.sql_name} t using ({rows}) s on t.row_id = s.row_id {self.audit.when_matched} "
                 f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
             )
             found.append((AUDIT, self.audit, statement))
         if self.log is not None:
             rows = f"select {LOG}.* {mine} {LOG} is not null"
-            statement = self.log.append_statement(f"({rows})", merge_id, is_decided=has_commit)
+            statement = self.log.append_statement(self.log_table.sql_name, f"({rows})", merge_id, is_decided=has_commit)
             found.append((LOG, self.log_table, statement))
         return found
-
-
-def run(spark: SparkSession, statement: str) -> None:
-    spark.sql(statement).collect()
 
 
 def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import CAUSE, DimensionSpec
@@ -105,6 +106,11 @@ class DimensionTables:
     layout: Layout
     spec: DimensionSpec
     log: ChangeLog | None = None
+
+    @staticmethod
+    def as_stored(table: Table, schema: StructType) -> StructType:
+        """The schema in the types that a table of this kind stores."""
+        return schema
 
     @property
     def history(self) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
@@ -59,11 +60,15 @@ def resolved(
     spec: DimensionSpec,
     at: dt.datetime | dt.date | str | None,
     full_batch: bool | None,
+    schema: StructType | None = None,
 ) -> tuple[Layout, int, bool]:
-    """The layout of the dimension, the moment of the batch, and whether absent keys end. Args, Raises: see `plan`."""
+    """The layout of the dimension, the moment of the batch, and whether absent keys end.
+
+    Args: schema: of the batch, in the types that the table stores. Others, Raises: see `plan`.
+    """
     layout = resolve(
         spec,
-        batch.schema,
+        schema or batch.schema,
         None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
     )

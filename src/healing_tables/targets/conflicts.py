@@ -32,6 +32,14 @@ CLASSES = (
     "MetadataChangedException",
     "ProtocolChangedException",
 )
+# Iceberg's, which have no condition
+ICEBERG_CLASSES = (
+    "org.apache.iceberg.exceptions.AlreadyExistsException",
+    "org.apache.iceberg.exceptions.CommitFailedException",
+    # it may have committed: a merge looks, and what it delivers can be delivered again
+    "org.apache.iceberg.exceptions.CommitStateUnknownException",
+    "org.apache.iceberg.exceptions.ValidationException",
+)
 
 
 class StalePlan(Exception):
@@ -47,7 +55,17 @@ def is_conflict(error: BaseException) -> bool:
         return True
     if any(condition.startswith(CONFLICTS) for condition in conditions(error)):
         return True
-    return any(str(cause.getClass().getSimpleName()) in CLASSES for cause in java_causes(error))
+    found = java_classes(error)
+    return any(name in ICEBERG_CLASSES or name.rpartition(".")[2] in CLASSES for name in found)
+
+
+def java_classes(error: BaseException) -> list[str]:
+    """The classes of the Java exceptions behind an error, outermost first."""
+    found = [str(cause.getClass().getName()) for cause in java_causes(error)]
+    if not found:  # Connect puts the class of an exception without a condition before its message
+        match = re.match(r"(?:Runtime Error\s+)*\(([a-z][\w.]*\.[A-Z][\w$]*)\)", str(error))
+        found = [match[1]] if match else []
+    return found
 
 
 def conditions(error: BaseException) -> list[str]:
@@ -77,19 +95,6 @@ def java_causes(error: BaseException) -> Iterator[Any]:
             return
         yield cause
         cause = cause.getCause()
-
-
-def java_classes(error: BaseException | None) -> set[str]:
-    """The names of the Java exceptions behind an error and those that it came from.
-
-    Where only a text has come, from Spark Connect or Thrift, it names the class before the message.
-    """
-    found: set[str] = set()
-    while error is not None:
-        found |= {str(cause.getClass().getSimpleName()) for cause in java_causes(error)}
-        found |= set(re.findall(r"\b(?:[a-z]\w*\.)+([A-Z]\w*Exception)\b", str(error).split("\n\tat ")[0]))
-        error = error.__cause__ or error.__context__
-    return found
 
 
 def raised(error: BaseException, text: str) -> bool:

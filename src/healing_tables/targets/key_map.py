@@ -7,7 +7,7 @@ once. The macros in macros/build/_sequence.sql keep the same table.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -19,25 +19,24 @@ from healing_tables.sql.hashing import hash_text
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.values import normal
-from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
+from healing_tables.targets.sql_table import SqlTable
 
 COLUMNS = {"key": "string", "valid_from": TIMESTAMP, "surrogate_key": "bigint"}
-PROPERTIES = {"delta.appendOnly": "true", "delta.autoOptimize.autoCompact": "true"}
 
 
 @dataclass(frozen=True)
 class KeyMap:
     """The key map of one dimension."""
 
-    dimension: DeltaTarget
+    dimension: SqlTable
     layout: Layout
     spec: DimensionSpec
 
     @property
-    def table(self) -> DeltaTarget:
-        return replace(self.dimension.beside("__keys"), properties=PROPERTIES)
+    def table(self) -> SqlTable:
+        return self.dimension.beside("__keys").growing(is_append_only=True)
 
     def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> DataFrame:
         """The plan with the numbers of its new rows. Versions that have none yet get the next ones, in one commit.
@@ -57,20 +56,23 @@ class KeyMap:
             # a number that someone else has put there is taken, too
             largest = stored.selectExpr(f"coalesce(max({surrogate}), 0)").collect()[0][0]
         with as_view(new.distinct()) as versions:
-            statement = f"""
-merge into {self.table.sql_name} t
+
+            def statement(table: str) -> str:
+                return f"""
+merge into {table} t
 using (
     select v.key, v.valid_from,
         largest.surrogate_key + dense_rank() over (order by v.key_columns, v.valid_from) as surrogate_key
     from {versions} v
-    left anti join {self.table.sql_name} known on known.key = v.key and known.valid_from = v.valid_from
+    left anti join {table} known on known.key = v.key and known.valid_from = v.valid_from
     cross join (
-        select greatest(coalesce(max(surrogate_key), 0), {largest}L) as surrogate_key from {self.table.sql_name}
+        select greatest(coalesce(max(surrogate_key), 0), {largest}L) as surrogate_key from {table}
     ) largest
 ) s
 on t.key = s.key and t.valid_from = s.valid_from
 when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)"""
-            retrying(self.table.name, lambda: spark.sql(statement).collect())
+
+            retrying(self.table.name, lambda: self.table.change(spark, statement))
         known = self.table.rows(spark).join(
             f.broadcast(new.select("key", "valid_from")), ["key", "valid_from"], "left_semi"
         )

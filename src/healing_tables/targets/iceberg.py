@@ -1,0 +1,433 @@
+"""A dimension in an Iceberg table (docs/decisions/0046-iceberg-merges.md).
+
+A merge writes to a branch of its own, which begins at the snapshot that the plan was made from. One `fast_forward`
+publishes it; it fails if another writer has committed since. Until nothing is left to be done for the merge, the
+branch stays: it says whether the merge has committed.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
+from healing_tables.targets.conflicts import StalePlan, conditions, has_condition, java_causes, java_classes, raised
+from healing_tables.targets.merge_statement import stale_text
+from healing_tables.targets.naming import bad_name, is_path, is_table_name, name_parts
+from healing_tables.targets.sql_table import SqlTable, Unfinished
+from healing_tables.targets.table import CHANGE_LOG, Snapshot, micro_batch_of
+
+MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
+# Spark without Iceberg, or without its extension, says one of these
+NO_ICEBERG = ("DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNSUPPORTED_FEATURE.TABLE_OPERATION")
+PREFIX = "healing_merge_"
+# Seconds of its beginning, the snapshot that it begins at, the id of the merge
+BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
+ABANDONED = 24 * 3600  # seconds
+# A property per micro-batch of a stream: whoever adds the one of an earlier number late does no harm
+MICRO_BATCH = "healing_tables.micro_batch"
+# Writers change the metadata at the same time: other branches, properties
+RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
+COMMIT_FAILED = "org.apache.iceberg.exceptions.CommitFailedException"
+VALIDATION = "org.apache.iceberg.exceptions.ValidationException"
+
+
+@dataclass(frozen=True)
+class Branch(Unfinished):
+    """The branch of a merge. Attributes: head: its newest snapshot."""
+
+    name: str = ""
+    head: int = 0
+
+
+@dataclass(frozen=True)
+class IcebergTarget(SqlTable):
+    """An Iceberg table by name (``catalog.schema.table`` or ``schema.table``).
+
+    The rest is used when the table is made, on the first merge; ``partition_by`` also takes transforms such as
+    ``bucket(16, id)``. Raises: ArgumentError if it is no name.
+    """
+
+    # Spark makes an append of a MERGE that only inserts, and Iceberg then looks for no conflict
+    when_matched: ClassVar[str] = "when matched and false then delete"
+    has_bucket_filter: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not is_table_name(self.name) or is_path(self.name):
+            raise bad_name(self.name, "a table such as 'schema.table' or 'catalog.schema.table'")
+
+    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> IcebergTarget:
+        # each merge adds a version of the metadata
+        return self.with_properties({"write.metadata.delete-after-commit.enabled": "true"})
+
+    @property
+    def partition_columns(self) -> list[str]:
+        """None that a merge has to know: Iceberg keeps every value as it is."""
+        return []
+
+    def partition_terms(self) -> list[str]:
+        return [name if "(" in name else quoted(name) for name in super().partition_columns]
+
+    def as_stored(self, schema: t.StructType) -> t.StructType:
+        stored = as_stored(schema)
+        assert isinstance(stored, t.StructType)
+        return stored
+
+    # --- reading
+
+    def refresh(self, spark: SparkSession) -> None:
+        """The catalog of a session caches tables, and does not see what other sessions commit."""
+        spark.sql(f"refresh table {self.name}")
+
+    def described(self, spark: SparkSession) -> dict[str, str] | None:
+        """The properties of the table as it is now; None if there is none. Raises: TargetError if it is not Iceberg."""
+        try:
+            self.refresh(spark)
+            rows = spark.sql(f"show tblproperties {self.name}").collect()
+        except Exception as error:
+            if has_condition(error, *MISSING):
+                return None
+            # of a view in a catalog other than Spark's own
+            if not has_condition(error, "INTERNAL_ERROR"):
+                raise
+            rows = []
+        found = {str(row[0]): str(row[1]) for row in rows}
+        if not is_iceberg(found):
+            mistake = Mistake(
+                self.name,
+                "an Iceberg table, or none yet",
+                "a table of another format",
+                "choose another name, or convert it: call <catalog>.system.migrate",
+            )
+            raise TargetError(counted("the target", [mistake]), [mistake])
+        return found
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        return None if self.described(spark) is None else spark.sql(f"select * from {self.name}")
+
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        self.refresh(spark)
+        at = "" if version is None else f" version as of {version}"
+        return spark.sql(f"select * from {self.name}{at}")
+
+    def version(self, spark: SparkSession) -> int:
+        found = self.snapshot(spark)
+        if found is None:
+            raise StalePlan("the table was dropped")
+        return found.version
+
+    def snapshot(self, spark: SparkSession) -> Snapshot | None:
+        properties = self.described(spark)
+        if properties is None:
+            return None
+        version = properties["current-snapshot-id"]
+        if version == "none":  # nobody has written to it yet
+            self.add_version(spark)
+            return self.snapshot(spark)
+        rows = spark.sql(f"select * from {self.name} version as of {version}")
+        if rows.schema != spark.sql(f"select * from {self.name}").schema:
+            # a snapshot has the columns that the table had then: only a new one shows those of now
+            self.add_version(spark)
+            return self.snapshot(spark)
+        return Snapshot(version, int(version), rows, properties, ())
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        if self.described(spark) is None:
+            return False
+        found = spark.sql(f"select 1 from {self.path(spark)}.snapshots where snapshot_id = {table_id}")
+        return not found.isEmpty()
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        return (self.described(spark) or {}).get(name)
+
+    # --- making and changing
+
+    def create(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own_properties: Mapping[str, str] | None = None,
+        query: str = "",
+    ) -> None:
+        # a batch changes a few rows in many files: they are marked, and the files not written anew
+        defaults = {"commit.retry.num-retries": str(RETRIES), "write.merge.mode": "merge-on-read"}
+        properties = {**defaults, **self.properties, **(own_properties or {})}
+        with self.named_errors(), self.invalid_schemas():
+            spark.sql(self.create_statement("iceberg", columns, properties, query))
+
+    def begin(
+        self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
+    ) -> int:
+        self.create(spark, columns, own_properties)
+        snapshot = self.snapshot(spark)
+        noted = (own_properties or {}).get(CHANGE_LOG)
+        if snapshot is None or snapshot.properties.get(CHANGE_LOG) != noted or not snapshot.rows.isEmpty():
+            raise StalePlan("another writer has made the table")
+        return snapshot.version
+
+    @contextmanager
+    def invalid_schemas(self) -> Iterator[None]:
+        """What a statement that changes the schema raises, with a condition or without, is no conflict of commits."""
+        try:
+            yield
+        except Exception as error:
+            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and self.told(error) is None
+            if is_bare or VALIDATION in java_classes(error):
+                raise self.refused(self.told(error) or str(error).splitlines()[0]) from error
+            raise
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        with self.invalid_schemas():
+            super().add_columns(spark, columns, within)
+
+    def add_version(self, spark: SparkSession) -> None:
+        with self.named_errors():
+            spark.sql(f"insert into {self.name} select * from {self.name} where false").collect()
+
+    def told(self, error: Exception) -> str | None:
+        for cause in java_causes(error):
+            if cause.getClass().getName().startswith("org.apache.iceberg."):
+                return str(cause.getMessage())
+        is_own = any(name.startswith("org.apache.iceberg.") for name in java_classes(error))
+        return super().told(error) or (str(error).splitlines()[0] if is_own else None)
+
+    def check_session(self, error: Exception) -> None:
+        if any(condition.startswith(NO_ICEBERG) for condition in conditions(error)):
+            mistake = Mistake(
+                self.name,
+                "a Spark session with Iceberg: its jar, its extension and a catalog",
+                "a session without one of them",
+                "start Spark with these settings (in dbt: server_side_parameters of the profile): "
+                "spark.jars.packages = org.apache.iceberg:iceberg-spark-runtime-<version for your Spark>, "
+                "spark.sql.extensions = org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions, "
+                "spark.sql.catalog.<name> = org.apache.iceberg.spark.SparkCatalog",
+            )
+            raise TargetError(counted("the session", [mistake]), [mistake]) from error
+
+    def run(self, spark: SparkSession, statement: str) -> None:
+        self.refresh(spark)
+        super().run(spark, statement)
+
+    def change(self, spark: SparkSession, statement: Callable[[str], str]) -> None:
+        self.commit(spark, statement, merge_id=str(uuid.uuid4()), base_version=self.version(spark))
+        self.finish(spark, self.unfinished(spark))
+
+    def apply(
+        self,
+        spark: SparkSession,
+        plan: str,
+        layout: Layout,
+        spec: DimensionSpec,
+        *,
+        merge_id: str,
+        base_version: int,
+        stored: Mapping[str, str],
+        keys: str = "",
+        open_rows: tuple[int, int] | None = None,
+    ) -> int | None:
+        """See `SqlTable.apply`. The branch has the rows that the plan was made from: the open ones are not compared."""
+        missing = [(name, kind) for name, kind in layout.columns(spec).items() if find(name, stored) is None]
+        if missing:  # a MERGE adds none
+            self.add_columns(spark, missing)
+            stored = {**stored, **dict(missing)}
+        return super().apply(
+            spark, plan, layout, spec, merge_id=merge_id, base_version=base_version, stored=stored, keys=keys
+        )
+
+    # --- committing
+
+    def commit(
+        self, spark: SparkSession, statement: Callable[[str], str], *, merge_id: str, base_version: int
+    ) -> int | None:
+        name = f"{PREFIX}{int(time.time())}_{base_version}_{merge_id}"
+        try:
+            self.alter(spark, f"create branch {quoted(name)} as of version {base_version}")
+            spark.sql(statement(f"{self.path(spark)}.{quoted('branch_' + name)}")).collect()
+            head = self.heads(spark).get(name)
+        except Exception as error:
+            self.drop_quietly(spark, name)
+            if raised(error, stale_text(merge_id)) or not self.is_still(spark, str(base_version)):
+                raise StalePlan from error
+            with self.named_errors():
+                raise
+        if head is None:
+            raise StalePlan("the branch was dropped")
+        if head == base_version:
+            self.drop_quietly(spark, name)
+            return None
+        self.publish(spark, name, head, base_version)
+        return head
+
+    def publish(self, spark: SparkSession, name: str, head: int, base_version: int) -> None:
+        """Let readers see a branch. After an error the table says whether they do.
+
+        Raises: StalePlan if another writer has committed since the branch began. Another error: it is not known.
+        """
+        catalog, table = self.place(spark)
+        places = f"table => {in_quotes(table)}, branch => 'main', to => {in_quotes(name)}"
+        for is_last in (*[False] * RETRIES, True):
+            try:
+                spark.sql(f"call {quoted(catalog)}.system.fast_forward({places})").collect()
+                return
+            except Exception:
+                # read in this order: the call may still be at work, and then main changes in between
+                newest = (self.described(spark) or {}).get("current-snapshot-id")
+                if head in self.published(spark, [head]):
+                    return
+                if newest != str(base_version):
+                    self.drop_quietly(spark, name)
+                    raise StalePlan from None
+                if is_last:
+                    raise
+                time.sleep(random.uniform(0, LONGEST_WAIT))  # somebody has changed other metadata
+
+    def path(self, spark: SparkSession) -> str:
+        """The name, as the part before that of a branch or a metadata table: alone it would be a schema."""
+        if len(name_parts(self.name)) > 1:
+            return self.name
+        catalog, table = self.place(spark)
+        return f"{quoted(catalog)}.{table}"
+
+    def place(self, spark: SparkSession) -> tuple[str, str]:
+        """The catalog of the table, and its name in there, in quotes."""
+        first, *rest = name_parts(self.name)
+        if rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None:
+            return first, ".".join(map(quoted, rest))
+        catalog, namespace = spark.sql("select current_catalog(), current_database()").collect()[0]
+        names = [first, *rest] if rest else [*name_parts(namespace), first]
+        return catalog, ".".join(map(quoted, names))
+
+    def alter(self, spark: SparkSession, change: str) -> None:
+        """Change what belongs to no snapshot, also while other writers do so."""
+        for is_last in (*[False] * RETRIES, True):
+            try:
+                spark.sql(f"alter table {self.name} {change}")
+                return
+            except Exception as error:
+                if is_last or COMMIT_FAILED not in java_classes(error):
+                    raise
+                time.sleep(random.uniform(0, LONGEST_WAIT))
+
+    # --- branches of merges
+
+    def heads(self, spark: SparkSession) -> dict[str, int]:
+        """The branches of merges, with their newest snapshots."""
+        self.refresh(spark)
+        refs = spark.sql(f"select name, snapshot_id from {self.path(spark)}.refs")
+        return {str(row[0]): int(row[1]) for row in refs.where(f"startswith(name, '{PREFIX}')").collect()}
+
+    def published(self, spark: SparkSession, snapshots: Sequence[int]) -> set[int]:
+        """Those of these snapshots that readers see, or have seen."""
+        listed = ", ".join(map(str, snapshots))
+        self.refresh(spark)
+        rows = spark.sql(f"select distinct snapshot_id from {self.path(spark)}.history where snapshot_id in ({listed})")
+        return {int(row[0]) for row in rows.collect()}
+
+    def unfinished(self, spark: SparkSession) -> list[Branch]:
+        if self.described(spark) is None:
+            return []
+        found = {name: (match, head) for name, head in self.heads(spark).items() if (match := BRANCH.fullmatch(name))}
+        if not found:
+            return []
+        published = self.published(spark, [head for _, head in found.values()])
+        return [
+            Branch(
+                match[3],
+                # where it begins has been published, too
+                is_committed=head in published and head != int(match[2]),
+                is_old=int(match[1]) < time.time() - ABANDONED,
+                name=name,
+                head=head,
+            )
+            for name, (match, head) in found.items()
+        ]
+
+    def finish(self, spark: SparkSession, merges: Iterable[Unfinished]) -> None:
+        ids = {merge.merge_id for merge in merges if merge.is_committed or merge.is_old}
+        if not ids:
+            return
+        for branch in self.unfinished(spark):
+            if branch.merge_id in ids:
+                if branch.is_committed and (micro_batch := micro_batch_of(branch.merge_id)):
+                    self.note_number(spark, *micro_batch)
+                self.alter(spark, f"drop branch if exists {quoted(branch.name)}")
+
+    def drop_quietly(self, spark: SparkSession, name: str) -> None:
+        """Drop a branch that nobody publishes; a later merge drops it if this fails."""
+        with suppress(Exception):
+            self.alter(spark, f"drop branch if exists {quoted(name)}")
+
+    def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
+        return {merge.merge_id for merge in unfinished if merge.is_committed} & set(merges)
+
+    def may_lie_between(self, base_version: int, version: int) -> bool:
+        return False
+
+    def has_rows_of_others(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> bool:
+        now = self.version(spark)
+        listed = ", ".join(map(literal, merge_ids))
+        counts = [
+            f"(select count(*) from {self.name} version as of {at}{where})"
+            for where in ("", f" where merge_id in ({listed})")  # the first one is in the metadata
+            for at in (now, version)
+        ]
+        all_now, all_then, mine_now, mine_then = spark.sql(f"select {', '.join(counts)}").collect()[0]
+        return bool(all_now - all_then != mine_now - mine_then)
+
+    # --- micro-batches
+
+    def newest_number(self, spark: SparkSession, mark: str) -> int | None:
+        branches = self.unfinished(spark)  # first: a branch goes after its number is noted
+        named = [micro_batch_of(branch.merge_id) for branch in branches if branch.is_committed]
+        numbers = [number for found, number in filter(None, named) if found == mark]
+        numbers += self.noted_numbers(spark, mark)
+        return max(numbers, default=None)
+
+    def noted_numbers(self, spark: SparkSession, mark: str) -> list[int]:
+        begin = MICRO_BATCH + mark
+        return [
+            int(name.removeprefix(begin))
+            for name in self.described(spark) or {}
+            if name.startswith(begin) and name.removeprefix(begin).isdecimal()
+        ]
+
+    def note_number(self, spark: SparkSession, mark: str, number: int) -> None:
+        known = self.noted_numbers(spark, mark)
+        if max(known, default=-1) < number:
+            self.alter(spark, f"set tblproperties ({in_quotes(f'{MICRO_BATCH}{mark}{number}')} = 'merged')")
+        old = [in_quotes(f"{MICRO_BATCH}{mark}{earlier}") for earlier in known if earlier < max(known + [number])]
+        if old:
+            self.alter(spark, f"unset tblproperties if exists ({', '.join(old)})")
+
+
+def is_iceberg(properties: Mapping[str, str]) -> bool:
+    """Args: properties: as `show tblproperties` gives them."""
+    return "current-snapshot-id" in properties and properties.get("format", "").startswith("iceberg/")
+
+
+def as_stored(kind: t.DataType) -> t.DataType:
+    """The type that Iceberg stores for a type of Spark, also within others."""
+    if isinstance(kind, (t.ByteType, t.ShortType)):
+        return t.IntegerType()
+    if isinstance(kind, (t.CharType, t.VarcharType)):
+        return t.StringType()
+    if isinstance(kind, t.ArrayType):
+        return t.ArrayType(as_stored(kind.elementType), kind.containsNull)
+    if isinstance(kind, t.MapType):
+        return t.MapType(as_stored(kind.keyType), as_stored(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, t.StructType):
+        return t.StructType([t.StructField(f.name, as_stored(f.dataType), f.nullable, f.metadata) for f in kind])
+    return kind

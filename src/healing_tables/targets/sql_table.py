@@ -1,0 +1,322 @@
+"""A table with commits that Spark writes by SQL: what Delta and Iceberg share.
+
+A merge commits the dimension under its id, so that a later one can find out whether it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import Mistake, TargetError, counted
+from healing_tables.sql.identifiers import in_quotes, quoted
+from healing_tables.targets.conflicts import conditions, is_conflict
+from healing_tables.targets.merge_statement import merge_statement
+from healing_tables.targets.naming import full_name, name_beside
+from healing_tables.targets.table import Snapshot, check_side_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# What Spark and the format call an error, and its text up to the stack trace
+CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:(?!\n\n|\n\tat |SQLSTATE).)*", re.DOTALL)
+# The statement may still be at work, or has committed
+UNKNOWN_OUTCOME = (
+    "INVALID_HANDLE",
+    "INVALID_CURSOR",
+    "OPERATION_CANCELED",
+    "RETRIES_EXCEEDED",
+    "DELTA_POST_COMMIT_HOOK_FAILED",
+)
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A merge that still has a mark in the table.
+
+    Attributes:
+        is_old: it is older than any merge takes.
+    """
+
+    merge_id: str
+    is_committed: bool
+    is_old: bool
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table by name. The rest is used when it is made. A subclass says how it is read, made and committed to."""
+
+    name: str
+    partition_by: Sequence[str] | str = ()
+    properties: Mapping[str, object] = field(default_factory=dict)
+    location: str | None = None
+    comment: str | None = None
+
+    # What a MERGE that only inserts needs, so that the format notices another one that inserts the same rows
+    when_matched: ClassVar[str] = ""
+    # Whether a MERGE is faster with a condition that few rows of the table fulfil
+    has_bucket_filter: ClassVar[bool] = True
+
+    @property
+    def partition_columns(self) -> list[str]:
+        by = self.partition_by
+        return [by] if isinstance(by, str) else list(by)
+
+    @property
+    def sql_name(self) -> str:
+        return self.name
+
+    def named(self, name: str) -> Self:
+        """Another table, of this kind."""
+        return type(self)(name)
+
+    def beside(self, suffix: str) -> Self:
+        """A table next to this one: the name with a suffix."""
+        return type(self)(name_beside(self.name, suffix))
+
+    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> Self:
+        """The table, with the properties of one to which every merge adds a few rows. Args: order_by: useful orders."""
+        raise NotImplementedError
+
+    def with_properties(self, properties: Mapping[str, str]) -> Self:
+        return replace(self, properties={**properties, **self.properties})
+
+    def full_name(self, spark: SparkSession) -> str:
+        """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
+        return full_name(spark, self.name)
+
+    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """What the statements of a merge need of a session: nothing."""
+        return nullcontext()
+
+    def as_stored(self, schema: StructType) -> StructType:
+        """The schema in the types that the table stores."""
+        return schema
+
+    def read(self, spark: SparkSession) -> DataFrame | None:
+        """The table as it is now; None if there is none. Raises: TargetError if it has another format."""
+        raise NotImplementedError
+
+    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
+        """The table as it is now, or at a version; it has to be there."""
+        raise NotImplementedError
+
+    def version(self, spark: SparkSession) -> int:
+        """The newest version; the table has to be there."""
+        raise NotImplementedError
+
+    def snapshot(self, spark: SparkSession) -> Snapshot | None:
+        """The newest version of the table; None if there is no table. Raises: TargetError if it has another format."""
+        raise NotImplementedError
+
+    def is_still(self, spark: SparkSession, table_id: str) -> bool:
+        """Whether the table still has this id: it has not been dropped or recreated."""
+        raise NotImplementedError
+
+    def ensure(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """The table, made with these columns if there is none.
+
+        Args: own: what it must have, or it is someone else's; what: what it is, for the error ("change log").
+        Raises: TargetError
+        """
+        table = self.read(spark)
+        if table is None:
+            self.create(spark, columns, own_properties)
+            return self.rows(spark)
+        check_side_table(self.name, table, columns, own, what)
+        return table
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """What the table or its schema does not take is a TargetError; a conflict stays what it is."""
+        try:
+            yield
+        except Exception as error:
+            told = self.told(error)
+            # without a condition it may be the connection, and after the commit the rows are there
+            is_unknown = any(name.startswith(UNKNOWN_OUTCOME) for name in conditions(error))
+            if is_conflict(error) or told is None or is_unknown:
+                raise
+            self.check_session(error)
+            raise self.refused(told) from error
+
+    def refused(self, told: str) -> TargetError:
+        mistake = Mistake(
+            self.name,
+            "a table that takes what the merge writes",
+            " ".join(told.split()),
+            "make the table, its schema or the batch fit",
+        )
+        return TargetError(counted("the target", [mistake]), [mistake])
+
+    def told(self, error: Exception) -> str | None:
+        """What an error says about the table; None if it may be about something else."""
+        found = CONDITION.search(str(error))
+        return None if found is None else found[0]
+
+    def check_session(self, error: Exception) -> None:
+        """Raises: TargetError if the error is of a session that does not know the format."""
+
+    def create(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own_properties: Mapping[str, str] | None = None,
+        query: str = "",
+    ) -> None:
+        """Make the table if it is not there.
+
+        Args:
+            own_properties: what the library notes of the table.
+            query: a select of its first rows, with these columns.
+        """
+        raise NotImplementedError
+
+    def create_statement(
+        self,
+        file_format: str,
+        columns: Mapping[str, str],
+        properties: Mapping[str, object],
+        query: str = "",
+        cluster_by: Sequence[str] = (),
+    ) -> str:
+        listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+        parts = [f"create table if not exists {self.sql_name}"]
+        parts += [f"using {file_format}"] if query else [f"({listed}) using {file_format}"]
+        if terms := self.partition_terms():
+            parts.append(f"partitioned by ({', '.join(terms)})")
+        if cluster_by:
+            parts.append(f"cluster by ({', '.join(quoted(name) for name in cluster_by)})")
+        if self.location is not None:
+            parts.append(f"location {in_quotes(self.location)}")
+        if self.comment is not None:
+            parts.append(f"comment {in_quotes(self.comment)}")
+        listed = ", ".join(f"{in_quotes(name)} = {in_quotes(str(value))}" for name, value in properties.items())
+        if listed:
+            parts.append(f"tblproperties ({listed})")
+        if query:
+            parts.append(f"as {query}")
+        return " ".join(parts)
+
+    def partition_terms(self) -> list[str]:
+        return [quoted(name) for name in self.partition_columns]
+
+    def begin(
+        self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
+    ) -> int:
+        """Make the table of a dimension, if it is not there; the version before its first rows."""
+        raise NotImplementedError
+
+    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        """Args: columns: names and types; within: a struct column and a dot."""
+        listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
+        with self.named_errors():
+            spark.sql(f"alter table {self.sql_name} add columns ({listed})")
+
+    def table_property(self, spark: SparkSession, name: str) -> str | None:
+        """A property of the table; None if it has none of that name."""
+        raise NotImplementedError
+
+    def set_property(self, spark: SparkSession, name: str, value: str) -> None:
+        with self.named_errors():
+            spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
+
+    def add_version(self, spark: SparkSession) -> None:
+        """After a change of properties: a version that is newer, so that no merge that has planned without it commits.
+
+        Does nothing where such a change is a version itself.
+        """
+
+    def run(self, spark: SparkSession, statement: str) -> None:
+        """Run a statement that reads and writes the table as it is now, and can be run twice."""
+        spark.sql(statement).collect()
+
+    def change(self, spark: SparkSession, statement: Callable[[str], str]) -> None:
+        """Run a MERGE whose source reads the table too: nobody else writes in between.
+
+        Args: statement: from the name of the table.
+        """
+        raise NotImplementedError
+
+    def apply(
+        self,
+        spark: SparkSession,
+        plan: str,
+        layout: Layout,
+        spec: DimensionSpec,
+        *,
+        merge_id: str,
+        base_version: int,
+        stored: Mapping[str, str],
+        keys: str = "",
+        open_rows: tuple[int, int] | None = None,
+    ) -> int | None:
+        """Apply a plan in one MERGE.
+
+        Args:
+            plan: name of a view with the rows of plan.plan.
+            merge_id, base_version: see `commit`.
+            stored, keys, open_rows: see `merge_statement`.
+        Returns: the version of the commit; None if there was none.
+        Raises: as `commit`; StalePlan if a row, or the columns of the table, are not as the plan expects them.
+        """
+
+        def statement(table: str) -> str:
+            return merge_statement(
+                table, plan, layout, spec, merge_id=merge_id, stored=stored, keys=keys, open_rows=open_rows
+            )
+
+        return self.commit(spark, statement, merge_id=merge_id, base_version=base_version)
+
+    def commit(
+        self, spark: SparkSession, statement: Callable[[str], str], *, merge_id: str, base_version: int
+    ) -> int | None:
+        """Run a MERGE; the version of its commit, None if there was none.
+
+        Args:
+            statement: from the name of the table.
+            merge_id: by which later merges find the commit, until `finish`.
+            base_version: the commit is newer.
+        Raises: StalePlan, what the format raises on a conflict, or TargetError: there is no commit. Another error: it
+        is not known.
+        """
+        raise NotImplementedError
+
+    def unfinished(self, spark: SparkSession) -> Sequence[Unfinished]:
+        """Merges with a mark of their own in the table; a format that keeps them with its commits needs none."""
+        return []
+
+    def finish(self, spark: SparkSession, merges: Iterable[Unfinished]) -> None:
+        """Nothing more is left to be done for these merges: their marks go."""
+
+    def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
+        """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""
+        raise NotImplementedError
+
+    def may_lie_between(self, base_version: int, version: int) -> bool:
+        """Whether another writer may have committed between the version of a plan and that of its commit."""
+        raise NotImplementedError
+
+    def has_rows_of_others(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> bool:
+        """Of a change log: whether another writer than these merges has added to it since a version."""
+        raise NotImplementedError
+
+    def newest_number(self, spark: SparkSession, mark: str) -> int | None:
+        """The number after this text in the newest merge whose id has it; None if there is none."""
+        raise NotImplementedError

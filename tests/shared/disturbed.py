@@ -1,0 +1,134 @@
+"""A merge that another writer disturbs: dimensions of each kind, what the other one does, and the allowed results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Any
+
+from interleaved import other_writer
+from tables import Tables, plain_rows
+
+from healing_tables import DimensionSpec, HealingTablesError, merge
+
+TYPE_2: dict[str, Any] = {"key_columns": "id", "attributes": {"name": 2, "mail": 1, "city": 2}}
+KINDS: dict[str, dict[str, Any]] = {
+    "audit": TYPE_2 | {"audit": {}},
+    "type4": TYPE_2 | {"attributes": {"name": 4, "mail": 1, "city": 4}, "audit": {}},
+    "log": TYPE_2 | {"change_log": "%s_changes"},
+    "logged_and_full": TYPE_2 | {"change_log": "%s_changes", "full_batch": True, "audit": {}},
+    "sequence": TYPE_2 | {"surrogate_key": {"name": "sk", "strategy": "sequence"}},
+    "full": TYPE_2 | {"full_batch": True},
+}
+VOLATILE = ("row_id", "dimension", "batch_id", "merge_id", "logged_at", "sk")
+numbers = count()
+ACTIONS = ("same key", "other key", "column", "drop")
+Actions = Mapping[str, Callable[[Tables, str], None]]  # of one format only
+
+
+def day(number: int) -> str:
+    return f"2024-01-0{number} 00:00:00"
+
+
+class Case:
+    """One dimension: a first batch, the merge that is disturbed, the other writer, and a later merge."""
+
+    def __init__(self, tables: Tables, kind: str, own_actions: Actions) -> None:
+        self.own_actions = own_actions
+        self.lab, self.dim = tables, f"{tables.schema}.{kind}_{next(numbers)}"
+        options = {name: value % self.dim if name == "change_log" else value for name, value in KINDS[kind].items()}
+        self.options = options
+        self.merge(1, (1, "A"), (2, "A"), (3, "A"))
+        self.merge(2, (1, "B"), (2, "A"), (3, "A"))
+
+    def merge(self, at: int, *rows: tuple[int, str], has_city: bool | None = None) -> None:
+        stored = self.lab.spark.catalog.tableExists(self.dim)
+        if has_city is None:
+            has_city = stored and "city" in self.lab.spark.table(self.dim).columns
+        attributes = dict(self.options["attributes"])
+        if not has_city:
+            del attributes["city"]
+        spec = DimensionSpec(**{**self.options, "attributes": attributes}, on_schema_change="append_new_columns")
+        columns = ["id", "name", "name as mail", *(["'Oslo' as city"] if has_city else [])]
+        batch = self.lab.spark.createDataFrame(list(rows), "id int, name string")
+        merge(batch.selectExpr(*columns), self.dim, spec, at=day(at), batch_id="b")
+
+    def disturbed(self) -> None:
+        self.merge(3, (1, "C"), (2, "A"), (3, "C"), has_city=False)
+
+    def later(self) -> None:
+        self.merge(6, (1, "L"), (2, "A"), (3, "C"), (4, "L"))
+
+    def act(self, action: str) -> None:
+        """Of the other writer, who may be refused as well."""
+        with suppress(HealingTablesError):
+            self.act_or_fail(action)
+
+    def act_or_fail(self, action: str) -> None:
+        sql = self.lab.spark.sql
+        if action == "same key":
+            self.merge(4, (1, "X"), (2, "A"), (3, "A"), has_city=False)
+        elif action == "other key":
+            self.merge(4, (1, "B"), (2, "A"), (3, "A"), (4, "X"), has_city=False)
+        elif action == "column":
+            sql(f"alter table {self.dim} add columns (city string)").collect()
+        elif action == "drop":
+            sql(f"drop table {self.dim}").collect()
+        else:
+            self.own_actions[action](self.lab, self.dim)
+
+    def check_numbers(self) -> None:
+        """The surrogate keys are unique and equal to those in the key map. A retried attempt may leave gaps."""
+        if "surrogate_key" in self.options:
+            given = [number for (number,) in self.lab.rows(f"{self.dim.split('.')[1]}__keys", "surrogate_key")]
+            stored = [number for (number,) in plain_rows(self.lab.spark.table(self.dim), ["sk"])]
+            assert len(set(stored)) == len(stored) and set(stored) <= set(given)
+            assert len(set(given)) == len(given)
+
+    def state(self) -> dict[str, Any]:
+        found = {}
+        for suffix in ("", "_history", "_audit", "_changes"):
+            if self.lab.spark.catalog.tableExists(self.dim + suffix):
+                frame = self.lab.spark.table(self.dim + suffix).drop(*VOLATILE)
+                found[suffix] = plain_rows(frame.select(sorted(frame.columns)))
+        return found
+
+
+def outcome(steps: list[Callable[[], None]], case: Case) -> tuple[list[str], dict[str, Any]]:
+    """Why steps were refused, and what is stored after all of them."""
+    refused = []
+    for step in steps:
+        try:
+            step()
+        except HealingTablesError as error:
+            refused.append(str(error))
+    return refused, case.state()
+
+
+def orders(tables: Tables, kind: str, action: str, own_actions: Actions) -> Iterator[Any]:
+    """What is stored after each order of the two, and if one of them is refused; computed as far as it is asked for."""
+    for order in ("disturbed act", "act disturbed"):
+        case = Case(tables, kind, own_actions)
+        steps: dict[str, Callable[[], None]] = {
+            "disturbed": case.disturbed,
+            "act": partial(case.act, action),
+        }
+        yield outcome([*[steps[name] for name in order.split()], case.later], case)[1]
+    case = Case(tables, kind, own_actions)
+    yield outcome([partial(case.act, action), case.later], case)[1]  # the merge is refused
+    case = Case(tables, kind, own_actions)
+    yield outcome([case.disturbed, case.later], case)[1]  # the other writer is refused
+
+
+def check(tables: Tables, kind: str, action: str, when: Callable[[int, str], bool], own_actions: Actions) -> bool:
+    """Whether the other writer came at all."""
+    case = Case(tables, kind, own_actions)
+    with other_writer(tables.spark, lambda: case.act(action), when) as statements:
+        refused, _ = outcome([case.disturbed], case)
+    _, stored = outcome([case.later], case)
+    case.check_numbers()
+    if statements.has_acted:
+        assert stored in orders(tables, kind, action, own_actions), (kind, action, statements.count, refused)
+    return statements.has_acted
