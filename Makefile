@@ -7,6 +7,10 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # In the order of the folders: the long files of tests/dbt first, the short ones of tests/unit last.
 IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
+# Tests of builds that hold for every format with commits, beside those of tests/iceberg
+ON_ICEBERG := tests/iceberg tests/spark/test_cases.py $(addprefix tests/dbt/test_,capture.py repair.py \
+	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
+
 .PHONY: help setup demo retail unit test proof iceberg check format bench golden clean
 
 help: ## List the commands
@@ -31,9 +35,9 @@ test: setup ## Run the tests that each change has to pass, in two processes; ARG
 proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
 	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" $(IN_TWO) $(ARGS)
 
-iceberg: setup ## Run the tests on Iceberg, with a Spark of its own; ARGS='-m "not proof"' leaves out those that take long
+iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processes; ARGS as above
 	@tests/iceberg/setup.sh
-	@HEALING_TABLES_FORMAT=iceberg .iceberg/bin/python -m pytest -m "" $(or $(ARGS),tests/iceberg)
+	@HEALING_TABLES_FORMAT=iceberg .iceberg/bin/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) $(ON_ICEBERG))
 
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check

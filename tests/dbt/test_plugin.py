@@ -124,6 +124,7 @@ def test_the_adapter_is_extended_once_and_keeps_its_name() -> None:
     assert set(once._available_) - set(StockAdapter._available_) == {
         "healing_tables_convert",
         "healing_tables_obstacle",
+        "healing_tables_try",
     }
 
 

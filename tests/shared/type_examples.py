@@ -1,5 +1,20 @@
 """Types of columns: which have no equality, and in which type two compare by value. SQL and Python both follow it."""
 
+# A type, and the one in which Iceberg stores it
+IN_ICEBERG = {
+    "int": "int",
+    "tinyint": "int",
+    "smallint": "int",
+    "char(3)": "string",
+    "varchar(10)": "string",
+    "decimal(10,2)": "decimal(10,2)",
+    "timestamp_ntz": "timestamp_ntz",
+    "array<tinyint>": "array<int>",
+    "map<smallint,varchar(2)>": "map<int,string>",
+    "struct<smallint:tinyint,char:char(1),a:struct<b:array<smallint>>>": (
+        "struct<smallint:int,char:string,a:struct<b:array<int>>>"
+    ),
+}
 WITHOUT_EQUALITY = {
     "int": False,
     "string": False,

@@ -136,11 +136,19 @@ def test_the_command_line_says_what_is_wrong(
 
 
 def test_a_table_that_would_be_gone_with_the_command() -> None:
-    session: Any = SimpleNamespace(_jsc=None, conf={"spark.sql.catalogImplementation": "in-memory"})
+    catalogs = ["spark_catalog"]
+    session: Any = SimpleNamespace(
+        _jsc=None,
+        conf={"spark.sql.catalogImplementation": "in-memory"},
+        catalog=SimpleNamespace(currentCatalog=lambda: catalogs[-1]),
+    )
     for name in ("/data/dim", "s3a://bucket/dim", "lake.sales.dim"):
         check_is_kept(session, name)
     with pytest.raises(ArgumentError, match="remedy: name the path"):
         check_is_kept(session, "sales.dim")
+    catalogs.append("lake")
+    check_is_kept(session, "sales.dim")
+    catalogs.pop()
     session.conf["spark.sql.catalogImplementation"] = "hive"
     check_is_kept(session, "sales.dim")
 

@@ -9,13 +9,15 @@ import re
 import pytest
 from hash_examples import HASHED
 from instant_examples import INSTANTS
+from pyspark.sql import types as t
 from rendering import Project
-from type_examples import COMMON, WITHOUT_EQUALITY
+from type_examples import COMMON, IN_ICEBERG, WITHOUT_EQUALITY
 
 from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.generated import GENERATED
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types
+from healing_tables.targets import iceberg
 
 MACROS = Project({}).macros
 
@@ -56,6 +58,30 @@ def test_common_type(left: str, right: str) -> None:
     for one, other in ((left, right), (right, left)):
         assert MACROS._common_type([one, other]) == (wanted or "mixed")
         assert types.common_type(one, other) == wanted
+
+
+def data_type(kind: str) -> t.DataType:
+    """Spark's own parser needs a session."""
+    if match := re.fullmatch(r"array<(.*)>", kind):
+        return t.ArrayType(data_type(match[1]))
+    if match := re.fullmatch(r"map<([^,]*),(.*)>", kind):
+        return t.MapType(data_type(match[1]), data_type(match[2]))
+    if match := re.fullmatch(r"struct<(.*)>", kind):
+        fields = re.findall(r"(\w+):((?:[^,<>]|<.*>)+)", match[1])
+        return t.StructType([t.StructField(name, data_type(inner)) for name, inner in fields])
+    if match := re.fullmatch(r"(char|varchar)\((\d+)\)", kind):
+        return {"char": t.CharType, "varchar": t.VarcharType}[match[1]](int(match[2]))
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", kind):
+        return t.DecimalType(int(match[1]), int(match[2]))
+    simple = (t.ByteType(), t.ShortType(), t.IntegerType(), t.TimestampNTZType())
+    return next(found for found in simple if found.simpleString() == kind)
+
+
+@pytest.mark.parametrize("kind", IN_ICEBERG)
+def test_types_that_iceberg_stores(kind: str) -> None:
+    assert MACROS._iceberg_type(kind) == IN_ICEBERG[kind]
+    assert data_type(kind).simpleString() == kind
+    assert iceberg.as_stored(data_type(kind)).simpleString() == IN_ICEBERG[kind]
 
 
 def test_options_of_a_merge() -> None:
