@@ -103,8 +103,13 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> N
 
 @pytest.mark.proof
 def test_a_session_sees_what_another_has_committed(tables: Tables, dim: str) -> None:
-    """The catalog of a session keeps what it has read of a table for half a minute."""
+    """The catalog of a session keeps what it has read of a table for half a minute, unless it has no cache."""
     other = Tables(tables.spark.newSession(), schema=tables.schema)
+    for spark in (tables.spark, other.spark):
+        for name in ("", ".type", ".uri", ".warehouse", ".jdbc.schema-version"):
+            spark.conf.set(f"spark.sql.catalog.cached{name}", str(spark.conf.get(f"spark.sql.catalog.lake{name}")))
+    tables.spark.sql(f"create schema cached.{tables.schema}")
+    dim = f"cached.{dim}"
     assert merge(batch(tables, (1, "A")), IcebergTarget(dim), SPEC, at="2024-01-01").inserted == 1
     assert rows(other, dim, "name") == [("A",)]
     newest = merge(batch(tables, (1, "B")), dim, SPEC, at="2024-01-02").commit_version
