@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -75,18 +76,19 @@ def built(lab: Lab, interpreted: None) -> Lab:
         materialized="ephemeral",
     )
     for name in ("good", "damaged"):
-        lab.model(f"dim_{name}", MODEL, materialized="table", file_format="delta", unique_key="id")
+        lab.model(f"dim_{name}", MODEL, materialized="table", file_format=FORMAT, unique_key="id")
     since = {"healing_tables": {"column_names": {"valid_from": "since"}}}
     lab.model(
         "dim_filtered",
         PLAIN,
         materialized="table",
-        file_format="delta",
+        file_format=FORMAT,
         unique_key="id",
         meta=since,
     )
     lab.write("macros/mine.sql", "{% macro mine() %}1{% endmacro %}")
-    lab.model("dim_macro", PLAIN.replace("id < 9", "id < 9 and ' ~ mine() ~ ' = 1"), unique_key="id")
+    with_macro = PLAIN.replace("id < 9", "id < 9 and ' ~ mine() ~ ' = 1")
+    lab.model("dim_macro", with_macro, materialized="table", file_format=FORMAT, unique_key="id")
     lab.model("dim_config", PLAIN + "-- {{ config.get('x') }}", unique_key="id")
     lab.model(
         "dim_seq",
@@ -100,7 +102,7 @@ def built(lab: Lab, interpreted: None) -> Lab:
     versioned = {
         "name": "dim_two",
         "latest_version": 2,
-        "config": {"file_format": "delta"},
+        "config": {"file_format": FORMAT},
         "versions": [{"v": 1}, {"v": 2}],
     }
     schema = {
@@ -166,12 +168,12 @@ healing_tables compare: {0}.dim_damaged against a rebuild by model dim_damaged: 
 def test_the_faults_of_a_damaged_table_are_printed_and_fail_on_request(built: Lab) -> None:
     assert compare(built, dimension="dim_damaged") == DAMAGED.strip().format(built.schema).split("\n")
     assert built.succeeded
-    before = built.spark.sql(f"describe history {built.schema}.dim_damaged").count()
+    before = built.commits("dim_damaged")
     compare(built, dimension="lab.dim_damaged", fail=True)
     assert not built.succeeded
     text = "\n".join(built.log)
     assert "dim_damaged differs in 5 rows." in text and "remedy: dbt run --select dim_damaged" in text
-    assert built.spark.sql(f"describe history {built.schema}.dim_damaged").count() == before
+    assert built.commits("dim_damaged") == before
     names = [row["tableName"] for row in built.spark.sql(f"show tables in {built.schema}").collect()]
     assert [name for name in names if "candidate" in name] == []
 

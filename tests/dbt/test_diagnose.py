@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from damage import COLUMNS, FOUND, ROWS, operation, stored, table_told
 from lab import Lab
+from sessions import FORMAT
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 
@@ -16,11 +17,11 @@ DIM = """{{ healing_tables.dimension({'crm': {'relation': ref('stg_crm'), 'chang
     valid_to_current=none, current_values=['Y', 'N']) }}"""
 
 # Its source has two rows of key 1: both are current, from one moment on.
-SNAPSHOT = """
+SNAPSHOT = f"""
 snapshots:
   - name: seen
     relation: source('raw', 'crm')
-    config: {unique_key: id, strategy: check, check_cols: [name], file_format: delta}
+    config: {{unique_key: id, strategy: check, check_cols: [name], file_format: {FORMAT}}}
 """
 
 
