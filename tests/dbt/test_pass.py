@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from lab import Lab
 from sessions import FORMAT, with_settings
-from tables import plain_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 COLUMNS = "id int, name string, gone boolean, changed_at date, loaded_at timestamp"
@@ -27,19 +25,6 @@ union all select 2, 'b', date '2024-02-01', date '2024-01-01', false
 
 def add(lab: Lab, *rows: str) -> None:
     lab.spark.sql(f"insert into {lab.schema}.crm values {', '.join(rows)}")
-
-
-def run(lab: Lab, name: str) -> dict[str, Any]:
-    """Its newest row in the log; what is stored is what the select gives."""
-    results = lab.dbt("run", "--select", name)
-    assert results[name][0] == "success", results
-    assert lab.rows(name) == plain_rows(lab.select(name)), name
-    return newest(lab, name)
-
-
-def newest(lab: Lab, name: str) -> dict[str, Any]:
-    log = lab.spark.table(f"{lab.schema}.healing_log").where(f"dimension = '{name}'").orderBy("finished_at")
-    return log.tail(1)[0].asDict(recursive=True)
 
 
 def own_statements(lab: Lab, name: str) -> list[str]:
@@ -73,7 +58,7 @@ def built(lab: Lab) -> Lab:
 def test_a_rebuild_with_few_changes(built: Lab) -> None:
     """One Exchange for the source, one for the stored rows, whose hashes are not read; few statements."""
     add(built, "(1, 'c', false, date '2024-03-01', timestamp '2024-05-02 00:00:00Z')")
-    row = run(built, "dim")
+    row = built.build("dim")
     assert (row["publish"], row["rows_added"], row["rows_changed"], row["rows_removed"]) == ("merge", 1, 1, 0)
     statements = own_statements(built, "dim")
     changes = next(sql for sql in statements if sql.startswith("create table") and "_changes using" in sql)
@@ -97,9 +82,9 @@ def test_a_rebuild_with_few_changes(built: Lab) -> None:
 
 
 def test_a_rebuild_without_changes_writes_no_row(built: Lab) -> None:
-    run(built, "dim")
+    built.build("dim")
     before = built.spark.sql(f"describe history {built.schema}.dim").count()
-    row = run(built, "dim")
+    row = built.build("dim")
     assert row["status"] == "unchanged" and row["rows_unchanged"] == built.spark.table(f"{built.schema}.dim").count()
     assert built.spark.sql(f"describe history {built.schema}.dim").count() == before
     assert not [sql for sql in own_statements(built, "dim") if "merge into" in sql]
@@ -115,10 +100,10 @@ def test_a_source_column_of_another_type(built: Lab) -> None:
     call = f"'relation': api.Relation.create(schema='{lab.schema}', identifier='sizes'), 'changed_at': 'at'"
     select = f"{{{{ healing_tables.dimension({{'sizes': {{{call}}}}}, attributes=['size']) }}}}"
     lab.model("sized", select, materialized="healing_table", unique_key="id")
-    run(lab, "sized")
+    lab.build("sized")
     lab.spark.sql(f"create or replace table {lab.schema}.sizes using {FORMAT} as "
                   "select 1 as id, 3000000000L as size, date '2024-01-01' as at")  # fmt: skip
-    run(lab, "sized")
+    lab.build("sized")
     assert lab.rows("sized", "size") == [(3000000000,)]
     assert dict(lab.spark.table(f"{lab.schema}.sized").dtypes)["size"] == "bigint"
 
@@ -126,22 +111,22 @@ def test_a_source_column_of_another_type(built: Lab) -> None:
 @pytest.mark.proof
 @pytest.mark.parametrize("column", ["row_hash", "key_hash", "sk"])
 def test_a_hash_that_somebody_else_changed_is_corrected(built: Lab, column: str) -> None:
-    run(built, "dim")
+    built.build("dim")
     built.spark.sql(f"update {built.schema}.dim set {column} = 'x' where id = 7 and is_current")
-    assert run(built, "dim")["rows_changed"] == 1
+    assert built.build("dim")["rows_changed"] == 1
 
 
 @pytest.mark.proof
 def test_rows_of_one_start_that_somebody_else_added_go(built: Lab) -> None:
-    run(built, "dim")
+    built.build("dim")
     built.spark.sql(f"insert into {built.schema}.dim select * from {built.schema}.dim where id = 8")
-    assert run(built, "dim")["publish"] == "overwrite"
+    assert built.build("dim")["publish"] == "overwrite"
 
 
 @pytest.mark.proof
 def test_a_heal_without_news_looks_and_ends(built: Lab) -> None:
-    run(built, "healed")
-    row = run(built, "healed")
+    built.build("healed")
+    row = built.build("healed")
     assert (row["mode"], row["status"], row["keys_affected"]) == ("heal", "unchanged", 0)
     assert row["rows_unchanged"] == built.spark.table(f"{built.schema}.healed").count()
     statements = own_statements(built, "healed")
@@ -152,18 +137,18 @@ def test_a_heal_without_news_looks_and_ends(built: Lab) -> None:
 
 def test_a_row_that_comes_late_is_healed_once(built: Lab) -> None:
     add(built, "(31, 'new', false, date '2024-03-01', timestamp '2024-06-01 00:00:00Z')")
-    run(built, "healed")
+    built.build("healed")
     # loaded before the newest row, committed after the heal
     add(built, "(2, 'late', false, date '2024-03-01', timestamp '2024-05-31 23:30:00Z')")
-    row = run(built, "healed")
+    row = built.build("healed")
     assert (row["mode"], row["rows_added"]) == ("heal", 1)
-    assert run(built, "healed")["keys_affected"] == 0
+    assert built.build("healed")["keys_affected"] == 0
 
 
 @pytest.mark.proof
 def test_a_row_with_a_loaded_at_to_come_is_healed(built: Lab) -> None:
     add(built, "(3, 'ahead', false, date '2024-03-01', now() + interval 1 hour)")
-    row = run(built, "healed")
+    row = built.build("healed")
     assert (row["mode"], row["rows_added"]) == ("heal", 1)
     built.spark.sql(f"update {built.schema}.crm set loaded_at = timestamp '2024-06-01 00:00:00Z' where name = 'ahead'")
 
@@ -180,7 +165,7 @@ def test_a_first_build_that_violates_checks_leaves_nothing(built: Lab) -> None:
     ):
         assert part in message, message
     assert not built.spark.catalog.tableExists(f"{built.schema}.faulty")
-    row = newest(built, "faulty")
+    row = built.newest("faulty")
     assert (row["status"], row["reason"]) == ("refused", "failed single_current, no_overlaps, valid_order")
     assert row["checks"] == {
         "single_current": 1,
@@ -194,7 +179,7 @@ def test_a_first_build_sorts_once(built: Lab) -> None:
     """The checks read the rows in the order in which the timeline makes them."""
     lab = built
     lab.model("first", CALL, materialized="healing_table", unique_key="id")
-    run(lab, "first")
+    lab.build("first")
     created = next(sql for _, sql in lab.statements if "create or replace table" in sql and ".first" in sql)
     select = created.split(" as\n", 1)[1].rsplit(";", 1)[0]
     assert "is_covered_for_ever" in select, "the checks are a part of it"

@@ -40,19 +40,6 @@ def row(key: int, name: str, month: int) -> str:
     return f"({key}, '{name}', 1, 'x', date '2024-{month:02}-01', timestamp '2024-05-{month:02} 00:00:00Z')"
 
 
-def run(lab: Lab, name: str, *args: str) -> dict[str, Any]:
-    """Its newest row in the log; what is stored is what the select gives."""
-    results = lab.dbt("run", "--select", name, *args)
-    assert results[name][0] == "success", results
-    assert lab.rows(name) == plain_rows(lab.select(name)), name
-    return newest(lab, name)
-
-
-def newest(lab: Lab, name: str) -> dict[str, Any]:
-    log = lab.spark.table(f"{lab.schema}.healing_log").where(f"dimension = '{name}'").orderBy("finished_at")
-    return log.tail(1)[0].asDict(recursive=True)
-
-
 def branches(lab: Lab, name: str) -> list[str]:
     refs = lab.spark.sql(f"select name from {lab.schema}.{name}.refs where name <> 'main'")
     return [row[0] for row in refs.collect()]
@@ -116,7 +103,7 @@ def test_a_change_is_merged_into_a_branch(built: Lab, at_statement: Callable[...
     before, seen = built.commits("dim"), []
     add(built, row(1, "c", 3))
     at_statement("fast_forward", lambda: seen.append((built.commits("dim"), branches(built, "dim"))))
-    found = run(built, "dim")
+    found = built.build("dim")
     assert (found["publish"], found["rows_added"], found["rows_changed"]) == ("merge", 1, 1)
     ((commits, at_work),) = seen
     assert commits == before and len(at_work) == 1  # readers saw nothing yet
@@ -130,9 +117,9 @@ def test_a_change_is_merged_into_a_branch(built: Lab, at_statement: Callable[...
 def test_unchanged(built: Lab) -> None:
     """Also the small types, which Iceberg stores as larger ones, and the partitions are what they were."""
     for name in ("dim", "over"):
-        run(built, name)
+        built.build(name)
         before = built.commits(name)
-        found = run(built, name)
+        found = built.build(name)
         assert found["status"] == "unchanged" and built.commits(name) == before, name
     assert not [sql for _, sql in built.statements if "merge into" in sql or "branch" in sql.split("refs")[0]]
 
@@ -141,7 +128,7 @@ def test_unchanged(built: Lab) -> None:
 def test_both_ways_to_write_a_merge(built: Lab) -> None:
     add(built, row(2, "c", 3))
     for name in ("dim", "copied"):
-        run(built, name)
+        built.build(name)
     assert delete_files(built, "dim") > 0
     assert delete_files(built, "copied") == 0
 
@@ -149,11 +136,11 @@ def test_both_ways_to_write_a_merge(built: Lab) -> None:
 @pytest.mark.proof
 def test_all_rows_are_replaced_in_a_branch(built: Lab) -> None:
     """Partitions that have no new rows lose theirs, whatever the session says of overwrites."""
-    run(built, "over")
+    built.build("over")
     version = built.commits("over")[-1][0]
     built.spark.sql(f"delete from {built.schema}.crm where id > 3")
     with with_settings(built.spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
-        found = run(built, "over", "--vars", "{max_removed_keys_ratio: 1, max_removed_versions_ratio: 1}")
+        found = built.build("over", "--vars", "{max_removed_keys_ratio: 1, max_removed_versions_ratio: 1}")
     assert found["publish"] == "overwrite" and branches(built, "over") == []
     history = ask(built, "select snapshot_id, is_current_ancestor from {s}.over.history order by made_current_at")
     assert history[-1] == (found["version_after"], True) and (version, True) in history
@@ -175,13 +162,13 @@ def test_a_refused_build_stays_in_its_branch(built: Lab) -> None:
     # the next build drops it
     built.spark.sql(f"delete from {built.schema}.extra where id = 1")
     assert branches(built, "faulty") == [place[1]]
-    run(built, "faulty")
+    built.build("faulty")
     assert branches(built, "faulty") == []
 
 
 @pytest.mark.proof
 def test_a_guard_refuses(built: Lab) -> None:
-    run(built, "dim")
+    built.build("dim")
     before = built.rows("dim")
     built.spark.sql(f"create or replace table {built.schema}.kept using iceberg as select * from {built.schema}.crm")
     built.spark.sql(f"delete from {built.schema}.crm where id > 3")
@@ -191,7 +178,7 @@ def test_a_guard_refuses(built: Lab) -> None:
     place = BRANCH.search(message)
     assert place is not None and built.rows("dim") == before
     assert ask(built, f"select count(distinct id) from {place[0]}") == [(3,)]
-    run(built, "dim")
+    built.build("dim")
     assert branches(built, "dim") == []
 
 
@@ -204,7 +191,7 @@ def test_a_guard_refuses(built: Lab) -> None:
 )
 def test_main_has_moved(built: Lab, at_statement: Callable[..., None], text: str) -> None:
     """Nothing is published that was compared with something else; the build begins again."""
-    run(built, "dim")
+    built.build("dim")
     add(built, row(3, text[:5], next(months)))
     columns = ", ".join(built.spark.table(f"{built.schema}.dim").columns)
     sql = (
@@ -212,16 +199,16 @@ def test_main_has_moved(built: Lab, at_statement: Callable[..., None], text: str
         f"{built.schema}.dim limit 1"
     )
     at_statement(text, lambda: built.spark.sql(sql))
-    run(built, "dim")
+    built.build("dim")
     assert any("met a commit of another writer" in line for line in built.log)
     assert branches(built, "dim") == []
 
 
 def test_main_moves_at_the_last_moment(built: Lab, at_statement: Callable[..., None]) -> None:
-    run(built, "dim")
+    built.build("dim")
     add(built, row(4, "late", 3))
     at_statement("fast_forward", lambda: built.spark.sql(f"delete from {built.schema}.dim where id = 5"))
-    run(built, "dim")
+    built.build("dim")
     assert any("attempt 1 met a commit of another writer" in line for line in built.log)
     assert branches(built, "dim") == []
 
@@ -231,7 +218,7 @@ def test_without_the_library_the_last_moment_is_an_error(
     built: Lab, at_statement: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is published. The branch is told of by the next build, and dropped by maintain."""
-    run(built, "dim")
+    built.build("dim")
     add(built, row(4, "later", 4))
     at_statement("fast_forward", lambda: built.spark.sql(f"delete from {built.schema}.dim where id = 5"))
     with monkeypatch.context() as patch:
@@ -241,7 +228,7 @@ def test_without_the_library_the_last_moment_is_an_error(
     assert status == "error" and "Cannot fast-forward" in message
     assert ask(built, "select count(*) from {s}.dim where name = 'later' or id = 5") == [(0,)]
     assert len(branches(built, "dim")) == 1
-    found = run(built, "dim")
+    found = built.build("dim")
     assert any("was killed or is running" in line for line in built.log)
     assert found["rows_added"] > 0
     built.dbt("run-operation", "healing_tables.maintain", "--args", "{dimension: dim, build_hours: 0}")
@@ -254,7 +241,7 @@ def test_a_change_of_a_branch_that_iceberg_refuses_is_tried_again(
     built: Lab, at_statement: Callable[..., None], verb: str
 ) -> None:
     """As it does where anybody else changes the table during that call."""
-    run(built, "dim")
+    built.build("dim")
     add(built, row(4, verb[:4], next(months)))
 
     def refuse() -> None:
@@ -263,53 +250,53 @@ def test_a_change_of_a_branch_that_iceberg_refuses_is_tried_again(
         )
 
     at_statement(verb, refuse)
-    assert run(built, "dim")["rows_added"] == 1
+    assert built.build("dim")["rows_added"] == 1
     assert branches(built, "dim") == []
 
 
 def test_heals(built: Lab) -> None:
-    run(built, "healed")
+    built.build("healed")
     add(built, "(31, 'new', 1, 'x', date '2024-01-01', timestamp '2024-06-01 00:00:00Z')")
-    found = run(built, "healed")
+    found = built.build("healed")
     assert (found["mode"], found["publish"], found["rows_added"]) == ("heal", "merge", 1)
     # the next one knows this one by its snapshot
     add(built, "(31, 'newer', 1, 'x', date '2024-02-01', timestamp '2024-06-02 00:00:00Z')")
-    found = run(built, "healed")
+    found = built.build("healed")
     assert (found["mode"], found["rows_added"], found["rows_changed"]) == ("heal", 1, 1)
-    assert run(built, "healed")["keys_affected"] == 0
+    assert built.build("healed")["keys_affected"] == 0
 
 
 @pytest.mark.proof
 def test_news_by_the_changes_of_a_source(built: Lab) -> None:
     news = f"{built.schema}.news"
-    run(built, "fed")
+    built.build("fed")
     built.spark.sql(f"update {news} set name = 'corrected' where id = 7")
     built.spark.sql(f"delete from {news} where id = 8 and name = 'b'")
-    found = run(built, "fed")
+    found = built.build("fed")
     assert (found["mode"], found["keys_affected"]) == ("heal", 2)
     built.spark.sql(f"alter table {news} set tblproperties ('write.delete.mode' = 'merge-on-read')")
     built.spark.sql(f"delete from {news} where id = 9 and name = 'b'")
-    found = run(built, "fed")
+    found = built.build("fed")
     assert found["mode"] == "rebuild" and "merge-on-read" in found["reason"]
     built.dbt("run-operation", "healing_tables.maintain", "--args", f"{{dimension: {news}, key_columns: id}}")
     built.spark.sql(f"alter table {news} unset tblproperties ('write.delete.mode')")
-    run(built, "fed")
+    built.build("fed")
     built.spark.sql(f"update {news} set name = 'again' where id = 10")
-    assert run(built, "fed")["mode"] == "heal"
+    assert built.build("fed")["mode"] == "heal"
 
 
 @pytest.mark.proof
 def test_what_others_did_to_the_table(built: Lab) -> None:
-    run(built, "healed")
+    built.build("healed")
     healed = f"{built.schema}.healed"
     built.spark.sql(f"call system.rewrite_data_files(table => '{healed}', options => map('rewrite-all', 'true'))")
-    assert run(built, "healed")["mode"] == "heal"  # the rows are as they were
+    assert built.build("healed")["mode"] == "heal"  # the rows are as they were
     first = built.commits("healed")[0][0]
     built.spark.sql(f"call system.rollback_to_snapshot('{healed}', {first})")
-    found = run(built, "healed")
+    found = built.build("healed")
     assert found["mode"] == "rebuild" and "another table, or an older snapshot" in found["reason"]
     built.spark.sql(f"create or replace table {healed} using iceberg as select * from {healed}")
-    assert run(built, "healed")["mode"] == "rebuild"
+    assert built.build("healed")["mode"] == "rebuild"
     built.spark.sql(f"drop table {healed}")
     built.spark.sql(f"create table {healed} using iceberg as select 1 as id")
     status, message = built.dbt("run", "--select", "healed")["healed"]
@@ -321,19 +308,19 @@ def test_what_others_did_to_the_table(built: Lab) -> None:
 @pytest.mark.proof
 def test_a_column_of_another_type(built: Lab) -> None:
     model(built, "wider")
-    run(built, "wider")
+    built.build("wider")
     built.spark.sql(f"alter table {built.schema}.crm alter column points type bigint")
-    found = run(built, "wider")
+    found = built.build("wider")
     assert found["publish"] == "overwrite"
-    assert run(built, "wider")["status"] == "unchanged"
+    assert built.build("wider")["status"] == "unchanged"
 
 
 @pytest.mark.proof
 def test_maintenance(built: Lab) -> None:
-    run(built, "dim")
+    built.build("dim")
     for name in ("x", "y"):
         add(built, row(6, name, next(months)))
-        run(built, "dim")
+        built.build("dim")
     assert delete_files(built, "dim") > 0
     before, commits = built.rows("dim"), built.commits("dim")
     args = "{dimension: dim, retention_hours: 0, allow_short_retention: true, build_hours: 0}"
@@ -345,4 +332,4 @@ def test_maintenance(built: Lab) -> None:
     built.dbt("run-operation", "healing_tables.maintain", "--args", args.replace("dim,", "healing_log,"))
     assert built.succeeded and len(ask(built, "select * from {s}.healing_log.files")) == 1
     # the history of the dimension is gone, and with it the knowledge of what the last build has left
-    assert run(built, "dim")["status"] == "unchanged"
+    assert built.build("dim")["status"] == "unchanged"

@@ -14,7 +14,7 @@ from dbt.contracts.graph.manifest import ManifestStateCheck
 from dbt.parser.manifest import ManifestLoader
 from pyspark.sql import DataFrame, SparkSession
 from sessions import FORMAT, ROOT
-from tables import Tables
+from tables import Tables, plain_rows
 
 PROFILE = """
 lab:
@@ -99,6 +99,18 @@ class Lab(Tables):
         if self.statements:
             started, sql = self.statements[-1]
             self.statements[-1] = (time.perf_counter() - started, sql)
+
+    def build(self, name: str, *args: str) -> dict[str, Any]:
+        """Build one dimension: its newest row in the log. What is stored is what the select gives."""
+        results = self.dbt("run", "--select", name, *args)
+        assert results[name][0] == "success", results
+        assert self.rows(name) == plain_rows(self.select(name)), name
+        return self.newest(name)
+
+    def newest(self, name: str) -> dict[str, Any]:
+        """The newest row of a dimension in the log."""
+        log = self.spark.table(f"{self.schema}.healing_log").where(f"dimension = '{name}'").orderBy("finished_at")
+        return log.tail(1)[0].asDict(recursive=True)
 
     def select(self, name: str) -> DataFrame:
         """What the compiled SQL of a model gives."""
