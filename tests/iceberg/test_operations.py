@@ -21,7 +21,9 @@ REKEY = {"key_columns": "id", "at": "at", "columns": {"shop_sk": "sk"}, "unknown
 
 
 def sources(lab: Lab) -> None:
-    lab.spark.sql(f"create table {lab.schema}.crm (id int, name string, at date, loaded timestamp) using iceberg")
+    lab.spark.sql(
+        f"create or replace table {lab.schema}.crm (id int, name string, at date, loaded timestamp) using iceberg"
+    )
     add(lab, "1, 'a', date '2024-01-01'", "2, 'a', date '2024-01-01'", "1, 'b', date '2024-03-01'")
 
 
@@ -130,6 +132,7 @@ def test_a_hadoop_catalog(hadoop: Lab) -> None:
 
 
 def test_file_formats_that_the_session_does_not_have(lab: Lab) -> None:
+    sources(lab)
     for name in ("delta", "parquet"):
         lab.model(f"in_{name}", CALL % "", materialized="healing_table", unique_key="id", file_format=name)
     results = lab.dbt("run", "--select", "in_delta", "in_parquet")
