@@ -115,7 +115,7 @@ SCOPES: dict[str, tuple[dict[str, Any], set[int]]] = {
 BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "tables": (
         {"facts": "some_keys", "dimension": "nowhere"},
-        ["2 mistakes", "a Delta table, so that it is one commit", "got:    nowhere"],
+        ["2 mistakes", "a table in delta or iceberg, so that it is one commit", "got:    nowhere"],
     ),
     "columns": (
         {"columns": {"the key": "from", "no key": "sk", "at": "from"}, "unknown": None}
