@@ -7,7 +7,7 @@
 -#}
 {% macro _rekey(facts, format, as_of_request, moved, where) -%}
     {%- set staged = healing_tables._staging_relation(facts, 'rekey') -%}
-    {%- set before = format.version(facts) if format.has_branches else none -%}
+    {%- set before = healing_tables._base_version(format, facts) -%}
     {%- do run_query('create table ' ~ staged ~ ' using ' ~ format.side_table_format ~ ' as\n'
         ~ healing_tables._facts_to_rekey(as_of_request)) -%}
     {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}

@@ -60,25 +60,30 @@
 {% macro _report_leftovers(build) -%}
     {%- set tables = healing_tables._tables_beside(build.target) -%}
     {%- do healing_tables._warn_about_backups(build.target, tables) if build.existing is none -%}
-    {%- set names = healing_tables._tables_of_other_runs(build.target, tables) -%}
+    {%- set leftovers = [] -%}
+    {%- for name in healing_tables._tables_of_other_runs(build.target, tables) | sort -%}
+        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
+        {%- do leftovers.append({'kind': 'table', 'name': name,
+            'id': name.split('__candidate_')[-1].split('_')[0]}) -%}
+    {%- endfor -%}
     {%- set stored_format = healing_tables._stored_format(build.stored) -%}
-    {%- set branches = stored_format.branches(build.existing) | map(attribute='name') | list
-        if stored_format is not none else [] -%}
-    {%- if not names and not branches -%} {{ return(none) }} {%- endif -%}
+    {%- for branch in (stored_format.branches(build.existing) if stored_format is not none else []) -%}
+        {%- do leftovers.append({'kind': 'branch', 'name': branch.name, 'id': branch.id}) -%}
+    {%- endfor -%}
+    {%- if not leftovers -%} {{ return(none) }} {%- endif -%}
     {%- set refused, told = [], [] -%}
     {%- for row in run_query('select invocation_id from ' ~ build.log ~ " where status = 'refused' and "
         ~ healing_tables._log_condition(build.target)).rows -%}
         {%- do refused.append(row[0] | replace('-', '')) -%}
     {%- endfor -%}
-    {%- for name in names | sort + branches -%}
-        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
-        {%- set id = name[8:] if name in branches else name.split('__candidate_')[-1].split('_')[0] -%}
-        {%- if id in refused -%} {%- do stored_format.drop_branch(build.existing, name) if name in branches -%}
-        {%- elif id not in told -%}
-            {%- do told.append(id) -%}
+    {%- for left in leftovers -%}
+        {%- if left.id in refused -%}
+            {%- do stored_format.drop_branch(build.existing, left.name) if left.kind == 'branch' -%}
+        {%- elif left.id not in told -%}
+            {%- do told.append(left.id) -%}
             {%- do healing_tables._log_progress(
-                build.target, 'another build of it was killed or is running: its '
-                ~ ('branch ' if name in branches else 'table ') ~ name ~ ' is there, and the log has no row of it') -%}
+                build.target, 'another build of it was killed or is running: its ' ~ left.kind ~ ' ' ~ left.name
+                ~ ' is there, and the log has no row of it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

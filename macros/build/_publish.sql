@@ -44,8 +44,8 @@
         and healing_tables._replace_reason(build) is none) -}}
 {%- endmacro %}
 
-{#- The branch of this build without its rows. (An overwrite would leave partitions that have no new rows, where the
-    session says so.) -#}
+{#- The branch of this build, emptied. INSERT OVERWRITE would keep partitions without new rows in a session with
+    partitionOverwriteMode = dynamic. -#}
 {% macro _empty_branch(build) -%}
     {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
     {%- do run_query('delete from ' ~ place ~ ' where true') -%}

@@ -26,7 +26,7 @@
         build.target, settings, build.existing if build.stored else none, format) -%}
     {{- return({
         'name': settings.sequence, 'key_map': key_map,
-        'version': format.version(key_map) if format.has_branches else none,
+        'version': healing_tables._base_version(format, key_map),
         'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0][
             'largest']}) -}}
 {%- endmacro %}

@@ -32,7 +32,7 @@
 {#- One attempt: whether it has ended without another capture in between. -#}
 {% macro _attempt_capture(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target,
-        'capture', settings.format.name) -%}
+        'capture') -%}
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
@@ -49,7 +49,7 @@
     {%- if figures.appended == 0 -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- set version = build.format.version(target) if build.format.has_branches else none -%}
+        {%- set version = healing_tables._base_version(build.format, target) -%}
         {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main', healing_tables._append_changes(
             build, columns, at, build.format.begin_commit(target, version)))
             or build.format.end_commit(target, version) -%}

@@ -23,8 +23,8 @@
     begin_commit      (relation, version): where statements write that become one commit after this version: the table,
                       or a branch of it; end_commit (relation, version) publishes a branch, and returns who has
                       overtaken it, as a list
-    has_branches, branches    (relation): those that builds have left, [{name, hours (since its last commit, or none)}];
-                      drop_branch (relation, name)
+    has_branches, branches    (relation): those that builds have left, [{name, id (of the build's run, without dashes),
+                      hours (since its last commit, or none)}]; drop_branch (relation, name)
     written_at        (relation): when its files were written last, as SQL in microseconds
     maintain          (relation, columns, keys, partitions, hours, allow_short): tidy its files; returns lines for
                       people; kept_hours (relation): for how long the table itself wants old files to be kept, or none
@@ -67,6 +67,11 @@
 
 {% macro _in_place(relation, version) -%} {{ return(relation) }} {%- endmacro %}
 
+{#- The version that begin_commit and end_commit need; none where the format has no branches, which saves a look. -#}
+{% macro _base_version(format, relation) -%}
+    {{- return(format.version(relation) if format.has_branches else none) -}}
+{%- endmacro %}
+
 {#- The error of an operation whose commit was refused since another writer was faster. `conflicts`: of end_commit. -#}
 {% macro _check_not_overtaken(operation, relation, conflicts) -%}
     {%- set mistakes = [] -%}
@@ -99,8 +104,8 @@
     {{- return(names | join(' or ')) -}}
 {%- endmacro %}
 
-{#- The format of the package's own tables: that of the target if it bears two writers at once, else Delta where the
-    session has it. -#}
+{#- The format of the tables that the package creates for itself: that of the target if it supports concurrent writers,
+    otherwise Delta if the session supports it. -#}
 {% macro _side_table_format() -%}
     {%- set format = healing_tables._format() -%}
     {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta()

@@ -120,7 +120,7 @@
     {{- return(steps if at.id == before else none) -}}
 {%- endmacro %}
 
-{#- A merge changes a few rows in many files: with merge-on-read it need not write them anew. -#}
+{#- A merge changes a few rows in many files; merge-on-read avoids rewriting these files. -#}
 {% macro _iceberg_properties(columns, merges) -%}
     {{- return({'write.merge.mode': 'merge-on-read'} if merges else {}) -}}
 {%- endmacro %}
@@ -200,7 +200,7 @@
             relation.identifier))) -}}
 {%- endmacro %}
 
-{#- Branches that builds have left: [{name, hours}]; hours since its last commit, none where it has none of its own. -#}
+{#- Branches that builds have left, see _format.sql; `hours` is none for one without a commit of its own. -#}
 {% macro _iceberg_branches(relation) -%}
     {%- set found = [] -%}
     {%- for row in run_query(
@@ -209,8 +209,8 @@
         ~ ".snapshots as s on r.snapshot_id = s.snapshot_id left join " ~ relation
         ~ ".history as h on r.snapshot_id = h.snapshot_id "
         ~ "where r.type = 'BRANCH' and r.name rlike '^healing_[0-9a-f]{32}$' order by r.name").rows -%}
-        {%- do found.append({'name': row['name'], 'hours': row['hours'] | float if row['hours'] is not none
-            else none}) -%}
+        {%- do found.append({'name': row['name'], 'id': row['name'].removeprefix('healing_'),
+            'hours': row['hours'] | float if row['hours'] is not none else none}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

@@ -17,7 +17,7 @@
     {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}
     {%- set build = healing_tables._new_build(
-        {}, format, target, existing, 'merge', healing_tables._merge_log_format(format)) -%}
+        {}, format, target, existing, 'merge', healing_tables._merge_log_format()) -%}
     {%- set row = build.log_row -%}
     {{- return({
         'target': target | string,
@@ -55,13 +55,11 @@
     {{- return(format) -}}
 {%- endmacro %}
 
-{#- That of the log: Delta where the session has it. A catalog of Iceberg's holds nothing else. -#}
-{% macro _merge_log_format(format) -%}
-    {%- if format.name == 'iceberg' -%} {{ return('iceberg') }} {%- endif -%}
-    {%- if healing_tables._has_delta() or not healing_tables._platform().has_own_settings -%}
-        {{- return('delta') -}}
-    {%- endif -%}
-    {{- return('parquet' if format.has_commits else format.name) -}}
+{#- That of the log. Without file_format the model's format is Delta, also in a session that has Hive tables only. -#}
+{% macro _merge_log_format() -%}
+    {%- set format, mistakes = healing_tables._side_table_format(), [] -%}
+    {%- do format.check_session(mistakes) -%}
+    {{- return('parquet' if mistakes else format.name) -}}
 {%- endmacro %}
 
 {#- The adapter knows, once the plugin of the pip library has extended it. -#}

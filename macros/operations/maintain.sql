@@ -62,8 +62,7 @@
     {%- set found = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
         {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
-        {%- set details = healing_tables._table_details(candidate) -%}
-        {%- set age = run_query('select (unix_micros(now()) - ' ~ healing_tables._stored_format(details).written_at(
+        {%- set age = run_query('select (unix_micros(now()) - ' ~ (format or healing_tables._no_format()).written_at(
             candidate) ~ ') / 3600000000 as hours').rows[0]['hours'] -%}
         {%- do found.append({
             'relation': candidate, 'branch': none,
@@ -91,7 +90,7 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- What ended builds have left. Readers do not see a branch, and no statement needs its name: it goes in any case. -#}
+{#- What ended builds have left. A branch is always dropped: readers do not see it. -#}
 {% macro _tidy_candidates(relation, format, candidates, drop_candidates) -%}
     {%- for candidate in candidates -%}
         {%- if candidate.branch is not none -%}

@@ -249,6 +249,7 @@ def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) ->
     target = f"`{lab.schema}`.`dim_quoted`"
     settings = {
         "target": target,
+        "file_format": None,
         "spec": {"key_columns": "id", "attributes": {"name": 4}},
         "table": {},
         "is_empty": False,

@@ -217,7 +217,7 @@ def test_main_moves_at_the_last_moment(built: Lab, at_statement: Callable[..., N
 def test_without_the_library_the_last_moment_is_an_error(
     built: Lab, at_statement: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is published. The branch is told of by the next build, and dropped by maintain."""
+    """Nothing is published. The next build reports the branch, and maintain drops it."""
     built.build("dim")
     add(built, row(4, "later", 4))
     at_statement("fast_forward", lambda: built.spark.sql(f"delete from {built.schema}.dim where id = 5"))

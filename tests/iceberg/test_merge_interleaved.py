@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import random
-from itertools import product
-
 import pytest
-from disturbed import ACTIONS, KINDS, Actions, Case, check
-from interleaved import before_statement, other_writer
-from tables import Tables, plain_rows
-
-from healing_tables import TargetError
+from disturbed import KINDS, Actions, Orders, check, check_column, check_places
+from tables import Tables
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-ALL = "HEALING_TABLES_ROUNDS" in os.environ
 PLACES = 2  # of each kind
 
 
@@ -37,39 +29,23 @@ def before_the_publish(number: int, statement: str) -> bool:
     return "fast_forward" in statement
 
 
+def before_the_branch(number: int, statement: str) -> bool:
+    return "create branch" in statement
+
+
 @pytest.mark.proof
 def test_another_writer_before_the_publish(tables: Tables) -> None:
     """The branch of the first one is not published: it reads and plans again."""
-    assert check(tables, "audit", "same key", before_the_publish, OWN_ACTIONS)
+    assert check(Orders(tables, "audit", "same key", OWN_ACTIONS), before_the_publish)
 
 
 @pytest.mark.proof
 def test_a_column_that_another_writer_adds_after_the_plan(tables: Tables) -> None:
     """Schema changes belong to no branch, but the MERGE looks at the columns."""
-    case = Case(tables, "audit", OWN_ACTIONS)
-    with (
-        other_writer(
-            tables.spark, lambda: case.act("column"), lambda _, statement: "create branch" in statement
-        ) as statements,
-        pytest.raises(TargetError, match=r"city\n.*a column that the spec knows"),
-    ):
-        case.disturbed()
-    assert statements.has_acted
-    assert {row.name for row in tables.spark.table(case.dim).where("is_current").collect()} == {"A", "B"}
-    case.later()
-    current = tables.spark.table(case.dim).where("is_current and id in (1, 3)")
-    assert plain_rows(current, ["id", "city"]) == [(1, "Oslo"), (3, "Oslo")]
+    check_column(tables, OWN_ACTIONS, lambda _: before_the_branch)
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_between_two_statements(tables: Tables, kind: str) -> None:
-    case = Case(tables, kind, OWN_ACTIONS)
-    with other_writer(tables.spark, lambda: None, before_statement(-1)) as statements:
-        case.disturbed()
-    places = list(product(range(1, statements.count + 1), [*ACTIONS, *OWN_ACTIONS]))
-    if not ALL:
-        places = random.Random(kind).sample(places, PLACES)
-    print(f"\n{kind}: {statements.count} statements, {places}")
-    for number, action in places:
-        assert check(tables, kind, action, before_statement(number), OWN_ACTIONS)
+    check_places(tables, kind, OWN_ACTIONS, PLACES)

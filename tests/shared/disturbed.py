@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any
 
-from interleaved import other_writer
+import pytest
+from interleaved import before_statement, other_writer
 from tables import Tables, plain_rows
 
-from healing_tables import DimensionSpec, HealingTablesError, merge
+from healing_tables import DimensionSpec, HealingTablesError, TargetError, merge
 
 TYPE_2: dict[str, Any] = {"key_columns": "id", "attributes": {"name": 2, "mail": 1, "city": 2}}
 KINDS: dict[str, dict[str, Any]] = {
@@ -107,28 +110,79 @@ def outcome(steps: list[Callable[[], None]], case: Case) -> tuple[list[str], dic
     return refused, case.state()
 
 
-def orders(tables: Tables, kind: str, action: str, own_actions: Actions) -> Iterator[Any]:
-    """What is stored after each order of the two, and if one of them is refused; computed as far as it is asked for."""
-    for order in ("disturbed act", "act disturbed"):
-        case = Case(tables, kind, own_actions)
-        steps: dict[str, Callable[[], None]] = {
-            "disturbed": case.disturbed,
-            "act": partial(case.act, action),
-        }
-        yield outcome([*[steps[name] for name in order.split()], case.later], case)[1]
-    case = Case(tables, kind, own_actions)
-    yield outcome([partial(case.act, action), case.later], case)[1]  # the merge is refused
-    case = Case(tables, kind, own_actions)
-    yield outcome([case.disturbed, case.later], case)[1]  # the other writer is refused
+class Orders:
+    """What may be stored after the two: after each order of them, and after one of them was refused.
+
+    Each state is computed when it is first asked for, and kept.
+    """
+
+    def __init__(self, tables: Tables, kind: str, action: str, own_actions: Actions) -> None:
+        self.tables, self.kind, self.action, self.own_actions = tables, kind, action, own_actions
+        self.known: list[Any] = []
+        self.rest = self.states()
+
+    def case(self) -> Case:
+        return Case(self.tables, self.kind, self.own_actions)
+
+    def states(self) -> Iterator[Any]:
+        for order in ("disturbed act", "act disturbed", "act", "disturbed"):
+            case = self.case()
+            steps: dict[str, Callable[[], None]] = {
+                "disturbed": case.disturbed,
+                "act": partial(case.act, self.action),
+            }
+            yield outcome([*[steps[name] for name in order.split()], case.later], case)[1]
+
+    def __contains__(self, stored: Any) -> bool:
+        if stored in self.known:
+            return True
+        for state in self.rest:
+            self.known.append(state)
+            if state == stored:
+                return True
+        return False
 
 
-def check(tables: Tables, kind: str, action: str, when: Callable[[int, str], bool], own_actions: Actions) -> bool:
+def check_places(tables: Tables, kind: str, own_actions: Actions, places: int) -> None:
+    """`check` two actions before so many random statements; with HEALING_TABLES_ROUNDS all actions before all."""
+    case = Case(tables, kind, own_actions)
+    with other_writer(tables.spark, lambda: None, before_statement(-1)) as statements:
+        case.disturbed()
+    numbers, actions = range(1, statements.count + 1), [*ACTIONS, *own_actions]
+    chosen = {action: list(numbers) for action in actions}
+    if "HEALING_TABLES_ROUNDS" not in os.environ:
+        choose = random.Random(kind)
+        chosen = {action: choose.sample(numbers, places // 2) for action in choose.sample(actions, 2)}
+    print(f"\n{kind}: {statements.count} statements, {chosen}")
+    for action, found in chosen.items():
+        orders = Orders(tables, kind, action, own_actions)
+        for number in found:
+            assert check(orders, before_statement(number))
+
+
+def check_column(tables: Tables, own_actions: Actions, when: Callable[[Case], Callable[[int, str], bool]]) -> None:
+    """Another writer adds a column that the merge does not know: it must not commit current rows with NULL there."""
+    case = Case(tables, "audit", own_actions)
+    with (
+        other_writer(tables.spark, lambda: case.act("column"), when(case)) as statements,
+        pytest.raises(TargetError, match=r"city\n.*a column that the spec knows"),
+    ):
+        case.disturbed()
+    assert statements.has_acted
+    names = {row.name for row in tables.spark.table(case.dim).where("is_current").collect()}
+    assert names == {"A", "B"}
+    case.later()
+    current = tables.spark.table(case.dim).where("is_current and id in (1, 3)")
+    assert plain_rows(current, ["id", "city"]) == [(1, "Oslo"), (3, "Oslo")]
+
+
+def check(orders: Orders, when: Callable[[int, str], bool]) -> bool:
     """Whether the other writer came at all."""
-    case = Case(tables, kind, own_actions)
-    with other_writer(tables.spark, lambda: case.act(action), when) as statements:
+    case, action = orders.case(), orders.action
+    with other_writer(orders.tables.spark, lambda: case.act(action), when) as statements:
         refused, _ = outcome([case.disturbed], case)
     _, stored = outcome([case.later], case)
     case.check_numbers()
     if statements.has_acted:
-        assert stored in orders(tables, kind, action, own_actions), (kind, action, statements.count, refused)
+        assert stored in orders, (orders.kind, action, statements.count, refused)
     return statements.has_acted

@@ -6,19 +6,14 @@ HEALING_TABLES_ROUNDS every statement with every action.
 
 from __future__ import annotations
 
-import os
-import random
-from itertools import product
-
 import pytest
-from disturbed import ACTIONS, KINDS, Actions, Case, check
-from interleaved import before_statement, before_the_merge, other_writer
+from disturbed import KINDS, Actions, Case, check_column, check_places
+from interleaved import before_the_merge
 from tables import Tables, plain_rows
 
 from healing_tables import TargetError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-ALL = "HEALING_TABLES_ROUNDS" in os.environ
 PLACES = 4  # of each kind
 
 
@@ -39,19 +34,7 @@ OWN_ACTIONS: Actions = {"optimize": optimize, "restore": restore}
 @pytest.mark.proof
 def test_a_column_that_another_writer_adds_after_the_plan(tables: Tables) -> None:
     """The older writer does not know it: it must not commit current rows with NULL there."""
-    case = Case(tables, "audit", OWN_ACTIONS)
-    when = before_the_merge(case.dim)
-    with (
-        other_writer(tables.spark, lambda: case.act("column"), when) as statements,
-        pytest.raises(TargetError, match=r"city\n.*a column that the spec knows"),
-    ):
-        case.disturbed()
-    assert statements.has_acted
-    names = {row.name for row in tables.spark.table(case.dim).where("is_current").collect()}
-    assert names == {"A", "B"}
-    case.later()
-    current = tables.spark.table(case.dim).where("is_current and id in (1, 3)")
-    assert {row.city for row in current.collect()} == {"Oslo"}
+    check_column(tables, OWN_ACTIONS, lambda case: before_the_merge(case.dim))
 
 
 @pytest.mark.proof
@@ -70,12 +53,4 @@ def test_a_new_column_does_not_stay_when_its_merge_fails(tables: Tables) -> None
 @pytest.mark.proof
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_between_two_statements(tables: Tables, kind: str) -> None:
-    case = Case(tables, kind, OWN_ACTIONS)
-    with other_writer(tables.spark, lambda: None, before_statement(-1)) as statements:
-        case.disturbed()
-    places = list(product(range(1, statements.count + 1), [*ACTIONS, *OWN_ACTIONS]))
-    if not ALL:
-        places = random.Random(kind).sample(places, PLACES)
-    print(f"\n{kind}: {statements.count} statements, {places}")
-    for number, action in places:
-        assert check(tables, kind, action, before_statement(number), OWN_ACTIONS)
+    check_places(tables, kind, OWN_ACTIONS, PLACES)

@@ -253,7 +253,7 @@ class ChangeLog:
         columns |= {name: f"cause.{name}" for name in self.spec.causes}
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
-    def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool) -> str:
+    def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool, when_matched: str) -> str:
         """The MERGE that adds rows which are not there.
 
         Args:
@@ -261,6 +261,7 @@ class ChangeLog:
             source: a view, or a query in parentheses.
             is_decided: the dimension has committed these rows. Otherwise the statement fails where another writer has
                 said something else about a key and moment.
+            when_matched: see `SqlTable.when_matched`.
         """
         keys = [key.name for key in self.layout.keys]
         state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
@@ -268,13 +269,12 @@ class ChangeLog:
         place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
         on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
-        differs = getattr(self.target, "when_matched", "")
         if is_decided or self.spec.on_tie == "greatest":
             on += f" and {equal}"
         else:
             key = self.layout.keys[0]
             told = f"cast(s.{quoted(key.name)} as string)"
-            differs = (
+            when_matched = (
                 f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
             )
         names = [quoted(name) for name in self.columns()]
@@ -282,5 +282,5 @@ class ChangeLog:
 merge into {table} t
 using {source} s
 on {on}
-{differs}
+{when_matched}
 when not matched then insert ({", ".join(names)}) values ({", ".join(f"s.{name}" for name in names)})"""

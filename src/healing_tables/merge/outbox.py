@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -115,7 +115,7 @@ class Outbox(DimensionTables):
         rows = log.first_rows(stored, merge_id)
         base_version = log.target.version(spark)
         with as_view(rows) as view:
-            statement = partial(log.append_statement, source=view, merge_id=merge_id, is_decided=False)
+            statement = self.append_to_log(view, merge_id, is_decided=False)
             self.log_table.commit(spark, statement, merge_id=merge_id, base_version=base_version)
         self.log_table.finish(spark, self.log_table.unfinished(spark))
 
@@ -161,6 +161,11 @@ class Outbox(DimensionTables):
             written.is_logged = written.is_logged or change.for_log is not None
         if has_merge and change.for_log is None:
             self.target.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False)])
+        if self.log is None and written.version is not None and table.may_lie_between(base_version, written.version):
+            # another merge may have begun a change log in between, which does not know of this one
+            now = table.snapshot(spark)
+            if now is not None:
+                self.check_change_log(now)
 
     def run_merge(self, change: Change, stored: Mapping[str, str], base_version: int) -> int | None:
         """The commit of the dimension. Where it is known that there is none, the staged rows are discarded.
@@ -171,7 +176,7 @@ class Outbox(DimensionTables):
         table, spark = self.target, change.plan.sparkSession
         try:
             with as_view(change.plan) as view:
-                version = table.apply(
+                return table.apply(
                     spark,
                     view,
                     self.layout,
@@ -186,12 +191,6 @@ class Outbox(DimensionTables):
             if self.destinations() and (is_conflict(error) or isinstance(error, TargetError)):
                 self.discard(spark, [change.merge_id])
             raise
-        if self.log is None and version is not None and table.may_lie_between(base_version, version):
-            # another merge may have begun a change log in between, which does not know of this one
-            now = table.snapshot(spark)
-            if now is not None:
-                self.check_change_log(now)
-        return version
 
     def stage(
         self,
@@ -320,6 +319,17 @@ class Outbox(DimensionTables):
         self.discard(spark, merge_ids)
         self.target.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False) for merge_id in merge_ids])
 
+    def append_to_log(self, source: str, merge_id: str, *, is_decided: bool) -> Callable[[str], str]:
+        """The MERGE into the change log, from the name of the table. Args: see `ChangeLog.append_statement`."""
+        assert self.log is not None
+        return partial(
+            self.log.append_statement,
+            source=source,
+            merge_id=merge_id,
+            is_decided=is_decided,
+            when_matched=self.log_table.when_matched,
+        )
+
     def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, SqlTable, str]]:
         """What delivers the rows of a merge: destination, table, statement."""
         mine = f"from {self.table.sql_name} where merge_id = {literal(merge_id)} and"
@@ -347,7 +357,7 @@ class Outbox(DimensionTables):
             found.append((AUDIT, self.audit, statement))
         if self.log is not None:
             rows = f"select {LOG}.* {mine} {LOG} is not null"
-            statement = self.log.append_statement(self.log_table.sql_name, f"({rows})", merge_id, is_decided=has_commit)
+            statement = self.append_to_log(f"({rows})", merge_id, is_decided=has_commit)(self.log_table.sql_name)
             found.append((LOG, self.log_table, statement))
         return found
 

@@ -173,7 +173,7 @@ class DeltaTarget(SqlTable):
         properties |= own_properties or {}
         # also an INSERT of someone else must not slip between what a merge has read and its commit
         properties.setdefault("delta.isolationLevel", "Serializable")
-        # a batch changes a few rows in many files: they are marked, and the files not written anew
+        # a batch changes a few rows in many files; deletion vectors avoid rewriting these files
         properties.setdefault("delta.enableDeletionVectors", "true")
         named = [*columns, *re.findall("`((?:[^`]|``)*)`", " ".join(columns.values()))]
         if any(character in name for name in named for character in " ,;{}()\n\t="):

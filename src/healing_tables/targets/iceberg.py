@@ -162,7 +162,7 @@ class IcebergTarget(SqlTable):
         own_properties: Mapping[str, str] | None = None,
         query: str = "",
     ) -> None:
-        # a batch changes a few rows in many files: they are marked, and the files not written anew
+        # a batch changes a few rows in many files; merge-on-read avoids rewriting these files
         defaults = {"commit.retry.num-retries": str(RETRIES), "write.merge.mode": "merge-on-read"}
         properties = {**defaults, **self.properties, **(own_properties or {})}
         with self.named_errors(), self.invalid_schemas():
@@ -295,7 +295,7 @@ class IcebergTarget(SqlTable):
                 time.sleep(random.uniform(0, LONGEST_WAIT))  # somebody has changed other metadata
 
     def path(self, spark: SparkSession) -> str:
-        """The name, as the part before that of a branch or a metadata table: alone it would be a schema."""
+        """The name with its schema, at least: what the name of a branch or of a metadata table follows."""
         if len(name_parts(self.name)) > 1:
             return self.name
         catalog, table = self.place(spark)

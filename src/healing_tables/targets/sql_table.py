@@ -310,7 +310,7 @@ class SqlTable:
         raise NotImplementedError
 
     def may_lie_between(self, base_version: int, version: int) -> bool:
-        """Whether another writer may have committed between the version of a plan and that of its commit."""
+        """Whether another commit may lie between the version that a plan was made from and that of its own commit."""
         raise NotImplementedError
 
     def has_rows_of_others(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> bool:
