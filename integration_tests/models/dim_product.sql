@@ -10,11 +10,12 @@ with dimension as (
             }
         },
         attributes={'product_name': 2, 'category': 1, 'price': {'from': ['prices']}},
-        exists_in=['shop']
+        exists_in=['shop'],
+        surrogate_key={'name': 'product_key', 'strategy': 'dbt_utils'}
     ) }}
 )
 
 select
-    {{ dbt_utils.generate_surrogate_key(['product_id', 'valid_from']) }} as product_key,
+    {{ dbt_utils.generate_surrogate_key(['product_id', 'valid_from']) }} as key_of_dbt_utils,
     *
 from dimension

@@ -101,9 +101,12 @@
     {%- do hashes.update({names.key_hash: typed.key}) if names.key_hash is not none -%}
     {%- do hashes.update({names.row_hash: typed.row}) if names.row_hash is not none -%}
     {%- if metadata.hash_key is not none -%}
-        {%- do hashes.update({metadata.hash_key: 'substr(sha2(concat(' ~ typed.key ~ ", '|', "
-            ~ healing_tables._as_text('row.' ~ healing_tables._id(names.valid_from), healing_tables._type_of_column(
-                columns, names.valid_from)) ~ '), 256), 1, 32)'}) -%}
+        {%- set start = 'row.' ~ healing_tables._id(names.valid_from) -%}
+        {%- set keys = [] -%}
+        {%- for key in metadata.key_columns -%} {%- do keys.append('row.' ~ healing_tables._id(key)) -%} {%- endfor -%}
+        {%- do hashes.update({metadata.hash_key.name: healing_tables._version_key(
+            metadata.hash_key.strategy, keys, start, typed.key,
+            healing_tables._as_text(start, healing_tables._type_of_column(columns, names.valid_from)))}) -%}
     {%- endif -%}
     {{- return(hashes) -}}
 {%- endmacro %}

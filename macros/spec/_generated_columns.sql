@@ -73,8 +73,8 @@
     {%- if not key.get('name') -%}
         {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
     {%- endif -%}
-    {%- set known = ['hash'] + (['sequence'] if healing_tables._model_config().get('materialized') == 'healing_table'
-        else []) -%}
+    {%- set is_built = healing_tables._model_config().get('materialized') == 'healing_table' -%}
+    {%- set known = ['hash', 'dbt_utils'] + (['sequence'] if is_built else []) -%}
     {%- if key.strategy not in known -%}
         {%- do healing_tables._mistake(
             mistakes, 'surrogate_key.strategy', known | join(' or '), key.strategy,

@@ -1,4 +1,9 @@
-{#- Hashes are for readers and for comparing tables; change detection never uses them. -#}
+{#-
+    Hashes are for readers and for comparing tables; change detection never uses them.
+
+    A backslash is char(92) and a quote in a pattern char(39): an adapter that puts SQL into a string of Python
+    (dbt-glue) would drop the backslash, and hash another text.
+-#}
 
 {#- A value as text, the same in every session: none of these forms depends on time zone or ANSI mode. -#}
 {% macro _as_text(expression, type) -%}
@@ -22,19 +27,41 @@
         ) -}}
     {%- elif '<' in type -%}
         {{- return('to_json(' ~ healing_tables._normalized_value(expression, type)
-            ~ ", map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSSXXX', "
-            ~ "'timestampNTZFormat', 'yyyy-MM-dd\\'T\\'HH:mm:ss.SSSSSS'))") -}}
+            ~ ", map('timeZone', 'UTC', 'timestampFormat', " ~ healing_tables._iso_pattern('XXX')
+            ~ ", 'timestampNTZFormat', " ~ healing_tables._iso_pattern() ~ '))') -}}
     {%- else -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- endif -%}
+{%- endmacro %}
+
+{#- ISO 8601 to the microsecond, as an expression. -#}
+{% macro _iso_pattern(zone='') -%}
+    {{- return("concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS" ~ zone ~ "')") -}}
 {%- endmacro %}
 
 {#- Text that can hold the separator or the NULL mark is escaped, so that different rows never read alike. -#}
 {% macro _hash_text(expression, type) -%}
     {%- set text = healing_tables._as_text(expression, type) -%}
     {%- if healing_tables._type_family(type) == 'text' or '<' in type -%}
-        {%- set text = "replace(replace(replace(" ~ text ~ ", r'\\', r'\\\\'), '|', r'\\|'), '^', r'\\^')" -%}
+        {%- set text = 'replace(replace(replace(' ~ text
+            ~ ", char(92), repeat(char(92), 2)), '|', concat(char(92), '|')), '^', concat(char(92), '^'))" -%}
     {%- endif -%}
     {{- return("coalesce(" ~ text ~ ", '^^NULL^^')") -}}
+{%- endmacro %}
+
+{#-
+    The surrogate key of a version, from its key columns [SQL] and its start [SQL], and from the hash of the key and the
+    start as text that is the same in every session. `strategy` hash: the first 32 hex digits of the SHA-256 of both,
+    joined by |; dbt_utils: what generate_surrogate_key of dbt_utils gives for the columns, whose text is the session's.
+-#}
+{% macro _version_key(strategy, keys, start, key_hash, start_text) -%}
+    {%- if strategy == 'hash' -%}
+        {{- return('substr(sha2(concat(' ~ key_hash ~ ", '|', " ~ start_text ~ '), 256), 1, 32)') -}}
+    {%- endif -%}
+    {%- set texts = [] -%}
+    {%- for expression in keys + [start] -%}
+        {%- do texts.append('cast(' ~ expression ~ ' as string)') -%}
+    {%- endfor -%}
+    {{- return("md5(concat_ws('-', " ~ texts | join(', ') ~ '))') -}}
 {%- endmacro %}
 
 {#- Lower-case hex SHA-256 of columns [{expression, type}], joined by |. -#}

@@ -2,9 +2,9 @@
 
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
-    {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy == 'hash' -%}
+    {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy != 'sequence' -%}
         {%- do columns.append({'name': spec.surrogate_key.name,
-            'expression': healing_tables._surrogate_key_hash(spec), 'is_hash': true}) -%}
+            'expression': healing_tables._surrogate_key_of(spec), 'is_hash': true}) -%}
     {%- endif -%}
     {%- for key in spec.key_columns -%}
         {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
@@ -105,12 +105,14 @@
     {{- return(healing_tables._hash(columns)) -}}
 {%- endmacro %}
 
-{#- The first 32 hex digits of SHA-256 over key_hash, | and valid_from as text. -#}
-{% macro _surrogate_key_hash(spec) -%}
+{% macro _surrogate_key_of(spec) -%}
     {%- set valid_from = healing_tables._from_micros('valid_from', spec.moment_type) -%}
     {%- set text = healing_tables._as_text(valid_from, spec.moment_type) if spec.moment_type is not none
         else 'if(typeof(moment_type) = \'date\', cast(date_from_unix_date(cast(valid_from div 86400000000 as int)) as '
         'string), '
         ~ healing_tables._as_text('timestamp_micros(valid_from)', 'timestamp') ~ ')' -%}
-    {{- return("substr(sha2(concat(" ~ healing_tables._key_hash_of(spec) ~ ", '|', " ~ text ~ '), 256), 1, 32)') -}}
+    {%- set keys = [] -%}
+    {%- for key in spec.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(healing_tables._version_key(
+        spec.surrogate_key.strategy, keys, valid_from, healing_tables._key_hash_of(spec), text)) -}}
 {%- endmacro %}

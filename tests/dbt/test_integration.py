@@ -1,4 +1,7 @@
-"""A stranger's project installs the package from a folder, a git URL and a tarball, and uses it on its own models."""
+"""A stranger's project installs the package from a folder, a git URL and a tarball, and uses it on its own models.
+
+The project names dbt_utils as users do; see third_party.py for what the tests put in its place.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,10 @@ from pathlib import Path
 import pytest
 from dbt.cli.main import dbtRunner
 from pyspark.sql import SparkSession
+from sessions import ROOT
+from third_party import dbt_utils
 
-ROOT = Path(__file__).parents[2]
+DBT_UTILS = f"  - local: '{dbt_utils()}'\n"
 KEPT = ("macros", "models", "python_models", "tests", "dbt_project.yml", "packages.yml")
 
 
@@ -35,6 +40,10 @@ def project(tmp_path: Path) -> Path:
         home,
         ignore=shutil.ignore_patterns("dbt_packages", "target", "logs"),
     )
+    packages = (home / "packages.yml").read_text()
+    from_hub = '  - package: dbt-labs/dbt_utils\n    version: [">=1.3.0", "<2.0.0"]\n'
+    assert from_hub in packages
+    (home / "packages.yml").write_text(packages.replace(from_hub, DBT_UTILS))  # the hub is not asked
     return home
 
 
@@ -72,7 +81,7 @@ def test_local_path_builds_and_passes(spark: SparkSession, project: Path, monkey
     result = invoke(project, "build")
     statuses = {item.node.name: str(item.status) for item in result.results}  # type: ignore[attr-defined]
     assert set(statuses.values()) <= {"success", "pass"}, statuses
-    assert len(statuses) == 8
+    assert len(statuses) == 11
     rows = spark.sql(
         "select product_id, product_name, category, cast(price as string), cast(valid_from as string), is_current "
         "from acme.dim_product order by product_id, valid_from"
@@ -94,15 +103,13 @@ def test_git_url(project: Path, package: Path) -> None:
         ["tag", "v0.1.0"],
     ):
         subprocess.run([*git, *command], check=True)
-    (project / "packages.yml").write_text(
-        f"packages:\n  - git: 'file://{package}'\n    revision: v0.1.0\n  - local: dbt_utils_stub\n"
-    )
+    (project / "packages.yml").write_text(f"packages:\n  - git: 'file://{package}'\n    revision: v0.1.0\n{DBT_UTILS}")
     assert_installs(project)
 
 
 def test_tarball(project: Path, tarball_url: str) -> None:
     (project / "packages.yml").write_text(
-        f"packages:\n  - tarball: '{tarball_url}'\n    name: healing_tables\n  - local: dbt_utils_stub\n"
+        f"packages:\n  - tarball: '{tarball_url}'\n    name: healing_tables\n{DBT_UTILS}"
     )
     assert_installs(project)
 
@@ -115,8 +122,8 @@ def assert_installs(project: Path) -> None:
 
 def test_installing_adds_nothing_to_a_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEALING_TABLES_PACKAGE", str(ROOT))
-    for name in ("dim_product.sql", "dim_product.yml"):
-        os.remove(project / "models" / name)
+    for name in ("models/dim_product.sql", "models/dim_product.yml", "tests/same_keys_as_dbt_utils.sql"):
+        os.remove(project / name)
     (project / "packages.yml").rename(project / "later.yml")
     before = invoke(project, "ls")
     (project / "later.yml").rename(project / "packages.yml")

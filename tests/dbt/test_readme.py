@@ -9,17 +9,7 @@ import yaml
 from lab import Lab
 from pages import PAGES, Example, Table, difference, input_model, read_page
 from sessions import ROOT
-
-# Stands for the package of that name, which only the hub has.
-STAR = """
-{% macro star(from, except=[]) %}
-    {%- set columns = adapter.get_columns_in_relation(from) if execute else [] -%}
-    {%- for name in columns | map(attribute='name') | reject('in', except) -%}
-        {{ adapter.quote(name) }}{{ ', ' if not loop.last }}
-    {%- endfor -%}
-{% endmacro %}
-"""
-
+from third_party import dbt_utils
 
 READ = {name: read_page(name) for name in PAGES}
 EXAMPLES = [example for page in READ.values() for example in page.examples]
@@ -29,10 +19,9 @@ FILES = {path: text for page in READ.values() for path, text in page.files.items
 
 @pytest.fixture(scope="module")
 def documented(lab: Lab) -> Lab:
-    stub = lab.home / "dbt_packages" / "dbt_utils"
-    lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(stub)}]}))
-    lab.write(f"{stub}/dbt_project.yml", "name: dbt_utils\nversion: 1.0.0\nconfig-version: 2\n")
-    lab.write(f"{stub}/macros/star.sql", STAR)
+    package = dbt_utils()
+    lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(package)}]}))
+    (lab.home / "dbt_packages" / "dbt_utils").symlink_to(package)
     for page in READ.values():
         for name, table in page.inputs.items():
             lab.write(f"models/{name}.sql", input_model(table))

@@ -15,8 +15,21 @@ from pathlib import Path
 
 from sessions import ROOT
 
-PAGES = ["README.md", "docs/concepts.md", "docs/tests.md", "docs/merging.md", "docs/facts.md"]
-PAGES += ["docs/current-state.md", "docs/leaving-dbt-snapshots.md"]
+PAGES = ["README.md"]
+PAGES += [
+    f"docs/{name}.md"
+    for name in (
+        "three-sources",
+        "macros",
+        "healing-table",
+        "concepts",
+        "tests",
+        "merging",
+        "facts",
+        "current-state",
+        "leaving-dbt-snapshots",
+    )
+]
 
 
 @dataclass(frozen=True)

@@ -813,6 +813,20 @@ def test_fields_with_odd_names(tables: Tables, dim: str) -> None:
     assert [tuple(row) for row in rows] == [(1, "x"), (2, "x")]
 
 
+def test_surrogate_keys_of_dbt_utils(tables: Tables, dim: str) -> None:
+    """The MD5 of the key columns and valid_from as text, joined by hyphens; of a version that stays, its key stays."""
+    spec = DimensionSpec(
+        key_columns=["id", "part"], attributes="name", surrogate_key={"name": "sk", "strategy": "dbt_utils"}
+    )
+    columns = [["id", "int"], ["part", "string"], ["name", "string"]]
+    merge(tables.frame(columns, [[1, "a", "A"], [2, "b", "B"]]), dim, spec, at="2024-01-01 00:00:00")
+    merge(tables.frame(columns, [[1, "a", "C"], [2, "b", "B"]]), dim, spec, at="2024-02-01 12:30:00.5")
+    texts = ["1-a-2024-01-01 00:00:00", "1-a-2024-02-01 12:30:00.5", "2-b-2024-01-01 00:00:00"]
+    wanted = [hashlib.md5(text.encode()).hexdigest() for text in texts]
+    found = plain_rows(tables.spark.table(dim).orderBy("id", "valid_from"), ["sk"])
+    assert sorted(key for (key,) in found) == sorted(wanted)
+
+
 def test_a_surrogate_key_of_another_type(tables: Tables, dim: str) -> None:
     bounds = "valid_from timestamp, valid_to timestamp, is_current boolean"
     for strategy, kind in (("sequence", "string"), ("hash", "int")):

@@ -62,9 +62,9 @@ def test_macro_is_documented(name: str) -> None:
     assert [macro["name"] for macro in described] == [name]
     assert [argument["name"] for argument in described[0]["arguments"]] == list(arguments)
     assert all(argument["description"] for argument in described[0]["arguments"])
-    text = " ".join(section("README.md", name).split())
+    text = " ".join(section("docs/macros.md", name).split())
     if name == "dimension":
-        assert first_column("README.md", "argument") == list(arguments)
+        assert first_column("docs/macros.md", "argument") == list(arguments)
         return
     defaults = {"'(not given)'": "..."}
     listed = ", ".join(
@@ -81,7 +81,7 @@ def test_operation_is_documented(name: str) -> None:
     assert [macro["name"] for macro in described] == [name]
     arguments = [argument["name"] for argument in described[0]["arguments"]]
     assert arguments == list(signature(folder / f"{name}.sql"))
-    assert name in first_column("README.md", "operation")
+    assert name in first_column("docs/operations.md", "operation")
     pages = ["operations", "operations-compare", "healing", "facts"]
     text = "".join((ROOT / "docs" / f"{page}.md").read_text() for page in pages)
     assert [argument for argument in arguments if f"`{argument}" not in text and f"{argument}: " not in text] == []
@@ -91,12 +91,12 @@ def test_options_of_sources_are_documented() -> None:
     text = (ROOT / "macros" / "spec" / "_source.sql").read_text()
     match = re.search(r"_check_options\(mistakes, at, given, (\[.*?\])\)", text, re.DOTALL)
     assert match
-    assert sorted(first_column("README.md", "option of a source")) == sorted(ast.literal_eval(match[1]))
+    assert sorted(first_column("docs/macros.md", "option of a source")) == sorted(ast.literal_eval(match[1]))
 
 
 @pytest.mark.parametrize("name", GENERIC_TESTS)
 def test_generic_test_is_documented(name: str) -> None:
-    assert name in first_column("README.md", "test")
+    assert name in first_column("docs/tests.md", "test")
     given_by_dbt = {"model", "column_name"}
     arguments = set(signature(ROOT / "tests" / "generic" / f"{name}.sql")) - given_by_dbt
     assert arguments <= set(first_column("docs/tests.md", "argument"))

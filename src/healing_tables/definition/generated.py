@@ -22,6 +22,7 @@ GENERATED = {
     "key_hash": True,
     "row_hash": True,
 }
+STRATEGIES = ("hash", "dbt_utils", "sequence")  # of surrogate keys
 
 
 def added_name(role: str, attribute: str) -> str:
@@ -107,6 +108,7 @@ def check_surrogate_key(values: dict[str, Any], mistakes: list[Mistake]) -> None
         return
     mistakes += unknown_options("surrogate_key.", key, ("name", "strategy"))
     strategy = key.get("strategy", "hash")
-    if strategy not in ("hash", "sequence"):
-        mistakes.append(Mistake("surrogate_key.strategy", "hash or sequence", repr(strategy), "choose one of them"))
+    if strategy not in STRATEGIES:
+        wanted = f"{', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}"
+        mistakes.append(Mistake("surrogate_key.strategy", wanted, repr(strategy), "choose one of them"))
     values["surrogate_key"] = {"name": key["name"], "strategy": strategy}

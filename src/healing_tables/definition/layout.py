@@ -31,7 +31,7 @@ class Layout:
     Attributes:
         names: generated column to its name; absent if it is left out.
         moment_type: date, timestamp_ltz or timestamp_ntz.
-        surrogate: name of the surrogate key, if there is one; `sequence` whether it is an integer.
+        surrogate: name of the surrogate key, if there is one; `strategy` how it is made.
         new_columns: attributes that the stored table does not have yet, with their types.
         partitions: columns that the table is partitioned by.
     """
@@ -41,12 +41,17 @@ class Layout:
     names: Mapping[str, str]
     moment_type: str
     surrogate: str | None = None
-    is_sequence: bool = False
+    strategy: str = "hash"
     new_columns: tuple[tuple[str, str], ...] = ()
     partitions: tuple[str, ...] = ()
 
     def of_type(self, *types: int) -> tuple[Column, ...]:
         return tuple(column for column in self.attributes if column.scd_type in types)
+
+    @property
+    def is_sequence(self) -> bool:
+        """The surrogate keys are integers."""
+        return self.strategy == "sequence"
 
     @property
     def is_versioned(self) -> bool:

@@ -75,7 +75,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
         raise BatchError(counted("the batch", mistakes), mistakes)
     key = spec.surrogate_key or {}
     names = generated_names(spec, attributes)
-    layout = Layout(keys, attributes, names, moment_type, key.get("name"), key.get("strategy") == "sequence")
+    layout = Layout(keys, attributes, names, moment_type, key.get("name"), key.get("strategy", "hash"))
     check_names(layout, spec)
     if stored is not None:
         padded = of_fixed_length(stored)

@@ -40,7 +40,7 @@ class DimensionSpec:
         history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
         current_while_deleted: the last version of a deleted key keeps its current flag.
-        surrogate_key: ``{"name": ..., "strategy": "hash" | "sequence"}``.
+        surrogate_key: ``{"name": ..., "strategy": "hash" | "dbt_utils" | "sequence"}``.
         column_names: generated column to the name wanted, or to None to leave it out; also of the columns that an
             attribute brings along, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
         valid_to_current: the open end: a moment, or None for NULL.

@@ -19,7 +19,7 @@ from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.plan.validation import current_keys
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
-from healing_tables.sql.values import ISO
+from healing_tables.sql.values import iso_pattern
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
 
 AUDIT_COLUMNS = {
@@ -40,7 +40,7 @@ AUDIT_COLUMNS = {
     "row_id": "string",
     "correlation_id": "string",
 }
-JSON = f"map('timeZone', 'UTC', 'timestampFormat', '{ISO}XXX', 'ignoreNullFields', 'false')"
+JSON = f"map('timeZone', 'UTC', 'timestampFormat', {iso_pattern('XXX')}, 'ignoreNullFields', 'false')"
 # Destinations of rows beside the dimension
 HISTORY, AUDIT, LOG = "history", "audit", "change_log"
 

@@ -139,7 +139,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     if layout.surrogate is not None:
         # of type 4 the one row of a key has one key, from its first arrival on
         origin = first_start(spec, "first_at", "true") if layout.has_history else start
-        made = "cast(null as bigint)" if layout.is_sequence else hash_id(layout, origin)
+        made = "cast(null as bigint)" if layout.is_sequence else surrogate_key(layout, origin)
         is_new = "row is null" if layout.has_history else IS_NEW
         found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
     for name, key in keys:
@@ -166,6 +166,17 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
 def hash_of_key(layout: Layout) -> str:
     names = zip(key_names(layout), layout.keys, strict=True)
     return sha256([(name, key.type) for name, key in names])
+
+
+def surrogate_key(layout: Layout, at: str) -> str:
+    """The key of a version that a function of its columns gives. Args: at: its start, in microseconds.
+
+    As the macro `_version_key` makes it. The text of `dbt_utils` is the session's, as in generate_surrogate_key.
+    """
+    if layout.strategy == "hash":
+        return hash_id(layout, at)
+    values = [*key_names(layout), as_moment(at, layout.moment_type)]
+    return f"md5(concat_ws('-', {', '.join(f'cast({value} as string)' for value in values)}))"
 
 
 def hash_id(layout: Layout, at: str) -> str:

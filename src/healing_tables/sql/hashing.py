@@ -24,5 +24,8 @@ def sha256(columns: Sequence[tuple[str, str]]) -> str:
 def hash_text(expression: str, kind: str) -> str:
     text = value_text(expression, kind)
     if is_text(kind) or "<" in kind:  # only these can hold the separator or the NULL mark
-        text = rf"replace(replace(replace({text}, r'\', r'\\'), '|', r'\|'), '^', r'\^')"
+        text = (
+            f"replace(replace(replace({text}, char(92), repeat(char(92), 2)), '|', concat(char(92), '|')), "
+            "'^', concat(char(92), '^'))"
+        )
     return f"coalesce({text}, {NULL_TEXT})"

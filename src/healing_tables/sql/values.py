@@ -8,7 +8,10 @@ from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_text
 from healing_tables.sql.types import is_text, struct_fields
 
-ISO = r"yyyy-MM-dd\'T\'HH:mm:ss.SSSSSS"  # inside of a SQL string
+
+def iso_pattern(zone: str = "") -> str:
+    """ISO 8601 to the microsecond, as an expression."""
+    return f"concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
 
 
 def value_text(expression: str, kind: str) -> str:
@@ -33,7 +36,7 @@ def value_text(expression: str, kind: str) -> str:
     if "<" in kind:
         return (
             f"to_json({normal(expression, kind)}, map('timeZone', 'UTC', "
-            rf"'timestampFormat', '{ISO}XXX', 'timestampNTZFormat', '{ISO}'))"
+            f"'timestampFormat', {iso_pattern('XXX')}, 'timestampNTZFormat', {iso_pattern()}))"
         )
     return f"cast({expression} as string)"
 
