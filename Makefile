@@ -36,8 +36,8 @@ proof: setup ## Run all tests, also those that take long, in two processes; ARGS
 	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" $(IN_TWO) $(ARGS)
 
 iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processes; ARGS as above
-	@tests/iceberg/setup.sh
-	@HEALING_TABLES_FORMAT=iceberg .iceberg/bin/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) $(ON_ICEBERG))
+	@tests/environments/setup.sh iceberg
+	@HEALING_TABLES_FORMAT=iceberg .environments/iceberg/bin/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) $(ON_ICEBERG))
 
 check: setup ## Format, lint and types of the Python code; the dbt project parses
 	@$(BIN)/ruff format --check
@@ -56,6 +56,6 @@ golden: setup ## Write the golden files of the generated SQL anew, to be reviewe
 	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
-	rm -rf .venv .airflow .iceberg .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
+	rm -rf .venv .airflow .environments .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

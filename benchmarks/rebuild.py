@@ -1,12 +1,13 @@
-"""How long a rebuild takes, as a ratio to the least that any engine has to do, and to a range-join build.
+"""How long the select of a dimension takes, as a ratio to a fair floor, and beside the same select in DuckDB.
 
     python benchmarks/rebuild.py --rows 5000000 --sources 3 --attributes 10 --repeat 3
 
-floor      read, shuffle by key, sort and write the same bytes: the rows of the finished dimension
-hashed     the floor, with both hashes of each row computed and not read
-sources    read the sources, shuffle them by key, sort them, write nothing: the part of the floor before the write
-rebuild    the select that dimension() writes, to parquet
-range join slices from the union of all change points, each source joined by key and period (the usual way)
+select      the select that dimension() writes, to parquet
+sources     read the sources, shuffle them by key, sort them, write nothing
+write       read the finished dimension, hash its rows, write them to parquet
+floor       sources and write together: what any engine has to do that shuffles
+DuckDB      its own SQL, written by hand, from the same files to parquet (`pip install duckdb`)
+range join  slices from the union of all change points, each source joined by key and period (the usual way)
 
 All runs share one process; each figure is the median of ``--repeat`` runs, taken in turns.
 """
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument("--changes-per-key", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--rules", choices=["one", "all"], default="one", help="ownership rules to use")
-    parser.add_argument("--no-range-join", action="store_true", help="leave the slow comparison out")
+    parser.add_argument("--range-join", action="store_true", help="also run the slow comparison")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     parser.add_argument("--show-plan", action="store_true")
     options = parser.parse_args()
@@ -68,28 +70,29 @@ def run(options: argparse.Namespace, home: Path) -> None:
         spark.sql("explain formatted " + sql).show(truncate=False)
     built = home / "dimension"
     runs: dict[str, Callable[[], object]] = {
-        "rebuild": lambda: spark.sql(sql).write.mode("overwrite").parquet(str(built)),
-        "floor": lambda: (
-            in_order(spark.read.parquet(str(built)), "valid_from").write.mode("overwrite").parquet(str(home / "floor"))
-        ),
-        "hashed": lambda: (
-            hashed(in_order(spark.read.parquet(str(built)), "valid_from"), options)
-            .write.mode("overwrite")
-            .parquet(str(home / "hashed"))
-        ),
+        "select": lambda: spark.sql(sql).write.mode("overwrite").parquet(str(built)),
         "sources": lambda: shuffled(spark, names).write.format("noop").mode("overwrite").save(),
+        "write": lambda: (
+            hashed(spark.read.parquet(str(built)).drop("key_hash", "row_hash"), options)
+            .write.mode("overwrite")
+            .parquet(str(home / "written"))
+        ),
     }
-    if not options.no_range_join:
+    if options.rules == "one" and find_spec("duckdb"):
+        runs["DuckDB"] = lambda: in_duckdb(home, options, names)
+    if options.range_join:
         runs["range join"] = lambda: (
             range_join(spark, options, names).write.mode("overwrite").parquet(str(home / "joined"))
         )
-    runs["rebuild"]()  # warm: JIT, file cache, generated code
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(options.repeat):
+    for turn in range(options.repeat + 1):
         for name, work in runs.items():
             started = time.perf_counter()
             work()
-            seconds[name].append(time.perf_counter() - started)
+            if turn:  # the first is to warm up: JIT, file cache, generated code
+                seconds[name].append(time.perf_counter() - started)
+    if "DuckDB" in runs:
+        assert summary(spark, built) == summary(spark, home / "duckdb.parquet"), "DuckDB made other rows"
     report(options, spark, built, {name: statistics.median(values) for name, values in seconds.items()})
     spark.stop()
 
@@ -192,6 +195,70 @@ def hashed(rows: DataFrame, options: argparse.Namespace) -> DataFrame:
     )
 
 
+def in_duckdb(home: Path, options: argparse.Namespace, names: list[str]) -> None:
+    """The same rows: as-of windows over the union of the sources, hashes, one parquet file."""
+    import duckdb  # type: ignore[import-not-found,unused-ignore]
+
+    columns = {name: columns_of(options, number) for number, name in enumerate(names)}
+    states = {name: ", ".join(f"{column} := {column}" for column in columns[name]) for name in names}
+    events = " union all by name ".join(
+        f"select customer_id, updated_at, struct_pack({states[name]}) as {name} "
+        f"from read_parquet('{home}/warehouse/bench.db/{name}/*.parquet')"
+        for name in names
+    )
+    attributes = sorted({column for found in columns.values() for column in found})
+    values = ", ".join(
+        f"coalesce({', '.join(f'{name}.{column}' for name in names if column in columns[name])}) as {column}"
+        for column in attributes
+    )
+    texts = []
+    for column in attributes:
+        escaped = f"replace(replace(replace({column}, '\\', '\\\\'), '|', '\\|'), '^', '\\^')"
+        texts.append(f"coalesce({escaped}, '^^NULL^^')")
+    listed = ", ".join(attributes)
+    query = f"""
+with events as ({events}),
+filled as (
+    select customer_id, updated_at, lead(updated_at) over in_order as next_at,
+        {", ".join(f"last_value({name} ignore nulls) over until_now as {name}" for name in names)}
+    from events
+    window in_order as (partition by customer_id order by updated_at),
+        until_now as (partition by customer_id order by updated_at rows between unbounded preceding and current row)
+),
+slices as (
+    select customer_id, updated_at as valid_from, {values} from filled where updated_at is distinct from next_at
+),
+compared as (
+    select *, row_number() over in_order as slice, count(*) over (partition by customer_id) as slices,
+        lag(row({listed})) over in_order is distinct from row({listed}) as begins
+    from slices
+    window in_order as (partition by customer_id order by valid_from)
+)
+select customer_id, {listed}, valid_from,
+    coalesce(lead(valid_from) over in_order, timestamp '9999-12-31') as valid_to,
+    lead(valid_from) over in_order is null as is_current,
+    cast(row_number() over in_order as int) as version,
+    coalesce(lead(slice) over in_order, slices + 1) - slice as compressed_row_count,
+    sha256(cast(customer_id as varchar)) as key_hash,
+    sha256(concat_ws('|', {", ".join(texts)})) as row_hash
+from compared where begins
+window in_order as (partition by customer_id order by valid_from)
+"""
+    with duckdb.connect() as connection:
+        connection.execute("set threads = 2; set preserve_insertion_order = false")
+        connection.execute(f"copy ({query}) to '{home}/duckdb.parquet' (format parquet)")
+
+
+def summary(spark: SparkSession, rows: Path) -> tuple[int, int]:
+    """The number of rows, and a sum over their hashes."""
+    frame = spark.read.parquet(str(rows))
+    moments = {name: f.col(name).cast("timestamp") for name in ("valid_from", "valid_to")}
+    columns = sorted(frame.columns)
+    found = frame.withColumns(moments).select(f.xxhash64(*columns).cast("decimal(38)").alias("hash"))
+    count, total = found.agg(f.count("*"), f.sum("hash")).collect()[0]
+    return int(count), int(total)
+
+
 def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> DataFrame:
     """Slices from all change points, then each source's own periods joined by key and range."""
     points = " union ".join(f"select customer_id, updated_at from bench.{name}" for name in names)
@@ -223,16 +290,17 @@ def range_join(spark: SparkSession, options: argparse.Namespace, names: list[str
 def report(options: argparse.Namespace, spark: SparkSession, built: Path, median: dict[str, float]) -> None:
     versions = spark.read.parquet(str(built)).count()
     size = sum(file.stat().st_size for file in built.rglob("*.parquet"))
-    floor = median["floor"]
+    floor = median["sources"] + median["write"]
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
     print(
         f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, rules: "
         f"{options.rules}"
     )
     print(
-        f"{versions:,} versions, {size / 1e6:,.0f} MB; medians of {options.repeat} runs, seconds (ratio to the floor)"
+        f"{versions:,} versions, {size / 1e6:,.0f} MB; medians of {options.repeat} runs, seconds (ratio to the floor); "
+        f"{versions / median['select']:,.0f} versions per second"
     )
-    for name, value in median.items():
+    for name, value in (median | {"floor": floor}).items():
         print(f"{name:20} {value:8.1f}  ({value / floor:.2f})")
 
 

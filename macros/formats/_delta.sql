@@ -44,9 +44,10 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Whether the session knows Delta tables, also where the model at work is none. -#}
+{#- Whether the session knows Delta tables, also where the model at work is none. A platform without SET has Delta. -#}
 {% macro _has_delta() -%}
-    {{- return('delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
+    {{- return(not healing_tables._platform().has_set
+        or 'delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
 {%- endmacro %}
 
 {% macro _delta_version(relation) -%}

@@ -75,7 +75,8 @@
     {%- endif -%}
     {%- if obstacle is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, "materialized='healing_merge'", obstacle.wanted, obstacle.got, obstacle.remedy) -%}
+            mistakes, "materialized='healing_merge'", obstacle.wanted, obstacle.got, obstacle.remedy
+            ~ '; or append the batches to a log and heal a healing_table from it: docs/install.md') -%}
     {%- endif -%}
 {%- endmacro %}
 

@@ -1,7 +1,7 @@
 {#- dbt-spark itself, and the adapters that build on it. A cluster or an endpoint is named on Databricks only. -#}
 {% macro spark___platform() -%}
     {%- if adapter.type() != 'spark' -%} {{ return(healing_tables.default___platform()) }} {%- endif -%}
-    {{- return({
-        'has_own_settings': not (target.cluster or target.endpoint),
-        'merge_remedy': "pip install dbt-healing-tables in dbt's environment"}) -}}
+    {{- return(dict(
+        healing_tables.default___platform(), has_own_settings=not (target.cluster or target.endpoint),
+        merge_remedy="pip install dbt-healing-tables in dbt's environment")) -}}
 {%- endmacro %}

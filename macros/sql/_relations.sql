@@ -1,6 +1,7 @@
 {#-
     The relation that an argument of an operation names: a ref, or as text the name of a model, a snapshot or a seed of
-    the project, 'source.table', 'schema.table', or a table in the target's schema. It has to exist.
+    the project, 'source.table', 'schema.table' (or with a catalog before it, where there are catalogs), or a table in
+    the target's schema. It has to exist.
 -#}
 {% macro _resolve_relation(mistakes, argument, given) -%}
     {%- set relation = given -%}
@@ -41,8 +42,11 @@
         {%- do parts.append(part[1:-1] | replace('``', '`') if part.startswith('`') else part | trim) -%}
     {%- endfor -%}
     {%- if parts | length == 3 and parts[0] == 'spark_catalog' -%} {%- do parts.pop(0) -%} {%- endif -%}
-    {%- if parts | length not in [1, 2] -%} {{ return(none) }} {%- endif -%}
-    {{- return(api.Relation.create(schema=parts[0] if parts | length == 2 else target.schema, identifier=parts[-1])) -}}
+    {%- set has_catalogs = healing_tables._platform().has_catalogs -%}
+    {%- if parts | length not in ([1, 2, 3] if has_catalogs else [1, 2]) -%} {{ return(none) }} {%- endif -%}
+    {{- return(api.Relation.create(
+        database=parts[0] if parts | length == 3 else target.database if has_catalogs else none,
+        schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1])) -}}
 {%- endmacro %}
 
 {#- Database, schema and name of a relation that others can read too; none for a CTE. -#}

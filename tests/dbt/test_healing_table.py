@@ -311,7 +311,7 @@ def test_contracts(configured: Lab) -> None:
 def test_formats(configured: Lab) -> None:
     status, message = configured.results["dim_csv"]
     assert status == "error"
-    assert "wanted: one of delta, orc, parquet" in message and "got:    csv" in message, message
+    assert "wanted: one of delta, iceberg, orc, parquet" in message and "got:    csv" in message, message
 
 
 @pytest.mark.proof

@@ -1,0 +1,100 @@
+"""dbt on servers of Spark: what works in dbt's own process works there, and gives the same rows.
+
+What does not (`healing_merge` over Thrift) says what to do instead; that way is what dim_person does on each server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+from people import PEOPLE, STATES, VISITS
+from pyspark.sql import SparkSession
+from sessions import ROOT
+from spark_servers import SERVERS, SparkServer
+
+MERGES = {"merge 1", "merge 2", "example of a merge"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What on_server.py has seen on a server."""
+
+    server: str
+    runs: dict[str, Any]
+    rows: dict[str, list[list[str]]]
+
+    def text(self, run: str) -> str:
+        return "\n".join(self.runs[run]["lines"])
+
+
+def profiles(server: SparkServer) -> str:
+    outputs = {}
+    for profile, schema in (("healing_tables", "warehouse"), ("people", "people")):
+        output = {"type": "spark", "schema": schema, "threads": 2, **server.output}
+        if server.settings:
+            output["server_side_parameters"] = dict(server.settings)
+        outputs[profile] = {"target": "dev", "outputs": {"dev": output}}
+    return yaml.safe_dump(outputs)
+
+
+@pytest.fixture(scope="module", params=list(SERVERS))
+def answer(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    jars = [path.removeprefix("file://") for path in spark.sparkContext.getConf().get("spark.jars", "").split(",")]
+    home = tmp_path_factory.mktemp(request.param)
+    with SERVERS[request.param](home, jars) as server:
+        (home / "profiles.yml").write_text(profiles(server))
+        command = [sys.executable, str(ROOT / "tests" / "shared" / "on_server.py"), str(home)]
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:] + server.log.read_text()[-3000:]
+    found = json.loads((home / "answer.json").read_text())
+    return Answer(request.param, found["runs"], found["rows"])
+
+
+def test_all_runs_succeed_that_should(answer: Answer) -> None:
+    refused = {"refused"} | (MERGES if answer.server == "thrift" else set())
+    failed = {name: answer.text(name)[-3000:] for name, run in answer.runs.items() if not run["succeeded"]}
+    assert set(failed) == refused, {name: text for name, text in failed.items() if name not in refused}
+
+
+def test_rows(answer: Answer) -> None:
+    found = {name: [[cell[:10] for cell in row] for row in rows] for name, rows in answer.rows.items()}
+    merged = {} if answer.server == "thrift" else {"dim_merged": [row for row in PEOPLE if row[1] != "Anne"]}
+    assert found == {"dim_person": PEOPLE, "person_states": STATES, "correct_visits": VISITS, **merged}
+
+
+def test_batches_are_healed(answer: Answer) -> None:
+    assert "rebuild from 1 source, nothing is stored yet" in answer.text("batch 1")
+    for batch, keys in ((2, 2), (3, 1)):
+        assert f", {keys} changed keys" in answer.text(f"batch {batch}"), answer.text(f"batch {batch}")[-2000:]
+    assert "unchanged, nothing to publish" in answer.text("no news")
+    assert "unchanged, nothing to publish" in answer.text("examples again")
+
+
+def test_operations_say_what_they_say_elsewhere(answer: Answer) -> None:
+    assert "Anne" in answer.text("explain")
+    assert "heal" in answer.text("history")
+    assert "2 facts changed in one commit" in answer.text("rekey_facts"), answer.text("rekey_facts")[-2000:]
+
+
+def test_a_refusal_is_a_few_lines(answer: Answer) -> None:
+    """It names the check, the table and the remedy, without the Java trace of the server."""
+    status, message = answer.runs["refused"]["results"]["dim_refused"]
+    assert status == "error"
+    assert "no_overlaps" in message and "the target is as it was" in message, message
+    assert "\tat " not in message and len(message.splitlines()) < 25, message
+
+
+def test_a_merge_that_cannot_run_says_what_to_do(answer: Answer) -> None:
+    if answer.server != "thrift":
+        return
+    message = answer.runs["merge 1"]["results"]["dim_merged"][1]
+    for part in ("method thrift", "append the batches to a log and heal a healing_table from it", "docs/install.md"):
+        assert part in message, message

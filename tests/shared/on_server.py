@@ -1,0 +1,184 @@
+"""A process of dbt that uses a server of Spark: what every server has to do. See test_servers.py.
+
+    python on_server.py HOME
+
+HOME has profiles.yml, with the profiles `healing_tables` and `people`. Writes HOME/answer.json: `runs`, name to
+{succeeded, results, lines}, and `rows`, the name of a table to its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+
+ROOT = Path(__file__).parents[2]
+PROJECT = """
+name: people
+version: 1.0.0
+profile: people
+model-paths: [models]
+flags: {send_anonymous_usage_stats: false}
+"""
+TESTS = """
+version: 2
+models:
+  - name: dim_person
+    data_tests: [{healing_tables.temporal_integrity: {arguments: {key_columns: id}}}]
+"""
+MODELS = {
+    "batch": """
+{% set rows = {
+    1: "(1, 'Ann', 'Oslo', '2024-01-01'), (2, 'Bea', 'Rome', '2024-01-01')",
+    2: "(1, 'Ann', 'Bern', '2024-02-01'), (3, 'Cid', 'Rome', '2024-02-01')",
+    3: "(1, 'Anne', 'Oslo', '2024-01-15')"} %}
+select id, name, city, cast(changed_at as timestamp) as changed_at
+from values {{ rows[var('batch', 1)] }} as rows (id, name, city, changed_at)
+""",
+    "person_changes": """
+{{ config(materialized='incremental', incremental_strategy='append', file_format='delta') }}
+select *, current_timestamp() as loaded_at from {{ ref('batch') }}
+""",
+    "dim_person": """
+{{ config(materialized='healing_table', unique_key='id', meta={'healing_tables': {'mode': 'heal'}}) }}
+{{ healing_tables.dimension(
+    sources={'changes': {'relation': ref('person_changes'), 'changed_at': 'changed_at', 'loaded_at': 'loaded_at'}},
+    key_columns='id', attributes=['name', 'city'], surrogate_key='person_key'
+) }}
+""",
+    "visits": """
+select id, cast(visited_at as timestamp) as visited_at
+from values (1, '2024-01-20'), (1, '2024-03-01') as rows (id, visited_at)
+""",
+    "fct_visits": """
+{{ config(materialized='table', file_format='delta') }}
+{{ healing_tables.as_of(ref('visits'), ref('dim_person'), 'id', 'visited_at', 'person_key') }}
+""",
+    "person_states": """
+{{ config(materialized='capture', unique_key='id') }}
+select id, name, city from {{ ref('batch') }}
+""",
+    "dim_merged": """
+{{ config(materialized='healing_merge', unique_key='id', meta={'healing_tables': {'changed_at': 'changed_at'}}) }}
+select * from {{ ref('batch') }}
+""",
+    "dim_refused": """
+{{ config(materialized='healing_table', unique_key='id', meta={'healing_tables': {'tracked_columns': 'name'}}) }}
+select id, timestamp '2024-01-01' as valid_from, timestamp '9999-12-31' as valid_to, true as is_current, name
+from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
+""",
+}
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "compare": {"dimension": "dim_person"},
+    "diagnose": {"dimension": "dim_person"},
+    "explain": {"dimension": "dim_person", "key": 1},
+    "history": {"dimension": "dim_person"},
+    "repair": {"dimension": "dim_person"},
+    "maintain": {"dimension": "dim_person"},
+    "rekey_facts": {
+        "facts": "fct_visits",
+        "dimension": "dim_person",
+        "key_columns": "id",
+        "at": "visited_at",
+        "columns": "person_key",
+    },
+}
+ROWS = {
+    "dim_person": "id, name, city, valid_from",
+    "dim_merged": "id, name, city, valid_from",
+    "person_states": "id, name, city, is_deleted",
+    "correct_visits": (
+        "f.visited_at, d.name from {s}.fct_visits f join {s}.dim_person d on d.person_key = f.person_key"
+    ),
+}
+
+
+class Runs:
+    """The runs of dbt in this process, with what they have printed."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.found: dict[str, Any] = {}
+        self.lines: list[str] = []
+
+    def listen(self, event: Any) -> None:
+        self.lines.append(str(getattr(event.info, "msg", "")))
+
+    def invoke(self, project: Path, *args: str) -> Any:
+        self.lines = []
+        target = ["--target-path", str(self.home / f"target_{project.name}"), "--log-path", str(self.home / "logs")]
+        where = ["--project-dir", str(project), "--profiles-dir", str(self.home), "--no-use-colors", *target]
+        return dbtRunner(callbacks=[self.listen]).invoke([*args, *where])
+
+    def run(self, name: str, project: Path, *args: str) -> None:
+        outcome = self.invoke(project, *args)
+        results = getattr(outcome.result, "results", None) or []
+        self.found[name] = {
+            "succeeded": outcome.success and outcome.exception is None,
+            "results": {
+                result.node.name: [str(result.status), result.message or ""]
+                for result in results
+                if hasattr(result, "node")  # an operation has none
+            },
+            "lines": [*self.lines, str(outcome.exception or "")],
+        }
+
+    def rows(self, project: Path, query: str) -> list[list[str]]:
+        outcome = self.invoke(project, "show", "--inline", query, "--limit", "100", "--quiet")
+        assert outcome.success, self.lines
+        table = outcome.result.results[0].agate_table
+        return sorted([str(cell) for cell in row] for row in table.rows)
+
+
+def write_project(home: Path) -> Path:
+    project = home / "people"
+    for name, text in {
+        "dbt_project.yml": PROJECT,
+        "packages.yml": f"packages: [{{local: '{ROOT}'}}]\n",
+        "models/tests.yml": TESTS,
+        **{f"models/{name}.sql": sql.lstrip() for name, sql in MODELS.items()},
+    }.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    (project / "dbt_packages").mkdir()
+    (project / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+    return project
+
+
+def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
+    """The runs of the project `people`; what its tables hold then."""
+    for batch in (1, 2, 3):
+        names = ["batch", "person_changes", "dim_person"]
+        names += {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"]}.get(batch, [])
+        runs.run(f"batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *names)
+        if batch < 3:
+            runs.run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", "batch dim_merged")
+    runs.run("test", project, "test", "--select", "dim_person")
+    runs.run("no news", project, "run", "--select", "dim_person")
+    for operation, arguments in OPERATIONS.items():
+        runs.run(operation, project, "run-operation", f"healing_tables.{operation}", "--args", json.dumps(arguments))
+    runs.run("refused", project, "run", "--select", "dim_refused")
+    rows = {}
+    for name, columns in ROWS.items():
+        query = "select " + (columns.format(s="people") if " from " in columns else f"{columns} from people.{name}")
+        if name != "dim_merged" or runs.found["merge 1"]["succeeded"]:
+            rows[name] = runs.rows(project, query)
+    return rows
+
+
+def main(home: Path) -> None:
+    runs = Runs(home)
+    rows = run_people(runs, write_project(home))
+    os.environ["DBT_PROJECT_DIR"] = str(ROOT)
+    runs.run("examples", ROOT, "build", "--select", "+dim_customer", "+dim_legislator")
+    runs.run("examples again", ROOT, "run", "--select", "dim_customer")
+    runs.run("example of a merge", ROOT, "run", "--select", "dim_player")
+    (home / "answer.json").write_text(json.dumps({"runs": runs.found, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
