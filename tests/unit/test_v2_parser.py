@@ -22,7 +22,8 @@ MERGED = "{{ config(materialized='healing_merge', unique_key='id') }}\nselect 1 
 
 
 def parsed(project: Path, home: Path) -> str:
-    command = [PARSER, "parse", "--project-dir", project, "--profiles-dir", home, "--target-path", home / "target"]
+    places = {"--project-dir": project, "--profiles-dir": home, "--target-path": home / "target"}
+    command = [str(PARSER), "parse", *[str(part) for place in places.items() for part in place]]
     environment = {**os.environ, "DBT_ALLOW_EXPERIMENTAL_ADAPTERS": "true"}
     run = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
     return run.stdout + run.stderr

@@ -135,7 +135,10 @@ def main(home: Path) -> None:
     databricks.sql.connect = lambda **_: Connection(spark)
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))
     runs = Runs(home)
-    rows = run_people(runs, write_project(home))
+    project = write_project(home)
+    rows = run_people(runs, project)
+    arguments = json.dumps({"dimension": "spark_catalog.people.dim_person", "key_columns": "id"})
+    runs.run("three parts", project, "run-operation", "healing_tables.diagnose", "--args", arguments)
     answer = {"runs": runs.found, "rows": rows, "statements": STATEMENTS}
     (home / "answer.json").write_text(json.dumps(answer))
 
