@@ -15,6 +15,7 @@ from dbt.adapters.spark import session as dbt_session
 from healed import arrive, healed_dimension
 from lab import Lab
 from sessions import FORMAT, PROOF
+from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
 DIM = "{schema}.dim_healed"
@@ -88,8 +89,7 @@ def healed(lab: Lab, interpreted: None) -> Lab:
 
 
 def rows_of_a_rebuild(lab: Lab) -> list[tuple[Any, ...]]:
-    lab.dbt("run", "--select", "anew")
-    return lab.rows("anew")
+    return plain_rows(lab.select("anew"))
 
 
 def stored(lab: Lab) -> list[tuple[Any, ...]] | None:
