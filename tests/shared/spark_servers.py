@@ -19,6 +19,7 @@ from sessions import session_settings
 
 BIN = Path(pyspark.__file__).parent / "bin"
 SECONDS = 120  # until a server answers
+SESSION = {"method": "session", "host": "localhost"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,7 @@ def free_port() -> int:
 
 @contextmanager
 def process(command: Sequence[str], home: Path, log: Path, port: int | None = None) -> Iterator[None]:
-    """A program that runs until the end of the block. Args: port: where it answers, once it is there."""
-    # examples read their files by a path from the project
+    """Run a program for the length of the block. Args: port: where it accepts connections once it has started."""
     with log.open("ab") as output:
         program = subprocess.Popen(
             command,
@@ -80,37 +80,35 @@ def server_settings(home: Path) -> dict[str, str]:
     return settings | {"spark.driver.memory": "2g"}
 
 
-def submit(main_class: str, settings: Mapping[str, str], *options: str) -> list[str]:
-    confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    return [str(BIN / "spark-submit"), "--class", main_class, *options, *confs, "spark-internal"]
+@contextmanager
+def submitted(
+    main_class: str, home: Path, jars: Sequence[str], port: int, settings: Mapping[str, str]
+) -> Iterator[Path]:
+    """A server that spark-submit starts; its log. The jars are on the class path of the driver.
+
+    With ``--packages``, Delta would be gone from a Thrift server once its first session has closed.
+    """
+    confs = [part for pair in {**server_settings(home), **settings}.items() for part in ("--conf", "=".join(pair))]
+    where = ["--master", "local[2]", "--driver-class-path", ":".join(jars)]
+    command = [str(BIN / "spark-submit"), "--class", main_class, *where, *confs, "spark-internal"]
+    with process(command, home, home / "server.log", port):
+        yield home / "server.log"
 
 
 @contextmanager
 def thrift(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
-    """The Thrift server. With ``--packages``, Delta would be gone once the first session has closed."""
-    port, log = free_port(), home / "server.log"
-    settings = server_settings(home) | {
-        "spark.hadoop.hive.server2.thrift.bind.host": "127.0.0.1",
-        "spark.hadoop.hive.server2.thrift.port": str(port),
-    }
-    name = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-    command = submit(name, settings, "--master", "local[2]", "--driver-class-path", ":".join(jars))
-    with process(command, home, log, port):
+    port, prefix = free_port(), "spark.hadoop.hive.server2.thrift"
+    settings = {f"{prefix}.bind.host": "127.0.0.1", f"{prefix}.port": str(port)}
+    with submitted("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", home, jars, port, settings) as log:
         yield SparkServer(log, {"method": "thrift", "host": "127.0.0.1", "port": port, "user": "dbt"})
 
 
 @contextmanager
 def connect(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
-    port, log = free_port(), home / "server.log"
-    settings = server_settings(home) | {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-    }
-    name = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    command = submit(name, settings, "--master", "local[2]", "--driver-class-path", ":".join(jars))
-    with process(command, home, log, port):
-        settings = {"spark.remote": f"sc://127.0.0.1:{port}"}
-        yield SparkServer(log, {"method": "session", "host": "localhost"}, settings)
+    port, prefix = free_port(), "spark.connect.grpc.binding"
+    settings = {f"{prefix}.address": "127.0.0.1", f"{prefix}.port": str(port)}
+    with submitted("org.apache.spark.sql.connect.service.SparkConnectServer", home, jars, port, settings) as log:
+        yield SparkServer(log, SESSION, {"spark.remote": f"sc://127.0.0.1:{port}"})
 
 
 @contextmanager
@@ -143,7 +141,7 @@ def cluster(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
             "spark.executor.memory": "1g",
             "spark.jars": ",".join(jars),
         }
-        yield SparkServer(log, {"method": "session", "host": "localhost"}, settings)
+        yield SparkServer(log, SESSION, settings)
 
 
 SERVERS = {"thrift": thrift, "connect": connect, "cluster": cluster}
