@@ -55,7 +55,8 @@
     {{- return(format) -}}
 {%- endmacro %}
 
-{#- That of the log. Without file_format the model's format is Delta, also in a session that has Hive tables only. -#}
+{#- The format of the log. Without file_format, the format of the model is Delta even if the session does not support
+    Delta; the log is then stored in parquet. -#}
 {% macro _merge_log_format() -%}
     {%- set format, mistakes = healing_tables._side_table_format(), [] -%}
     {%- do format.check_session(mistakes) -%}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from lab import PROJECT
-from sessions import ROOT
+from sessions import install_package
 
 SELECT = "select 1 as id, 'Ann' as name, date '2024-01-01' as changed_at"
 DIMENSION = (
@@ -47,9 +47,7 @@ JARS = {
 @pytest.mark.parametrize("case", JARS)
 def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, case: str) -> None:
     (tmp_path / "models").mkdir()
-    (tmp_path / "dbt_packages").mkdir()
-    (tmp_path / "dbt_packages" / "healing_tables").symlink_to(ROOT)
-    (tmp_path / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+    install_package(tmp_path)
     (tmp_path / "profiles.yml").write_text(PROFILE % {"home": tmp_path, "more": JARS[case]})
     (tmp_path / "dbt_project.yml").write_text(PROJECT)
     models = {

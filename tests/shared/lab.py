@@ -13,7 +13,7 @@ from dbt.cli.main import dbtRunner
 from dbt.contracts.graph.manifest import ManifestStateCheck
 from dbt.parser.manifest import ManifestLoader
 from pyspark.sql import DataFrame, SparkSession
-from sessions import FORMAT, ROOT
+from sessions import FORMAT, install_package
 from tables import Tables, plain_rows
 
 PROFILE = """
@@ -67,10 +67,7 @@ class Lab(Tables):
         self.statements: list[tuple[float, str]] = []
         self.notes: dict[str, list[str]] = {}  # what a fixture has seen for its tests
         (home / "models").mkdir(exist_ok=True)
-        (home / "dbt_packages").mkdir(exist_ok=True)
-        if not (home / "dbt_packages" / "healing_tables").exists():
-            (home / "dbt_packages" / "healing_tables").symlink_to(ROOT)
-        (home / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+        install_package(home)
         (home / "profiles.yml").write_text(PROFILE % schema)
         (home / "dbt_project.yml").write_text(PROJECT)
         if self.parsed is not None:

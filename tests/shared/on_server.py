@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dbt.cli.main import dbtRunner
+from sessions import ROOT, install_package
 
-ROOT = Path(__file__).parents[2]
 PROJECT = """
 name: people
 version: 1.0.0
@@ -138,14 +138,12 @@ def write_project(home: Path) -> Path:
     project = home / "people"
     for name, text in {
         "dbt_project.yml": PROJECT,
-        "packages.yml": f"packages: [{{local: '{ROOT}'}}]\n",
         "models/tests.yml": TESTS,
         **{f"models/{name}.sql": sql.lstrip() for name, sql in MODELS.items()},
     }.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
-    (project / "dbt_packages").mkdir()
-    (project / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+    install_package(project)
     return project
 
 

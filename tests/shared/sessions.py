@@ -15,6 +15,14 @@ PROOF = "HEALING_TABLES_PROOF" in os.environ  # `make proof`
 FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
 
 
+def install_package(project: Path) -> None:
+    """What `dbt deps` leaves in a project that names this package."""
+    (project / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
+    (project / "dbt_packages").mkdir(exist_ok=True)
+    if not (project / "dbt_packages" / "healing_tables").exists():
+        (project / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+
+
 def session_settings(home: Path) -> dict[str, str]:
     import yaml
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sessions import ROOT
+from sessions import ROOT, install_package
 
 PARSER = Path(sys.executable).parent / "dbt-core-experimental-parser"
 # v2 has no `method: session`
@@ -40,7 +40,5 @@ def test_a_project(tmp_path: Path, sql: str) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "dim.sql").write_text(sql)
     (tmp_path / "dbt_project.yml").write_text("name: shop\nversion: 1.0.0\nprofile: shop\nmodel-paths: [models]\n")
-    (tmp_path / "packages.yml").write_text(f"packages: [{{local: '{ROOT}'}}]\n")
-    (tmp_path / "dbt_packages").mkdir()
-    (tmp_path / "dbt_packages" / "healing_tables").symlink_to(ROOT)
+    install_package(tmp_path)
     assert "Finished 'parse' successfully" in (said := parsed(tmp_path, tmp_path)), said

@@ -310,7 +310,10 @@ class SqlTable:
         raise NotImplementedError
 
     def may_lie_between(self, base_version: int, version: int) -> bool:
-        """Whether another commit may lie between the version that a plan was made from and that of its own commit."""
+        """Whether another writer may have committed since a plan was made.
+
+        Args: base_version: that of the plan; version: that of the commit of its merge.
+        """
         raise NotImplementedError
 
     def has_rows_of_others(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> bool:
