@@ -32,8 +32,8 @@ unit: setup ## Run the tests that need no Spark, in seconds
 test: setup ## Run the tests that each change has to pass, in two processes; ARGS='-k ties' goes to pytest, in one
 	@$(BIN)/python -m pytest $(or $(ARGS),$(IN_TWO))
 
-proof: setup ## Run all tests, also those that take long, in two processes; ARGS as above
-	@HEALING_TABLES_PROOF=1 $(BIN)/python -m pytest -m "" $(IN_TWO) $(ARGS)
+proof: setup ## Run the tests that take long, in two processes; ARGS as above
+	@$(BIN)/python -m pytest -m proof $(IN_TWO) $(or $(ARGS),tests/vendors tests/proof tests/spark tests/dbt)
 
 iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processes; ARGS as above
 	@tests/environments/setup.sh iceberg

@@ -16,7 +16,7 @@ from lab import Lab
 from postgres_server import Server, programs, running
 from pyspark.sql import SparkSession
 from rendered import Rendered
-from sessions import PROOF, connect_settings, functions_of, session_settings, without_codegen
+from sessions import connect_settings, functions_of, session_settings, without_codegen
 from tables import Tables
 
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -33,15 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session that dbt finds with getOrCreate: Delta or Iceberg, an embedded catalog, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
     builder = SparkSession.builder.master("local[2]")
-    settings = session_settings(home) | connect_settings()
-    if not PROOF:
-        # the second compiler of the JVM costs more than it gains on small queries: a quarter of the CPU
-        settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
-    for key, value in settings.items():
+    is_long = pytestconfig.option.markexpr != "not proof"
+    for key, value in (session_settings(home, is_long=is_long) | connect_settings()).items():
         builder = builder.config(key, value)
     session = builder.enableHiveSupport().getOrCreate()
     yield session

@@ -8,18 +8,18 @@
 {% macro _rekey(facts, format, as_of_request, moved, where) -%}
     {%- set staged = healing_tables._staging_relation(facts, 'rekey') -%}
     {%- set before = healing_tables._base_version(format, facts) -%}
-    {%- do run_query('create table ' ~ staged ~ ' using ' ~ format.side_table_format ~ ' as\n'
+    {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.side_table_format ~ ' as\n'
         ~ healing_tables._facts_to_rekey(as_of_request)) -%}
     {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}
     {%- set version = '' -%}
     {%- if figures.changed > 0 -%}
-        {%- do run_query(healing_tables._rekey_merge(format.begin_commit(facts, before), staged, as_of_request,
-            where)) -%}
+        {%- do healing_tables._run(healing_tables._rekey_merge(
+            format.begin_commit(facts, before), staged, as_of_request, where)) -%}
         {%- do healing_tables._check_not_overtaken('rekey_facts', facts, format.end_commit(facts, before)) -%}
         {%- set version = ' in one commit, version ' ~ format.version(facts) -%}
     {%- endif -%}
     {%- for table in [staged, moved.get('staged')] if table is not none -%}
-        {%- do run_query('drop table if exists ' ~ table) -%}
+        {%- do healing_tables._run('drop table if exists ' ~ table) -%}
     {%- endfor -%}
     {%- do healing_tables._report_rekey(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0
         else 'unchanged, nothing to commit') -%}
@@ -41,7 +41,7 @@
     {%- set table = api.Relation.create(
         database=facts.database, schema=facts.schema, type='table',
         identifier=facts.identifier ~ '__' ~ what ~ '_' ~ invocation_id | replace('-', '')) -%}
-    {%- do run_query('drop table if exists ' ~ table) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ table) -%}
     {{- return(table) -}}
 {%- endmacro %}
 

@@ -80,7 +80,7 @@
             {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as
                 well -#}
             {%- set staged = healing_tables._staging_relation(facts, 'moved') -%}
-            {%- do run_query('create table ' ~ staged ~ ' using ' ~ format.side_table_format
+            {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.side_table_format
                 ~ ' as select distinct * from ' ~ rows) -%}
             {%- do moved.update({'staged': staged}) -%}
             {%- set rows = staged | string -%}

@@ -133,12 +133,15 @@
 {% macro _create_side_table(build, suffix, query) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
     {%- do build.side_tables.append(table) -%}
-    {%- do run_query('create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' as ' ~ query) -%}
+    {%- do healing_tables._run(
+        'create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}
 
 {% macro _drop_side_tables(build) -%}
-    {%- for table in build.side_tables -%} {%- do run_query('drop table if exists ' ~ table) -%} {%- endfor -%}
+    {%- for table in build.side_tables -%}
+        {%- do healing_tables._run('drop table if exists ' ~ table) -%}
+    {%- endfor -%}
     {%- do build.side_tables.clear() -%}
 {%- endmacro %}
 

@@ -31,7 +31,7 @@
 {#- The schema of a table beside the target; that of the target dbt has made. -#}
 {% macro _ensure_schema(target, beside) -%}
     {%- if beside.schema != target.schema -%}
-        {%- do run_query('create schema if not exists ' ~ beside.without_identifier()) -%}
+        {%- do healing_tables._run('create schema if not exists ' ~ beside.without_identifier()) -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -57,12 +57,7 @@
         ~ format.name ~ ' '
         ~ healing_tables._properties_clause(format.log_properties) -%}
     {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
-    {%- do run_query(statement_text) if not healing_tables._wait_for_table(log) -%}
-{%- endmacro %}
-
-{#- Jinja cannot catch an error; a SQL script can. -#}
-{% macro _run_ignoring_errors(statement_text) -%}
-    {%- do run_query('begin\n    declare exit handler for sqlexception begin end;\n' ~ statement_text ~ ';\nend') -%}
+    {%- do healing_tables._run(statement_text) if not healing_tables._wait_for_table(log) -%}
 {%- endmacro %}
 
 {#- Whether a table exists, or is created by another thread or run within five seconds. -#}
@@ -77,10 +72,6 @@
         {%- endif -%}
     {%- endfor -%}
     {{- return(found | length > 0) -}}
-{%- endmacro %}
-
-{% macro _has_scripts() -%}
-    {{- return(healing_tables._session_conf('spark.sql.scripting.enabled') | lower == 'true') -}}
 {%- endmacro %}
 
 {#- A table of that name that is no log. -#}
@@ -109,7 +100,8 @@
         {%- do names.append(name) -%}
         {%- do values.append(healing_tables._log_value(type, row.get(name)) ~ ' as ' ~ name) -%}
     {%- endfor -%}
-    {%- do run_query('insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -%}
+    {%- do healing_tables._run(
+        'insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -%}
 {%- endmacro %}
 
 {% macro _log_value(type, value) -%}

@@ -12,13 +12,13 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if config.persist_relation_docs() and model.description and model.description != found.comment -%}
-        {%- do run_query('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
+        {%- do healing_tables._run('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
     {%- endif -%}
     {%- if config.persist_column_docs() -%}
         {%- for name, column in model.columns.items() if column.description -%}
             {%- set stored = healing_tables._find_column(name, comments) -%}
             {%- if stored is not none and comments[stored] != column.description -%}
-                {%- do run_query(
+                {%- do healing_tables._run(
                     'alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(stored) ~ ' comment '
                     ~ healing_tables._text(column.description)) -%}
             {%- endif -%}
@@ -47,5 +47,6 @@
     {%- for name, value in wanted.items() if stored.get(name) | string != value | string -%}
         {%- do changes.update({name: value}) -%}
     {%- endfor -%}
-    {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(changes)) if changes -%}
+    {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(changes))
+        if changes -%}
 {%- endmacro %}

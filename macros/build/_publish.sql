@@ -48,7 +48,7 @@
     partitionOverwriteMode = dynamic. -#}
 {% macro _empty_branch(build) -%}
     {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
-    {%- do run_query('delete from ' ~ place ~ ' where true') -%}
+    {%- do healing_tables._run('delete from ' ~ place ~ ' where true') -%}
     {{- return(place) -}}
 {%- endmacro %}
 
@@ -84,7 +84,7 @@
     {%- do change.log_row.update(healing_tables._count_rows(build)) if 'rows_added' not in change.log_row -%}
     {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
         change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id)) -%}
-    {%- do run_query('drop table if exists ' ~ build.candidate) if build.is_written -%}
+    {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
 {%- endmacro %}
 
 {#- The rows and keys of a dimension that was built for the first time, as columns of the log. -#}

@@ -151,8 +151,8 @@
 {#- The stored table makes room for its successor. -#}
 {% macro _rename_to_backup(replaced) -%}
     {%- if replaced is none -%} {{ return(none) }} {%- endif -%}
-    {%- do run_query('drop view if exists ' ~ replaced.target if replaced.is_view else 'alter table ' ~ replaced.target
-        ~ ' rename to ' ~ replaced.before) -%}
+    {%- do healing_tables._run('drop view if exists ' ~ replaced.target if replaced.is_view
+        else 'alter table ' ~ replaced.target ~ ' rename to ' ~ replaced.before) -%}
 {%- endmacro %}
 
 {#- Its successor is there. -#}
@@ -160,6 +160,6 @@
     {%- if replaced is none or replaced.is_view -%} {{ return(none) }} {%- endif -%}
     {%- if replaced.is_kept -%} {%- do healing_tables._log_progress(target, 'the table that had this name is kept as '
         ~ replaced.before) -%}
-    {%- else -%} {%- do run_query('drop table if exists ' ~ replaced.before) -%}
+    {%- else -%} {%- do healing_tables._run('drop table if exists ' ~ replaced.before) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -48,7 +48,7 @@
     {%- set is_last = attempt == healing_tables._max_attempts() -%}
     {%- if not is_last or is_published -%}
         {%- do healing_tables._drop_side_tables(build) -%}
-        {%- do run_query('drop table if exists ' ~ build.candidate) -%}
+        {%- do healing_tables._run('drop table if exists ' ~ build.candidate) -%}
     {%- endif -%}
     {%- if not is_last -%}
         {%- do healing_tables._log_progress(
@@ -78,29 +78,9 @@
         {{- return([]) -}}
     {%- endif -%}
     {%- set caught = healing_tables._run_script(name, statement_text, {
-        '2D521': healing_tables._overtaken(), '42P01': 'DROP TABLE'}) -%}
+        "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '42P01'": 'DROP TABLE'}) -%}
     {{- return([caught] if caught is not none else []) -}}
 {%- endmacro %}
 
 {#- What Delta says by SQLSTATE 2D521: it refuses a commit because of another writer's. -#}
 {% macro _overtaken() -%} {{ return('one that was committed while this one was written') }} {%- endmacro %}
-
-{#-
-    Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handled` {SQLSTATE: text}: returns the
-    text of the state that ended the statement, or none. Every other error stays what it is.
--#}
-{% macro _run_script(name, statement_text, handled) -%}
-    {%- call statement(name, fetch_result=true) -%}
-begin
-    {%- for state, text in handled.items() %}
-    declare exit handler for sqlstate '{{ state }}'
-    begin
-        select {{ healing_tables._text(text) }} as caught;
-    end;
-    {%- endfor %}
-{{ statement_text }};
-end
-    {%- endcall -%}
-    {%- set answer = load_result(name)['table'] -%}
-    {{- return(answer.rows[0]['caught'] if answer is not none and 'caught' in answer.column_names else none) -}}
-{%- endmacro %}

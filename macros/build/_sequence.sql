@@ -48,7 +48,7 @@
             else 'select key, valid_from, max(surrogate_key) as surrogate_key from ('
                 ~ healing_tables._numbers_in(existing, settings, columns)
                 ~ ') where surrogate_key is not null group by key, valid_from' -%}
-        {%- do run_query('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
+        {%- do healing_tables._run('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._properties_clause(format.key_map_properties) ~ ' as ' ~ rows) -%}
         {{- return(key_map) -}}
     {%- endif -%}
@@ -61,7 +61,8 @@
         {%- set largest = run_query('select (select max(' ~ healing_tables._id(settings.sequence) ~ ') from ' ~ existing
             ~ ') as stored, (select max(surrogate_key) from ' ~ key_map ~ ') as given').rows[0] -%}
         {%- if (largest['stored'] or 0) > (largest['given'] or 0) -%}
-            {%- do run_query('insert into ' ~ key_map ~ ' (key, valid_from, surrogate_key) select null, null, '
+            {%- do healing_tables._run(
+                'insert into ' ~ key_map ~ ' (key, valid_from, surrogate_key) select null, null, '
                 ~ largest['stored'] ~ 'L') -%}
         {%- endif -%}
     {%- endif -%}

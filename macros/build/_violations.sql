@@ -9,7 +9,8 @@
     {%- set can_fail = healing_tables._violations_of_row(build) is not none -%}
     {%- if can_fail and healing_tables._has_scripts() -%}
         {%- set caught = healing_tables._run_script(name, statement_text, {
-            '2D521': healing_tables._overtaken(), '58030': 'a task failed', 'P0001': 'an error was raised'}) -%}
+            "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '58030'": 'a task failed',
+            "sqlstate 'P0001'": 'an error was raised'}) -%}
         {%- if caught == healing_tables._overtaken() -%} {{ return([caught]) }} {%- endif -%}
         {%- if caught is none -%}
             {%- do healing_tables._report_passed_checks(build) -%}
@@ -81,7 +82,7 @@
 {% macro _keep_for_a_look(build) -%}
     {%- if build.get('query') and healing_tables._can_use_branch(build) -%}
         {%- set place = healing_tables._empty_branch(build) -%}
-        {%- do run_query(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
+        {%- do healing_tables._run(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
             dict(build, conditions=[], settings=dict(build.settings, checks={}))))) -%}
         {{- return('the whole candidate is in a branch of the table: select * from ' ~ place
             ~ '. The next build drops the branch.') -}}

@@ -167,7 +167,7 @@
     {%- set target = build.target -%}
     {%- set settings = build.settings -%}
     {%- if log_table is none -%}
-        {%- do run_query(healing_tables._create_table(
+        {%- do healing_tables._run(healing_tables._create_table(
             build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._id(settings.captured_at)
             ~ ', false as '
             ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
@@ -179,9 +179,9 @@
             {%- do added.append(healing_tables._id(name) ~ ' ' ~ columns.types[name]) -%}
         {%- endfor -%}
         {%- set properties = build.format.properties(columns.added, false) -%}
-        {%- do run_query('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
+        {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
             if properties -%}
-        {%- do run_query('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
+        {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
         {%- do healing_tables._log_progress(target, 'new columns: ' ~ (columns.added | join(', '))
             ~ '; rows from before have NULL') -%}
     {%- endif -%}
@@ -201,5 +201,5 @@
     {%- do healing_tables._end_build(build, 'unchanged' if figures.appended == 0 else 'published', {
         'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': figures.appended,
         'version_after': version}) -%}
-    {%- do run_query('drop table if exists ' ~ build.candidate) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ build.candidate) -%}
 {%- endmacro %}

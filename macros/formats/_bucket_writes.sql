@@ -43,7 +43,7 @@ distribute by {{ bucket }}
         build.settings, build.columns, buckets) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_buckets'}) -%}
     {%- do build.side_tables.append(table) -%}
-    {%- do run_query(healing_tables._create_table(build.format, table, rows, build.columns, build.location,
+    {%- do healing_tables._run(healing_tables._create_table(build.format, table, rows, build.columns, build.location,
         partition=bucket)) -%}
     {%- do folders.update(healing_tables._written_buckets(table, build.location, bucket)) -%}
     {%- do build.update({

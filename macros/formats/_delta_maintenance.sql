@@ -38,7 +38,7 @@
         {%- endfor -%}
     {%- endif -%}
     {%- set statement = 'optimize ' ~ relation ~ (' zorder by (' ~ (by | join(', ')) ~ ')' if by) -%}
-    {%- do run_query(statement) -%}
+    {%- do healing_tables._run(statement) -%}
     {{- return(statement) -}}
 {%- endmacro %}
 
@@ -72,9 +72,9 @@
     {%- set setting = 'spark.databricks.delta.retentionDurationCheck.enabled' -%}
     {%- set before = healing_tables._session_conf(setting) if allow_short else none -%}
     {%- if before is not none -%} {%- do healing_tables._set_session_conf(setting, 'false') -%} {%- endif -%}
-    {%- do run_query('vacuum ' ~ relation ~ ' retain ' ~ hours ~ ' hours') -%}
+    {%- do healing_tables._run('vacuum ' ~ relation ~ ' retain ' ~ hours ~ ' hours') -%}
     {%- if before is not none -%}
-        {%- if 'undefined' in before -%} {%- do run_query('reset ' ~ healing_tables._id(setting)) -%} {%-
+        {%- if 'undefined' in before -%} {%- do healing_tables._run('reset ' ~ healing_tables._id(setting)) -%} {%-
             else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
     {%- endif -%}
     {{- return('vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -}}

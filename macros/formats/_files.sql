@@ -45,7 +45,7 @@
 
 {#- A table without rows, which is then pointed to its buckets: Hive would make a folder of their pattern's name. -#}
 {% macro _create_for_buckets(build) -%}
-    {%- do run_query(healing_tables._swap_location(build.format, build.created, build.columns,
+    {%- do healing_tables._run(healing_tables._swap_location(build.format, build.created, build.columns,
         healing_tables._folders_of(build.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
 {%- endmacro %}
 
@@ -78,11 +78,11 @@
         {%- do healing_tables._empty_folders(build.format, build.location, kept) if build.is_written -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- do run_query('refresh table ' ~ target) -%}
+    {%- do healing_tables._run('refresh table ' ~ target) -%}
     {%- set own = '/' ~ target.identifier ~ '__versions/' -%}
     {#- a comma in the value of a property would end it, see _property -#}
     {%- if own in stored.get('location', '') -%}
-        {%- do run_query(
+        {%- do healing_tables._run(
             'alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause({
                 'healing_tables.previous_location': stored.location | replace(',', '|')})) -%}
     {%- endif -%}
@@ -102,7 +102,7 @@
 
 {#- Spark SQL deletes no folder; a file without rows takes the place of all others. -#}
 {% macro _empty_folder(format, location) -%}
-    {%- do run_query(
+    {%- do healing_tables._run(
         'insert overwrite directory ' ~ healing_tables._text(location) ~ ' using ' ~ format.name
         ~ ' select 1 as emptied where false') -%}
 {%- endmacro %}

@@ -62,7 +62,7 @@
     half a minute ago.
 -#}
 {% macro _iceberg_version(relation) -%}
-    {%- do run_query('refresh table ' ~ relation) -%}
+    {%- do healing_tables._run('refresh table ' ~ relation) -%}
     {%- set found = run_query("show tblproperties " ~ relation ~ " ('current-snapshot-id')").rows[0][1] -%}
     {{- return(found | int if found != 'none' else none) -}}
 {%- endmacro %}
@@ -79,7 +79,7 @@
 -#}
 {% macro _iceberg_commits_since(relation, version) -%}
     {%- set entries, snapshots = [], {} -%}
-    {%- do run_query('refresh table ' ~ relation) -%}
+    {%- do healing_tables._run('refresh table ' ~ relation) -%}
     {%- for row in run_query(
         "select 'log' as kind, made_current_at as at, snapshot_id, parent_id, '' as operation from " ~ relation
         ~ ".history union all select 'snapshot', committed_at, snapshot_id, parent_id, operation from " ~ relation
@@ -154,7 +154,7 @@
         {%- endif -%}
     {%- endfor -%}
     {#- what still fails is something else: this shows it -#}
-    {%- do run_query(fast_forward) if outcome.conflicts is none -%}
+    {%- do healing_tables._run(fast_forward) if outcome.conflicts is none -%}
     {%- do healing_tables._iceberg_drop_branch(relation, branch) -%}
     {{- return(outcome.conflicts or []) -}}
 {%- endmacro %}
@@ -174,7 +174,7 @@
         {%- do done.append(true) if healing_tables._iceberg_try(statement_text) is none
             else run_query('refresh table ' ~ relation) -%}
     {%- endfor -%}
-    {%- do run_query(statement_text) if not done -%}
+    {%- do healing_tables._run(statement_text) if not done -%}
 {%- endmacro %}
 
 {#-
@@ -188,7 +188,7 @@
             'org.apache.iceberg.exceptions.CommitFailedException',
             'org.apache.iceberg.exceptions.CommitStateUnknownException', 'java.lang.IllegalArgumentException'])) -}}
     {%- endif -%}
-    {%- do run_query(statement_text) -%}
+    {%- do healing_tables._run(statement_text) -%}
     {{- return(none) -}}
 {%- endmacro %}
 

@@ -47,7 +47,7 @@
 {#- The changes since a snapshot: a view of the session, made by Iceberg. -#}
 {% macro _iceberg_change_feed(relation, details, version, until) -%}
     {%- set view = 'healing_changes_' ~ invocation_id | replace('-', '') ~ '_' ~ local_md5(relation | string)[:8] -%}
-    {%- do run_query(healing_tables._iceberg_call(relation, 'create_changelog_view') ~ ', changelog_view => '
+    {%- do healing_tables._run(healing_tables._iceberg_call(relation, 'create_changelog_view') ~ ', changelog_view => '
         ~ healing_tables._text(view) ~ ", options => map('start-snapshot-id', '" ~ version ~ "'"
         ~ (", 'end-snapshot-id', '" ~ until ~ "'" if until is not none else '') ~ '))') -%}
     {{- return('(select * except (_change_type), lower(_change_type) as _change_type from ' ~ view ~ ')') -}}

@@ -98,7 +98,7 @@
             {%- do healing_tables._report('maintain', relation, 'dropped the ' ~ candidate.relation ~ ', '
                 ~ candidate.age) -%}
         {%- elif drop_candidates -%}
-            {%- do run_query('drop table if exists ' ~ candidate.relation) -%}
+            {%- do healing_tables._run('drop table if exists ' ~ candidate.relation) -%}
             {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', '
                 ~ candidate.age) -%}
         {%- else -%}

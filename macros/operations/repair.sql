@@ -67,7 +67,7 @@
     {%- set candidate = healing_tables._candidate_relation(target) -%}
     {%- set side = api.Relation.create(schema=target.schema, identifier=target.identifier ~ '__set_aside') -%}
     {%- set format = healing_tables._stored_format(stored) -%}
-    {%- do run_query(healing_tables._create_repair_candidate(candidate, format, stored_table)) -%}
+    {%- do healing_tables._run(healing_tables._create_repair_candidate(candidate, format, stored_table)) -%}
     {%- set failed = healing_tables._check_repaired(stored_table, healing_tables._rows_after(stored_table, candidate),
         false) -%}
     {%- if failed -%}
@@ -79,19 +79,19 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._prepare_set_aside(mistakes, side, format, stored_table) -%}
         {%- if mistakes -%}
-            {%- do run_query('drop table if exists ' ~ candidate) -%}
+            {%- do healing_tables._run('drop table if exists ' ~ candidate) -%}
             {%- do healing_tables._raise_mistakes('repair', mistakes) -%}
         {%- endif -%}
-        {%- do run_query(healing_tables._merge_set_aside(side, candidate, stored_table)) -%}
+        {%- do healing_tables._run(healing_tables._merge_set_aside(side, candidate, stored_table)) -%}
     {%- endif -%}
     {#- the integer keys of rows that leave stay taken -#}
     {%- do healing_tables._ensure_key_map(target, stored_table, target, format)
         if stored_table.sequence is not none -%}
-    {%- do run_query(healing_tables._merge_repair(format.begin_commit(target, outcome.version_before), candidate,
-        stored_table)) -%}
+    {%- do healing_tables._run(healing_tables._merge_repair(
+        format.begin_commit(target, outcome.version_before), candidate, stored_table)) -%}
     {%- do healing_tables._check_not_overtaken('repair', target, format.end_commit(target, outcome.version_before)) -%}
     {%- do outcome.update({'status': 'published'}) -%}
-    {%- do run_query('drop table if exists ' ~ candidate) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ candidate) -%}
     {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '
         ~ healing_tables._table_version(target, stored)
         ~ ('; the rows taken out are in ' ~ side if found.rows_set_aside > 0)) -%}

@@ -37,7 +37,7 @@ where fate is null
     {%- if load_relation(side) is none -%}
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
             ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
-        {%- do run_query('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' '
+        {%- do healing_tables._run('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -55,7 +55,7 @@ where fate is null
     {%- do healing_tables._check_columns(mistakes, side | string, ['set_aside_reason', 'set_aside_at', 'set_aside_by'],
         side | string, there) -%}
     {%- if new and not mistakes -%}
-        {%- do run_query('alter table ' ~ side ~ ' add columns (' ~ (new | join(', ')) ~ ')') -%}
+        {%- do healing_tables._run('alter table ' ~ side ~ ' add columns (' ~ (new | join(', ')) ~ ')') -%}
     {%- endif -%}
 {%- endmacro %}
 

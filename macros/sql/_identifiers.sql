@@ -11,19 +11,6 @@
     {{- return('`' ~ (name | string | replace('`', '``')) ~ '`') -}}
 {%- endmacro %}
 
-{#- The value of a setting of the session; '<undefined>' where it has none, or where the platform has no SET. -#}
-{% macro _session_conf(name) -%}
-    {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1] if healing_tables._platform().has_set
-        else '<undefined>') -}}
-{%- endmacro %}
-
-{#- A setting of the session, where the platform has SET; quoted, so that a comment that dbt appends is not taken for a
-    part of the value. -#}
-{% macro _set_session_conf(name, value) -%}
-    {%- do run_query('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
-        if healing_tables._platform().has_set -%}
-{%- endmacro %}
-
 {#- A list stays a list, a single value becomes a list of one, none becomes an empty list. -#}
 {% macro _as_list(value) -%}
     {%- if value is none or value is undefined -%} {{ return([]) }}

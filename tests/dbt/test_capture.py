@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.spark import session as dbt_session
-from lab import Lab
+from lab import Lab, scripted
 from sessions import FORMAT
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -304,7 +304,8 @@ def test_a_dimension_from_the_log_is_that_of_full_snapshots(built: Lab) -> None:
 def merge_text(lab: Lab, name: str, state: str) -> str:
     """The statement of the newest run, as of now, over another state; without the script around it."""
     sql = (lab.home / "target" / "run" / "lab" / "models" / f"cap_{name}.sql").read_text()
-    sql = sql[sql.index("merge into") : sql.rindex(";")]
+    sql = scripted(sql)
+    sql = sql[sql.index("merge into") :]
     return re.sub(rf"{lab.schema}[.]`?cap_{name}__candidate_\w+`?", f"({state})", sql)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from lab import Lab
+from lab import Lab, scripted
 from sessions import FORMAT, with_settings
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -181,7 +181,7 @@ def test_a_first_build_sorts_once(built: Lab) -> None:
     lab.model("first", CALL, materialized="healing_table", unique_key="id")
     lab.build("first")
     created = next(sql for _, sql in lab.statements if "create or replace table" in sql and ".first" in sql)
-    select = created.split(" as\n", 1)[1].rsplit(";", 1)[0]
+    select = scripted(created).split(" as\n", 1)[1]
     assert "is_covered_for_ever" in select, "the checks are a part of it"
     with with_settings(lab.spark, {"spark.sql.adaptive.enabled": "false"}):
         plan = str(lab.spark.sql("explain " + select).collect()[0][0])

@@ -14,7 +14,7 @@ import pytest
 from dbt.adapters.spark import session as dbt_session
 from healed import arrive, healed_dimension
 from lab import Lab
-from sessions import FORMAT, PROOF
+from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
@@ -133,7 +133,7 @@ def test_another_writer_before_a_statement(healed: Lab, at: str, fault: str) -> 
 def places() -> Iterator[tuple[int, str]]:
     """Each statement with one fault, and each fault with many statements."""
     names = list(FAULTS)
-    for number in range(70 if PROOF else 0):
+    for number in range(70):
         yield number, names[number % len(names)]
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # setup.sh NAME: make .environments/NAME with the packages of NAME.txt; does nothing where it is up to date.
-# What is not found there is found in .venv, unless NAME.txt has the line "# alone".
+# What is not found there is found in .venv, so NAME.txt lists all that is not, and pip looks for no dependencies.
+# Where NAME.txt has the line "# alone", nothing is shared.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,8 +15,10 @@ if [ -x "$home/bin/python" ] && [ "$(cat "$home/.installed" 2>/dev/null)" = "$wa
 python=$(.venv/bin/python -c 'import sys; print(sys._base_executable)')
 echo "Installing the packages of $packages into $home; up to a minute the first time."
 "$python" -m venv --clear "$home"
-"$home/bin/python" -m pip install --quiet --disable-pip-version-check -r "$packages"
-if ! grep -qx "# alone" "$packages"; then
+if grep -qx "# alone" "$packages"; then
+    "$home/bin/python" -m pip install --quiet --disable-pip-version-check -r "$packages"
+else
+    "$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$packages"
     own=$("$home/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     below=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     echo "import site; site.addsitedir('$below')" >"$own/venv_below.pth"

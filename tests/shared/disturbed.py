@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from interleaved import before_statement, other_writer
+from sessions import FORMAT
 from tables import Tables, plain_rows
 
 from healing_tables import DimensionSpec, HealingTablesError, TargetError, merge
@@ -27,6 +29,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 VOLATILE = ("row_id", "dimension", "batch_id", "merge_id", "logged_at", "sk")
 numbers = count()
+begun: dict[str, dict[str, str]] = {}  # of a dimension: its tables after two batches, and folders with copies of them
 ACTIONS = ("same key", "other key", "column", "drop")
 Actions = Mapping[str, Callable[[Tables, str], None]]  # of one format only
 
@@ -36,15 +39,43 @@ def day(number: int) -> str:
 
 
 class Case:
-    """One dimension: a first batch, the merge that is disturbed, the other writer, and a later merge."""
+    """One dimension: two batches, the merge that is disturbed, the other writer, and a later merge.
+
+    On Delta the two batches are merged once for each kind; a further case begins with copies of the files, so only one
+    case of a kind is there at a time.
+    """
 
     def __init__(self, tables: Tables, kind: str, own_actions: Actions) -> None:
         self.own_actions = own_actions
-        self.lab, self.dim = tables, f"{tables.schema}.{kind}_{next(numbers)}"
+        self.lab, self.dim = tables, f"{tables.schema}.{kind}"
+        if FORMAT != "delta":
+            self.dim += f"_{next(numbers)}"
         options = {name: value % self.dim if name == "change_log" else value for name, value in KINDS[kind].items()}
         self.options = options
-        self.merge(1, (1, "A"), (2, "A"), (3, "A"))
-        self.merge(2, (1, "B"), (2, "A"), (3, "A"))
+        if self.dim in begun:
+            self.copy_tables()
+        else:
+            self.merge(1, (1, "A"), (2, "A"), (3, "A"))
+            self.merge(2, (1, "B"), (2, "A"), (3, "A"))
+            if FORMAT == "delta":
+                begun[self.dim] = {table: self.kept(table) for table in self.tables()}
+
+    def tables(self) -> list[str]:
+        """The dimension and what belongs to it, by name."""
+        schema, kind = self.dim.split(".")
+        names = [row.tableName for row in self.lab.spark.sql(f"show tables in {schema}").collect()]
+        return [f"{schema}.{name}" for name in names if name == kind or name.startswith(f"{kind}_")]
+
+    def kept(self, table: str) -> str:
+        location = self.lab.spark.sql(f"describe detail {table}").collect()[0]["location"].removeprefix("file:")
+        return shutil.copytree(location, f"{location}.kept")
+
+    def copy_tables(self) -> None:
+        for table in self.tables():
+            self.lab.spark.sql(f"drop table {table}")
+        for table, kept in begun[self.dim].items():
+            folder = shutil.copytree(kept, f"{kept}.{next(numbers)}")
+            self.lab.spark.sql(f"create table {table} using delta location '{folder}'")
 
     def merge(self, at: int, *rows: tuple[int, str], has_city: bool | None = None) -> None:
         stored = self.lab.spark.catalog.tableExists(self.dim)

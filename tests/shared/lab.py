@@ -47,6 +47,11 @@ def state_check(loader: ManifestLoader) -> ManifestStateCheck:
 setattr(ManifestLoader, "build_manifest_state_check", state_check)  # noqa: B010
 
 
+def scripted(script: str) -> str:
+    """The statement that a script of `_run_script` runs, and the handlers before it."""
+    return script[: script.rindex(";", 0, script.rindex(";"))]
+
+
 class Lab(Tables):
     """Write models, run dbt, read tables.
 

@@ -33,7 +33,7 @@ models:
 MODELS = {
     "batch": """
 {% set rows = {
-    1: "(1, 'Ann', 'Oslo', '2024-01-01'), (2, 'Bea', 'Rome', '2024-01-01')",
+    1: "(1, 'Ann', 'Oslo', '2024-01-01'), (2, 'B|a', 'Rome', '2024-01-01')",
     2: "(1, 'Ann', 'Bern', '2024-02-01'), (3, 'Cid', 'Rome', '2024-02-01')",
     3: "(1, 'Anne', 'Oslo', '2024-01-15')"} %}
 select id, name, city, cast(changed_at as timestamp) as changed_at
@@ -89,6 +89,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 ROWS = {
     "dim_person": "id, name, city, valid_from",
+    "hashes": "id, name, city, key_hash, row_hash from {s}.dim_person",
     "dim_merged": "id, name, city, valid_from",
     "person_states": "id, name, city, is_deleted",
     "correct_visits": (

@@ -186,7 +186,7 @@ class Project:
         except Returned as returned:
             return str(returned.value)
 
-    def statement(self, name: str, *, caller: Callable[[], str], **_: Any) -> str:
+    def statement(self, name: str = "", *, caller: Callable[[], str], **_: Any) -> str:
         self.results[name] = self.answer(caller())
         return ""
 

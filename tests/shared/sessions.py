@@ -11,7 +11,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-PROOF = "HEALING_TABLES_PROOF" in os.environ  # `make proof`
 FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
 
 
@@ -23,7 +22,8 @@ def install_package(project: Path) -> None:
         (project / "dbt_packages" / "healing_tables").symlink_to(ROOT)
 
 
-def session_settings(home: Path) -> dict[str, str]:
+def session_settings(home: Path, *, is_long: bool = False) -> dict[str, str]:
+    """Args: is_long: the session runs for many minutes, so that the second compiler of the JVM is worth its time."""
     import yaml
 
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
@@ -42,6 +42,7 @@ def session_settings(home: Path) -> dict[str, str]:
         "spark.sql.ui.explainMode": "simple",
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -XX:MetaspaceSize=600m -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
+            + ("" if is_long else " -XX:TieredStopAtLevel=1")
         ),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 from rendered import Rendered
-from sessions import PROOF
 from test_as_of import WAYS, model, table
 
 from healing_tables import as_of
 
 pytestmark = pytest.mark.proof
 
-SEEDS = range(12 if PROOF else 8)  # each kind of key, and more
+SEEDS = range(12)  # each kind of key, and more
 ZONE = "spark.sql.session.timeZone"
 UTC = dt.timezone.utc
 MOMENTS = ("date", "timestamp", "timestamp_ntz")

@@ -152,14 +152,14 @@ class Attempt:
         check_can_end(layout, spec, self.is_full)
         version = log.target.version(spark)
         logged = log.read(spark, version)
-        left = tables.staged_keys(spark, recovered).localCheckpoint()
-        is_full = bool(self.is_full or (recovered and not left.where("is_full").isEmpty()))
+        left = tables.staged_keys(spark, recovered).localCheckpoint() if recovered else None
+        is_full = self.is_full or (left is not None and not left.where("is_full").isEmpty())
 
         range_ = "" if is_full or recovered or stored is None else self.figures.keys
         batch = self.events_at(self.at)
         known = stored_rows(batch, filtered(stored, range_), layout, spec)
         touched = batch.select(*keys)
-        if recovered:
+        if left is not None:
             touched = touched.unionByName(left.where("not is_full").select(*keys))
         if is_full:
             touched = touched.unionByName(known.select(*keys))
@@ -169,8 +169,10 @@ class Attempt:
         said = log.changes(log.read(spark, version, range_), touched, batch, self.full_at).localCheckpoint()
         check_problems(said, layout)
         held = log.keys_with_later_rows(batch, self.full_at)
-        full = logged.where("is_full").localCheckpoint()  # few rows, asked for more than once
-        events = log.with_absences(said, full, held, self.full_at)
+        full, events = logged.where("is_full"), said
+        if self.full_at is not None or not full.isEmpty():
+            full = full.localCheckpoint()  # few rows, asked for more than once
+            events = log.with_absences(said, full, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
         known = known.join(touched, keys, "left_semi")
         plan = difference(made, known, events, layout, spec).localCheckpoint()

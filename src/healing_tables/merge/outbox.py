@@ -278,6 +278,8 @@ class Outbox(DimensionTables):
                 if is_conflict(error) or not has_commit:
                     raise
                 raise self.delivery_error(name, table, error) from error
+        if set(self.destinations()) == {LOG}:
+            return
         retrying(
             self.table.name,
             partial(

@@ -1,0 +1,47 @@
+{#- Statements that are run for what they do, SQL scripts, and settings of the session. -#}
+
+{#- Run a statement that returns no rows. run_query would fetch them, which not every adapter can then. -#}
+{% macro _run(statement_text) -%}
+    {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
+{%- endmacro %}
+
+{% macro _has_scripts() -%}
+    {{- return(healing_tables._session_conf('spark.sql.scripting.enabled') | lower == 'true') -}}
+{%- endmacro %}
+
+{#-
+    Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handled` {condition of a handler:
+    text}: returns the text of the condition that ended the statement, or none. Every other error stays what it is.
+-#}
+{% macro _run_script(name, statement_text, handled) -%}
+    {%- call statement(name, fetch_result=true) -%}
+begin
+    {%- for condition, text in handled.items() %}
+    declare exit handler for {{ condition }}
+    begin
+        select {{ healing_tables._text(text) }} as caught;
+    end;
+    {%- endfor %}
+    {{ statement_text }};
+    select cast(null as string) as caught;
+end
+    {%- endcall -%}
+    {{- return(load_result(name)['table'].rows[0]['caught']) -}}
+{%- endmacro %}
+
+{% macro _run_ignoring_errors(statement_text) -%}
+    {%- do healing_tables._run_script('ignoring_errors', statement_text, {'sqlexception': 'an error'}) -%}
+{%- endmacro %}
+
+{#- The value of a setting of the session; '<undefined>' where it has none, or where the platform has no SET. -#}
+{% macro _session_conf(name) -%}
+    {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1] if healing_tables._platform().has_set
+        else '<undefined>') -}}
+{%- endmacro %}
+
+{#- A setting of the session, where the platform has SET; quoted, so that a comment that dbt appends is not taken for a
+    part of the value. -#}
+{% macro _set_session_conf(name, value) -%}
+    {%- do healing_tables._run('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
+        if healing_tables._platform().has_set -%}
+{%- endmacro %}
