@@ -38,10 +38,17 @@
             ~ (missing | join(' and ')),
             'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method '
             'thrift), with the Delta jar:\n'
-            ~ '             spark.jars.packages: io.delta:delta-spark_4.2_2.13:4.4.0\n             '
+            ~ '             spark.jars.packages: ' ~ healing_tables._delta_jar(healing_tables._spark_version())
+            ~ '\n             '
             ~ (lines | join('\n             '))
             ~ '\n             or set file_format: orc or parquet') -%}
     {%- endif -%}
+{%- endmacro %}
+
+{#- The newest jar that was tried with a version of Spark. -#}
+{% macro _delta_jar(spark_version) -%}
+    {%- set jars = {'3.5': '_2.12:3.3.2', '4.0': '_2.13:4.0.0', '4.1': '_2.13:4.1.0'} -%}
+    {{- return('io.delta:delta-spark' ~ jars.get(spark_version.split('.')[:2] | join('.'), '_4.2_2.13:4.4.0')) -}}
 {%- endmacro %}
 
 {#- Whether the session knows Delta tables, also where the model at work is none. A platform without SET has Delta. -#}

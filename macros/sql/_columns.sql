@@ -47,8 +47,9 @@
 {% macro _check_columns(mistakes, argument, names, relation, columns) -%}
     {%- if columns is not none -%}
         {%- for name in healing_tables._missing_names(names, columns) -%}
-            {%- do healing_tables._mistake(
-                mistakes, argument, 'a column of ' ~ relation, name, 'its columns are ' ~ (columns | join(', '))) -%}
+            {%- set near = healing_tables._nearest_name(name, columns) -%}
+            {%- do healing_tables._mistake(mistakes, argument, 'a column of ' ~ relation, name,
+                ('did you mean ' ~ near ~ '? ' if near is not none) ~ 'its columns are ' ~ (columns | join(', '))) -%}
         {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}

@@ -42,8 +42,33 @@
 {#- Options nobody knows, each with the ones that exist. -#}
 {% macro _check_options(mistakes, argument, given, known) -%}
     {%- for option in given if option not in known -%}
+        {%- set near = healing_tables._nearest_name(option, known) -%}
         {%- do healing_tables._mistake(
             mistakes, argument ~ '.' ~ option, 'one of ' ~ (known | join(', ')) if known else 'no argument', option,
-            'correct or remove it') -%}
+            'correct or remove it' if near is none else 'did you mean ' ~ near ~ '?') -%}
     {%- endfor -%}
+{%- endmacro %}
+
+{#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), from 0.6 on; else none.
+    The library has difflib for that. -#}
+{% macro _nearest_name(name, known) -%}
+    {%- set best = {'name': none, 'score': 0.6} -%}
+    {%- for other in known -%}
+        {%- set pairs, rest = healing_tables._letter_pairs(name), healing_tables._letter_pairs(other) -%}
+        {%- set all = pairs | length + rest | length -%}
+        {%- set shared = [] -%}
+        {%- for pair in pairs if pair in rest -%}
+            {%- do shared.append(pair) -%}
+            {%- do rest.remove(pair) -%}
+        {%- endfor -%}
+        {%- set score = 2 * shared | length / all -%}
+        {%- do best.update({'name': other, 'score': score}) if score > best.score -%}
+    {%- endfor -%}
+    {{- return(best.name) -}}
+{%- endmacro %}
+
+{% macro _letter_pairs(name) -%}
+    {%- set text, pairs = ' ' ~ name | string | lower ~ ' ', [] -%}
+    {%- for start in range(text | length - 1) -%} {%- do pairs.append(text[start:start + 2]) -%} {%- endfor -%}
+    {{- return(pairs) -}}
 {%- endmacro %}

@@ -45,3 +45,7 @@ end
     {%- do healing_tables._run('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
         if healing_tables._platform().has_set -%}
 {%- endmacro %}
+
+{% macro _spark_version() -%}
+    {{- return(run_query('select version() as version').rows[0]['version'].split(' ')[0]) -}}
+{%- endmacro %}

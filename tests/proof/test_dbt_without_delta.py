@@ -44,6 +44,17 @@ JARS = {
 }
 
 
+def dbt(project: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", *args, "--profiles-dir", ".", "--no-use-colors"],
+        cwd=project,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("case", JARS)
 def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, case: str) -> None:
     (tmp_path / "models").mkdir()
@@ -58,14 +69,7 @@ def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, cas
     for name, (materialized, sql) in models.items():
         config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
         (tmp_path / "models" / f"{name}.sql").write_text(f"{config}\n{sql}\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "dbt.cli.main", "run", "--profiles-dir", ".", "--no-use-colors"],
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = dbt(tmp_path, "run")
     assert run.returncode == 1, run.stdout + run.stderr
     results = json.loads((tmp_path / "target" / "run_results.json").read_text())["results"]
     assert len(results) == 3
@@ -74,3 +78,6 @@ def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, cas
         assert "has 1 mistake" in message, message
         assert EXTENSION in message and "spark_catalog: org.apache" in message, message
         assert "io.delta:delta-spark" in message and len(message.splitlines()) < 17, message
+    checked = dbt(tmp_path, "run-operation", "healing_tables.check_setup")
+    assert checked.returncode == 1
+    assert "| hive" in checked.stdout and EXTENSION in checked.stdout, checked.stdout + checked.stderr

@@ -73,6 +73,7 @@ from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
 """,
 }
 OPERATIONS: dict[str, dict[str, Any]] = {
+    "check_setup": {},
     "compare": {"dimension": "dim_person"},
     "diagnose": {"dimension": "dim_person"},
     "explain": {"dimension": "dim_person", "key": 1},

@@ -9,12 +9,14 @@ import re
 import pytest
 from hash_examples import HASHED
 from instant_examples import INSTANTS
+from near_names import NEAR, OPTIONS
 from pyspark.sql import types as t
 from rendering import Project
 from type_examples import COMMON, IN_ICEBERG, WITHOUT_EQUALITY
 
 from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.generated import GENERATED
+from healing_tables.definition.options import nearest_name
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types
 from healing_tables.targets import iceberg
@@ -137,3 +139,9 @@ def test_scd_types(scd_type: int) -> None:
     else:
         with pytest.raises(SpecError, match="scd_type"):
             DimensionSpec(key_columns="id", attributes={"name": scd_type})
+
+
+@pytest.mark.parametrize(("name", "meant"), NEAR.items())
+def test_near_names(name: str, meant: str | None) -> None:
+    assert MACROS._nearest_name(name, list(OPTIONS)) == meant
+    assert nearest_name(name, OPTIONS) == meant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from healing_tables.errors import Mistake
@@ -24,8 +25,16 @@ def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]
 def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
     """A mistake for each name that is not known; ``where`` stands before it."""
     wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
-    return [
-        Mistake(f"{where}{name}", wanted, "an unknown option", "correct or remove it")
-        for name in given
-        if name not in known
-    ]
+    mistakes = []
+    for name in given:
+        if name in known:
+            continue
+        near = nearest_name(name, known)
+        remedy = "correct or remove it" if near is None else f"did you mean {near}?"
+        mistakes.append(Mistake(f"{where}{name}", wanted, "an unknown option", remedy))
+    return mistakes
+
+
+def nearest_name(name: str, known: Sequence[str]) -> str | None:
+    """The known name that is most like this one, if any is."""
+    return next(iter(get_close_matches(name.lower(), known, n=1)), None)

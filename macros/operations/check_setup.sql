@@ -1,0 +1,79 @@
+{#-
+    Look at what this profile reaches, write and drop one small table there, and say what is wrong and what to do:
+
+    what           | found                 | note
+    -------------- | --------------------- | ------------------------------------------------------------------
+    dbt            | 1.12.0, adapter spark |
+    Spark          | 4.2.0                 |
+    metastore      | in-memory             | the tables are forgotten when Spark stops: start it with Hive support
+-#}
+{% macro check_setup() -%}
+    {%- set mistakes, rows = [], [] -%}
+    {%- do rows.append(['dbt', dbt_version ~ ', adapter ' ~ adapter.type(), '']) -%}
+    {%- do healing_tables._check_spark(mistakes, rows) -%}
+    {%- do healing_tables._check_library(rows) -%}
+    {%- do healing_tables._check_settings(rows) if healing_tables._platform().has_set -%}
+    {%- set format = healing_tables._side_table_format() -%}
+    {%- do format.check_session(mistakes) -%}
+    {#- before any error, since an error of Spark's ends the operation -#}
+    {%- do healing_tables._print('healing_tables: the set-up of target ' ~ target.name) -%}
+    {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=120) -%}
+    {%- do healing_tables._raise_mistakes('check_setup', mistakes) -%}
+    {%- do healing_tables._try_table(format) -%}
+    {%- do healing_tables._print('healing_tables.check_setup: a ' ~ format.name ~ ' table in ' ~ target.schema
+        ~ ' was created, merged into, read and dropped; this set-up works') -%}
+{%- endmacro %}
+
+{% macro _check_spark(mistakes, rows) -%}
+    {%- set version = healing_tables._spark_version() -%}
+    {%- do rows.append(['Spark', version, '']) -%}
+    {%- set parts = version.split('.') -%}
+    {%- if [parts[0] | int, parts[1] | int] < [3, 5] -%}
+        {%- do healing_tables._mistake(mistakes, 'Spark', '3.5 or newer', version, 'update Spark') -%}
+    {%- endif -%}
+    {%- do rows.append(['time zone of the session', run_query('select current_timezone() as zone').rows[0]['zone'],
+        'no result depends on it; what dbt show prints does']) -%}
+{%- endmacro %}
+
+{% macro _check_library(rows) -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._check_can_merge(mistakes) -%}
+    {%- do rows.append(['Python library', mistakes[0].got if mistakes else 'present',
+        'healing_merge cannot run: ' ~ mistakes[0].remedy if mistakes else '']) -%}
+{%- endmacro %}
+
+{#- Settings that cost time or tables where they have Spark's defaults. -#}
+{% macro _check_settings(rows) -%}
+    {%- set is_local = healing_tables._session_conf('spark.master').startswith('local') -%}
+    {%- set catalog = healing_tables._session_conf('spark.sql.catalogImplementation') -%}
+    {%- do rows.append(['metastore', catalog,
+        'the tables are forgotten when Spark stops: start it with Hive support' if catalog == 'in-memory' else '']) -%}
+    {%- do rows.append(['warehouse', healing_tables._session_conf('spark.sql.warehouse.dir'), '']) -%}
+    {%- set has_scripts = healing_tables._has_scripts() -%}
+    {%- do rows.append(['SQL scripts', 'on' if has_scripts else 'off',
+        '' if has_scripts else 'a build that loses a race ends with the error, and does not try again']) -%}
+    {%- for name, default, advice in [
+            ('spark.sql.shuffle.partitions', 200, '4'), ('spark.databricks.delta.snapshotPartitions', 50, '2')]
+        if is_local -%}
+        {%- set value = healing_tables._session_conf(name) -%}
+        {%- set is_default = value in ['<undefined>', default | string] -%}
+        {%- do rows.append([name, default if is_default else value,
+            'on one machine ' ~ advice ~ ' is quicker, by seconds for each statement' if is_default else '']) -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{% macro _try_table(format) -%}
+    {%- set table = api.Relation.create(database=target.database, schema=target.schema,
+        identifier='healing_tables_check_setup', type='table') -%}
+    {%- do healing_tables._print('healing_tables.check_setup: creating, changing and dropping ' ~ table ~ ' ...') -%}
+    {%- do healing_tables._run('create schema if not exists ' ~ table.without_identifier()) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ table) -%}
+    {%- do healing_tables._run('create table ' ~ table ~ ' using ' ~ format.name ~ ' as select 1 as id') -%}
+    {%- if format.has_commits -%}
+        {%- do healing_tables._run('merge into ' ~ table ~ ' t using (select 2 as id) s on t.id = s.id '
+            ~ 'when not matched then insert *') -%}
+        {%- do format.version(table) -%}
+    {%- endif -%}
+    {%- do run_query('select count(*) as n from ' ~ table) -%}
+    {%- do healing_tables._run('drop table ' ~ table) -%}
+{%- endmacro %}

@@ -1,0 +1,24 @@
+"""check_setup: what it prints, and that nothing stays behind. Without Delta: test_dbt_without_delta.py."""
+
+from __future__ import annotations
+
+from damage import operation, tables
+from lab import Lab
+from sessions import with_settings
+
+
+def test_a_set_up_that_works(lab: Lab) -> None:
+    slow = {"spark.sql.shuffle.partitions": "200", "spark.databricks.delta.snapshotPartitions": "50"}
+    before = tables(lab)
+    with with_settings(lab.spark, slow):
+        lines = operation(lab, "check_setup")
+    assert tables(lab) == before
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines if line.count("|") == 2]
+    found = {line[0]: line[1:] for line in cells}
+    assert found["Spark"] == [lab.spark.version, ""]
+    assert found["metastore"] == ["hive", ""]
+    assert found["Python library"] == ["present", ""]
+    assert found["time zone of the session"][0] == "UTC"
+    assert found["spark.sql.shuffle.partitions"][0] == "200"
+    assert "on one machine 2 is quicker" in found["spark.databricks.delta.snapshotPartitions"][1]
+    assert "this set-up works" in lines[-1]
