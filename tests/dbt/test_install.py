@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,45 @@ def test_the_first_dimension(tmp_path: Path) -> None:
     expected = next(table_of(block) for block in BLOCKS if block.kind == "table")
     rows = [[cell(row[name]) for name in expected.header] for row in shown]
     assert difference(expected, rows) == {}
+
+
+@pytest.mark.proof
+def test_the_distributions(tmp_path: Path) -> None:
+    """What an index would get: complete, with types and the command, and importable in an environment of its own."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run(build, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    wheel, sdist = next(tmp_path.glob("*.whl")), next(tmp_path.glob("*.tar.gz"))
+    subprocess.run([str(ROOT / "tests" / "environments" / "setup.sh"), "publish"], check=True)
+    twine = ROOT / ".environments" / "publish" / "bin" / "twine"
+    checked = subprocess.run([twine, "check", "--strict", wheel, sdist], text=True, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"healing_tables/py.typed", "dbt_healing_tables/py.typed"} <= set(names)
+    assert [name for name in names if not name.startswith(("healing_tables/", "dbt_healing_tables"))] == []
+    with tarfile.open(sdist) as archive:
+        assert any(name.endswith("/LICENSE") for name in archive.getnames())
+    python = environment_with(tmp_path / "environment", wheel)
+    code = "import healing_tables, dbt_healing_tables; print(healing_tables.__file__, dbt_healing_tables.__file__)"
+    shown = subprocess.run([python, "-c", code], text=True, capture_output=True, check=True).stdout
+    assert shown.count(str(tmp_path)) == 2, shown
+    told = subprocess.run([python.with_name("healing-tables"), "--help"], text=True, capture_output=True, check=True)
+    assert "merge" in told.stdout
+
+
+def environment_with(home: Path, wheel: Path) -> Path:
+    """The interpreter of a new environment with the wheel; what the wheel depends on comes from this one."""
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    python = home / "bin" / "python"
+    install = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--disable-pip-version-check"]
+    subprocess.run([python, *install, wheel], check=True)
+    own, shared = (
+        subprocess.run(
+            [each, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            text=True,
+            capture_output=True,
+            check=True,
+        ).stdout.strip()
+        for each in (python, sys.executable)
+    )
+    (Path(own) / "shared.pth").write_text(f"{shared}\n")
+    return python
