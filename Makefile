@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
 	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
-.PHONY: help setup demo retail unit test proof iceberg check format bench golden clean
+.PHONY: help setup demo retail unit test proof iceberg site check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,11 @@ iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processe
 	@tests/environments/setup.sh iceberg
 	@HEALING_TABLES_FORMAT=iceberg .environments/iceberg/bin/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) $(ON_ICEBERG))
 
-check: setup ## Format, lint and types of the Python code; the dbt project parses
+site: setup ## Build the documentation as a site in target/site, and check its links
+	@tests/environments/setup.sh site
+	@NO_MKDOCS_2_WARNING=1 .environments/site/bin/mkdocs build --strict
+
+check: setup site ## Format, lint and types of the Python code; the dbt project parses; the site builds
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy

@@ -37,7 +37,8 @@ def as_of(
         at: the column of the facts with the moment: date, timestamp or timestamp_ntz (read as UTC).
         columns: what to bring from the dimension: names, or a map from the name in the result to the column.
         unknown: the unknown member: a map from a name in the result to its value, or one value for all.
-        valid_from, valid_to: the columns of the period.
+        valid_from: the column with the start of a version.
+        valid_to: the column with its end.
         valid_to_current: the open end, as in `DimensionSpec`; NULL and anything from 9999-12-31 on are open anyway.
         versions_per_key: ``"many"`` or ``"few"``: how the look-up is made; the result is the same.
     Returns: the columns of the facts, then those brought.

@@ -33,8 +33,10 @@ class DimensionSpec:
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
-        change_reason, change_source, correlation_id: columns of the batch, as text: the reason for a row, its source,
-            and the event upstream. The dimension stores the first two in columns of these names, the audit all three.
+        change_reason: column of the batch, as text: the reason for a row. The dimension stores it in a column of this
+            name, the audit too.
+        change_source: column of the batch, as text: the source of a row; stored as ``change_reason`` is.
+        correlation_id: column of the batch, as text: the event upstream; only the audit stores it.
         change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
             changes find their place.
         history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
