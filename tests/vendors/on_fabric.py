@@ -80,6 +80,7 @@ def profile(port: int) -> dict[str, Any]:
         "livy_mode": "local",
         "livy_url": f"http://127.0.0.1:{port}",
         "schema": "people",
+        "spark_config": {"name": "people"},
         "threads": 1,
     }
     return {"target": "dev", "outputs": {"dev": output}}

@@ -1,0 +1,109 @@
+{#- What the columns of a table say about it as a source of a dimension, by the names that people use. -#}
+
+{#-
+    A `guess`: {name (of the source), relation (as text for a model), options (of the source, as text), attributes
+    (names), notes (a sentence for each guess)}. `given` is how the table is called, `columns` {name: type}.
+-#}
+{% macro _guess_source(given, relation_text, columns, key) -%}
+    {%- set guess = {
+        'name': modules.re.sub('^(stg|src|raw|base|snap)_+', '', given.split('.')[-1]), 'relation': relation_text,
+        'options': [], 'attributes': [], 'notes': []} -%}
+    {%- set taken = [] -%}
+    {%- do healing_tables._guess_moments(guess, columns, taken) -%}
+    {%- do healing_tables._guess_deletes(guess, columns, taken) -%}
+    {%- do healing_tables._guess_key(guess, columns, key, taken) -%}
+    {%- for name in columns if name | lower not in taken -%} {%- do guess.attributes.append(name) -%} {%- endfor -%}
+    {{- return(guess) -}}
+{%- endmacro %}
+
+{% macro _guess_moments(guess, columns, taken) -%}
+    {%- set named = healing_tables._first_named -%}
+    {%- set start = named(columns, ['valid_from', 'start_date', 'effective_from', 'start_at', '__start_at']) -%}
+    {%- set end = named(columns, ['valid_to', 'end_date', 'effective_to', 'end_at', '__end_at']) -%}
+    {%- set taken_at = named(columns,
+        ['snapshot_date', 'snapshot_at', 'extract_date', 'extracted_on', 'as_of_date']) -%}
+    {%- set changed_at = named(columns, ['changed_at', 'updated_at', 'modified_at', 'last_modified', 'last_updated',
+        'updated_on', 'modified_on', 'event_time', 'event_at', 'effective_at', 'valid_at']) -%}
+    {%- set loaded_at = named(columns, ['loaded_at', '_loaded_at', 'ingested_at', '_ingested_at', '_fivetran_synced',
+        '_airbyte_extracted_at', '_sdc_batched_at', 'inserted_at']) -%}
+    {%- set moments = [] -%}
+    {%- for name, type in columns.items() if modules.re.match('date|timestamp', type) and name != loaded_at -%}
+        {%- do moments.append(name) -%}
+    {%- endfor -%}
+    {%- if 'dbt_valid_from' in columns -%}
+        {%- do guess.options.append("'dbt_snapshot': true") -%}
+        {%- for name in columns if name.startswith('dbt_') -%} {%- do taken.append(name | lower) -%} {%- endfor -%}
+        {%- do guess.notes.append('it has the columns of a dbt snapshot') -%}
+        {{- return(none) -}}
+    {%- elif start is not none and end is not none -%}
+        {%- do guess.options.append("'valid_from': '" ~ start ~ "', 'valid_to': '" ~ end ~ "'") -%}
+        {%- do taken.extend([start | lower, end | lower]) -%}
+        {%- do guess.notes.append('a row is valid from ' ~ start ~ ' to ' ~ end ~ ', the end excluded') -%}
+    {%- elif taken_at is not none -%}
+        {%- do guess.options.append("'snapshot_at': '" ~ taken_at ~ "'") -%}
+        {%- do taken.append(taken_at | lower) -%}
+        {%- do guess.notes.append('each ' ~ taken_at ~ ' is a whole state: a key that is missing then is gone; '
+            "if that is not so, add 'on_absence': 'ignore'") -%}
+    {%- elif changed_at is not none or moments -%}
+        {%- set moment = changed_at if changed_at is not none else moments[0] -%}
+        {%- do guess.options.append("'changed_at': '" ~ moment ~ "'") -%}
+        {%- do taken.append(moment | lower) -%}
+        {%- do guess.notes.append('a row is a change, in force from ' ~ moment ~ ' on'
+            ~ ('; is that its moment?' if changed_at is none)) -%}
+    {%- else -%}
+        {%- do guess.options.append("'changed_at': '???'") -%}
+        {%- do guess.notes.append('no column has a moment: if it only has the present state, put a capture in front of '
+            'it (docs/current-state.md), and take that as the source') -%}
+    {%- endif -%}
+    {%- if loaded_at is not none and loaded_at | lower not in taken -%}
+        {%- do guess.options.append("'loaded_at': '" ~ loaded_at ~ "'") -%}
+        {%- do taken.append(loaded_at | lower) -%}
+        {%- do guess.notes.append(loaded_at ~ ' is when a row arrived: a heal needs it') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{% macro _guess_deletes(guess, columns, taken) -%}
+    {%- set named = healing_tables._first_named -%}
+    {%- set flag = named(columns, ['is_deleted', 'deleted', '_fivetran_deleted', '__deleted', '_is_deleted'],
+        'boolean') -%}
+    {%- set moment = named(columns, ['deleted_at', '_deleted_at', '_ab_cdc_deleted_at'], 'date|timestamp') -%}
+    {%- set code = named(columns, ['op', '_op', 'operation', 'cdc_operation', 'dml_type', '_change_type'], 'string') -%}
+    {%- if flag is not none -%}
+        {%- set condition, note = flag, 'a row with ' ~ flag ~ ' ends its key' -%}
+    {%- elif moment is not none -%}
+        {%- set condition, note = moment ~ ' is not null', 'a row with ' ~ moment ~ ' ends its key' -%}
+    {%- elif code is not none -%}
+        {%- set condition = 'lower(' ~ code ~ ") in ('d', 'delete')" -%}
+        {%- set note = 'a row with ' ~ code ~ ' D or DELETE ends its key; other values do not' -%}
+    {%- else -%} {{ return(none) }}
+    {%- endif -%}
+    {%- do guess.options.append("'deleted_when': " ~ '"' ~ condition ~ '"') -%}
+    {%- do guess.notes.append(note) -%}
+    {%- do taken.append((flag or moment or code) | lower) -%}
+{%- endmacro %}
+
+{% macro _guess_key(guess, columns, key, taken) -%}
+    {%- do taken.append(key | lower) -%}
+    {%- if key | lower in columns | map('lower') | list -%} {{ return(none) }} {%- endif -%}
+    {%- set others = [] -%}
+    {%- for name, type in columns.items() if name | lower not in taken
+        and modules.re.match('string|.*int|decimal', type)
+        and modules.re.search('(^|_)(id|no|nr|number|key|code)$', name | lower) -%}
+        {%- do others.append(name) -%}
+    {%- endfor -%}
+    {%- set other = healing_tables._nearest_name(key, columns | list) or others | first or '???' -%}
+    {%- do guess.options.append("'key_columns': {'" ~ key ~ "': '" ~ other ~ "'}") -%}
+    {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ other ~ ' the same?' if other != '???'
+        else ': which one is the same?')) -%}
+    {%- do taken.append(other | lower) -%}
+{%- endmacro %}
+
+{#- The first of these names that is a column, of a type that matches, as it is spelled; else none. -#}
+{% macro _first_named(columns, names, type='.*') -%}
+    {%- for name in names -%}
+        {%- for column, found in columns.items() if column | lower == name and modules.re.match(type, found) -%}
+            {{- return(column) -}}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}

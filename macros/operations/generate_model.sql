@@ -1,0 +1,99 @@
+{#-
+    Look at the columns of tables, and print a model of a dimension with them as sources, and its yml; a comment says
+    what was guessed:
+
+    stg_crm  customer_id | updated_at | name | is_deleted
+
+    {{ healing_tables.dimension(
+        sources={
+            'crm': {'relation': ref('stg_crm'), 'changed_at': 'updated_at', 'deleted_when': "is_deleted"}
+        }
+    ) }}
+-#}
+{% macro generate_model(sources, key=none) -%}
+    {%- set mistakes, tables = [], {} -%}
+    {%- if not healing_tables._as_list(sources) -%}
+        {%- do healing_tables._mistake(mistakes, 'sources', 'names of models, or schema.table', sources | string,
+            'write [stg_crm, stg_erp]') -%}
+    {%- endif -%}
+    {%- for given in healing_tables._as_list(sources) -%}
+        {%- set relation = healing_tables._resolve_relation(mistakes, 'sources', given) -%}
+        {%- do tables.update({given: healing_tables._columns_of(relation)}) if relation is not none -%}
+    {%- endfor -%}
+    {%- if key is not string and not mistakes -%}
+        {%- do healing_tables._mistake(mistakes, 'key', 'the column of the business key', key | string,
+            'candidates: ' ~ (healing_tables._key_candidates(tables) | join(', ') or 'none found')) -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes('generate_model', mistakes) -%}
+    {%- set name = 'dim_' ~ modules.re.sub('_(id|no|nr|number|key|code)$', '', key | lower) -%}
+    {%- do healing_tables._print('-- models/' ~ name ~ '.sql') -%}
+    {%- do healing_tables._print(healing_tables._generated_model(tables, key)) -%}
+    {%- do healing_tables._print('\n# models/' ~ name ~ '.yml') -%}
+    {%- do healing_tables._print(healing_tables._generated_yml(name, key)) -%}
+{%- endmacro %}
+
+{#- Columns of all tables that are named like a key. -#}
+{% macro _key_candidates(tables) -%}
+    {%- set found = [] -%}
+    {%- for name in tables.values() | first if modules.re.search('(^|_)(id|no|nr|number|key|code)$', name | lower) -%}
+        {%- set missing = [] -%}
+        {%- for columns in tables.values() if name | lower not in columns | map('lower') | list -%}
+            {%- do missing.append(true) -%}
+        {%- endfor -%}
+        {%- do found.append(name) if not missing -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#- `tables`: how each is called to its {column: type}. -#}
+{% macro _generated_model(tables, key) -%}
+    {%- set guesses, notes, entries, owners = [], [], [], {} -%}
+    {%- for given, columns in tables.items() -%}
+        {%- set reference = healing_tables._reference_to(given) -%}
+        {%- do guesses.append(healing_tables._guess_source(given, reference, columns, key)) -%}
+    {%- endfor -%}
+    {%- for guess in guesses -%}
+        {%- for note in guess.notes -%} {%- do notes.append(guess.name ~ ': ' ~ note) -%} {%- endfor -%}
+        {%- do entries.append("        '" ~ guess.name ~ "': {'relation': " ~ guess.relation ~ ', '
+            ~ (guess.options | join(', ')) ~ '}') -%}
+        {%- for attribute in guess.attributes -%}
+            {%- do owners.setdefault(attribute | lower, []).append(guess.name) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- set shared = [] -%}
+    {%- for attribute, names in owners.items() if names | length > 1 -%}
+        {%- do shared.append("        '" ~ attribute ~ "': {'from': " ~ (names | string) ~ '}') -%}
+        {%- do notes.append(attribute ~ ' is in ' ~ (names | join(' and '))
+            ~ ': the first of them that has a value gives it; change their order or the rule') -%}
+    {%- endfor -%}
+    {%- set lines = ["{{ config(materialized='healing_table', unique_key='" ~ key ~ "') }}", '{#-', '    Guessed:'] -%}
+    {%- for note in notes -%} {%- do lines.append('    - ' ~ note) -%} {%- endfor -%}
+    {%- do lines.extend(['-#}', '{{ healing_tables.dimension(', '    sources={', entries | join(',\n'), '    }'
+        ~ (',' if shared)]) -%}
+    {%- do lines.extend(['    attributes={', shared | join(',\n') ~ ',', "        '*': 2", '    }']) if shared -%}
+    {{- return(lines | join('\n') ~ '\n) }}') -}}
+{%- endmacro %}
+
+{% macro _generated_yml(name, key) -%}
+    {%- set lines = ['version: 2', 'models:', '  - name: ' ~ name,
+        '    description: One row for each version of a ' ~ name[4:] | replace('_', ' ') ~ '.', '    columns:',
+        '      - name: ' ~ key, '        description: The business key.'] -%}
+    {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'key_hash',
+        'row_hash'] -%}
+        {%- do lines.extend(['      - name: ' ~ column,
+            '        description: "{{ doc(' ~ "'healing_tables', 'healing_tables_" ~ column ~ "'" ~ ') }}"']) -%}
+    {%- endfor -%}
+    {%- do lines.extend(['    data_tests:', '      - healing_tables.temporal_integrity']) -%}
+    {{- return(lines | join('\n')) -}}
+{%- endmacro %}
+
+{#- How a model refers to a table: as a model, as a source of the project, or by its name. -#}
+{% macro _reference_to(given) -%}
+    {%- if healing_tables._find_node(given) is not none -%} {{ return("ref('" ~ given ~ "')") }} {%- endif -%}
+    {%- set relation = healing_tables._parse_relation_name(given) -%}
+    {%- for source in (graph.get('sources') or {}).values()
+        if source.schema == relation.schema and source.identifier == relation.identifier -%}
+        {{- return("source('" ~ source.source_name ~ "', '" ~ source.name ~ "')") -}}
+    {%- endfor -%}
+    {{- return("api.Relation.create(schema='" ~ relation.schema ~ "', identifier='" ~ relation.identifier ~ "')") -}}
+{%- endmacro %}
