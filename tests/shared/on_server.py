@@ -78,6 +78,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "diagnose": {"dimension": "dim_person"},
     "explain": {"dimension": "dim_person", "key": 1},
     "history": {"dimension": "dim_person"},
+    "health": {},
     "repair": {"dimension": "dim_person"},
     "maintain": {"dimension": "dim_person"},
     "rekey_facts": {

@@ -1,0 +1,82 @@
+{#-
+    Look at the newest rows of the log, and end with an error if a table needs someone's attention:
+
+    table        | last build (UTC) | status    | hours | rows | finding
+    dim_customer | 2024-03-02 02:00 | published | 5.2   | 1000 |
+    dim_player   | 2024-02-27 02:00 | refused   | 101.2 | 412  | refused, stale
+
+    stale      no build has ended well for more than max_age_hours
+    refused    the newest build was refused
+    shrinking  the newest publication removed more than max_removed_ratio of the rows
+    growing    it added more than max_added_ratio of the rows that were there
+-#}
+{% macro health(max_age_hours=26, max_removed_ratio=0.05, max_added_ratio=0.5) -%}
+    {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
+    {%- set limits = {'max_age_hours': max_age_hours, 'max_removed_ratio': max_removed_ratio,
+        'max_added_ratio': max_added_ratio} -%}
+    {%- set mistakes = [] -%}
+    {%- for name, limit in limits.items() if limit is not number or limit < 0 -%}
+        {%- do healing_tables._mistake(mistakes, name, 'a number from 0 on', limit | string, 'write a number') -%}
+    {%- endfor -%}
+    {%- if load_relation(log) is none -%}
+        {%- do healing_tables._mistake(mistakes, 'the log', 'the table ' ~ log, 'no such table',
+            'build a dimension; if its log is elsewhere, set vars.healing_tables.log_schema') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes('health', mistakes) -%}
+    {%- set rows = [] -%}
+    {%- for row in run_query(healing_tables._health_query(log)).rows -%}
+        {%- set findings = healing_tables._findings(mistakes, row, limits) -%}
+        {%- do rows.append([row['name'], row['last_build'], row['status'], row['hours'], row['rows_after'],
+            findings | join(', ')]) -%}
+    {%- endfor -%}
+    {%- do healing_tables._print_table(
+        ['table', 'last build (UTC)', 'status', 'hours', 'rows', 'finding'], rows) -%}
+    {%- if mistakes -%}
+        {%- do healing_tables._raise_error('healing_tables.health: ' ~ (mistakes | length) ~ ' findings in ' ~ log,
+            mistakes) -%}
+    {%- endif -%}
+    {%- do healing_tables._print('healing_tables.health: ' ~ (rows | length) ~ ' tables, nothing found') -%}
+{%- endmacro %}
+
+{#- One row for each table that builds, merges or captures have written; runs on a part of the data do not count. -#}
+{% macro _health_query(log) %}
+select relation as name,
+    date_format(to_utc_timestamp(max(finished_at), current_timezone()), 'yyyy-MM-dd HH:mm') as last_build,
+    max_by(status, finished_at) as status, max_by(reason, finished_at) as reason,
+    round((unix_micros(now()) - unix_micros(max(finished_at) filter (where status <> 'refused'))) / 3600000000, 1)
+        as hours,
+    max_by(rows_added, finished_at) filter (where status = 'published') as added,
+    max_by(rows_removed, finished_at) filter (where status = 'published') as removed,
+    max_by(rows_unchanged + rows_changed + rows_removed, finished_at) filter (where status = 'published')
+        as rows_before,
+    max_by(rows_unchanged + rows_changed + rows_added, finished_at) filter (where status <> 'refused') as rows_after
+from {{ log }}
+where mode <> 'sample'
+group by relation
+order by relation
+{% endmacro %}
+
+{#- What is wrong with a table, as names; each is a mistake too. A table of fewer than 20 rows neither shrinks nor
+    grows: there a share says nothing. -#}
+{% macro _findings(mistakes, row, limits) -%}
+    {%- set found, before = [], row['rows_before'] or 0 -%}
+    {%- if row['status'] == 'refused' -%}
+        {%- do found.append('refused') -%}
+        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that ended well',
+            row['reason'] or 'refused', 'see healing_tables.history, and correct what it names') -%}
+    {%- endif -%}
+    {%- if row['hours'] is none or row['hours'] > limits.max_age_hours -%}
+        {%- do found.append('stale') -%}
+        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is stale',
+            'a build that ended well in the last ' ~ limits.max_age_hours ~ ' hours (max_age_hours)',
+            'none' if row['hours'] is none else row['hours'] ~ ' hours ago', 'run it, or look at its schedule') -%}
+    {%- endif -%}
+    {%- for finding, count, limit in [('shrinking', row['removed'], 'max_removed_ratio'),
+        ('growing', row['added'], 'max_added_ratio')] if before >= 20 and (count or 0) > limits[limit] * before -%}
+        {%- do found.append(finding) -%}
+        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is ' ~ finding,
+            'at most ' ~ limits[limit] ~ ' of ' ~ before ~ ' rows (' ~ limit ~ ')', count ~ ' rows',
+            'look at its sources with healing_tables.compare; if it is right, pass a larger ' ~ limit) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
