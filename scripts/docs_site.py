@@ -29,7 +29,7 @@ PAGES = {
     "examples/retail/cosmos.md": "examples/retail-cosmos.md",
     **{str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for path in ROOT.glob("data/**/README.md")},
 }
-REFERENCE = {"Macros": "macros/*.yml", "Operations": "macros/operations/*.yml"}
+REFERENCE = {"Macros": "macros/[!_]*.yml", "Operations": "macros/operations/*.yml"}
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
