@@ -29,4 +29,4 @@ def check_people(rows: dict[str, list[list[str]]], **more: list[list[str]]) -> N
     # the text that is hashed has a backslash before the | of a value
     for key, name, city, key_hash, row_hash in rows["hashes"]:
         assert key_hash == hash_of([int(key)], ["int"])
-        assert row_hash == hash_of([name, city], ["string", "string"])
+        assert row_hash == hash_of([city, name], ["string", "string"])  # attributes in the order of their names
