@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from damage import operation, tables
 from lab import Lab
 from sessions import with_settings
 
 
+@pytest.mark.proof
 def test_a_set_up_that_works(lab: Lab) -> None:
     slow = {"spark.sql.shuffle.partitions": "200", "spark.databricks.delta.snapshotPartitions": "50"}
     before = tables(lab)
