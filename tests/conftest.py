@@ -36,11 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session that dbt finds with getOrCreate: Delta or Iceberg, an embedded catalog, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
-    builder = SparkSession.builder.master("local[2]")
-    is_long = pytestconfig.option.markexpr != "not proof"
-    for key, value in (session_settings(home, is_long=is_long) | connect_settings()).items():
-        builder = builder.config(key, value)
-    session = builder.enableHiveSupport().getOrCreate()
+    settings = session_settings(home, is_long=pytestconfig.option.markexpr != "not proof") | connect_settings()
+    session = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     yield session
     session.stop()
 

@@ -68,10 +68,8 @@ def race(spark: SparkSession, dim: FilesTarget) -> None:
 
 def main(home: Path, port: int) -> None:
     server = S3Server(port)
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in (session_settings(home) | s3_settings(server)).items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    settings = session_settings(home) | s3_settings(server)
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     with without_codegen(spark):
         observe(spark, server)
 

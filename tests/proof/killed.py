@@ -34,11 +34,8 @@ TABLES = (*[f"dim_{name}" for name in FORMATS], "dim_healed")
 
 
 def main(home: Path, generation: int, kill: list[str]) -> None:
-    builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | {"spark.driver.memory": "1g"}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.enableHiveSupport().getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     print(json.dumps({name: held(spark, name) for name in TABLES}), flush=True)
     if generation < 0:
         return

@@ -17,11 +17,8 @@ from sessions import session_settings, without_codegen
 
 
 def main(home: Path, first: int, last: int, to_compare: bool) -> None:
-    builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home) | {"spark.driver.memory": "1g"}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     with without_codegen(spark):
         print("ready", flush=True)
         for number in range(first, last + 1):

@@ -45,22 +45,19 @@ PLACES = [
 ]
 
 
-def start(home: Path, settings: dict[str, str]) -> SparkSession:
+def start(home: Path, settings: dict[str, Any]) -> SparkSession:
     ours = session_settings(home)
     for name in ("spark.jars.packages", "spark.jars.excludes"):
         del ours[name]
     java = "spark.driver.extraJavaOptions"
-    settings = settings | ours | {java: f"{settings[java]} {ours[java]} -XX:TieredStopAtLevel=1"}
+    settings = settings | ours | {java: f"{settings[java]} {ours[java]}"}
     settings["spark.sql.session.timeZone"] = "Asia/Tokyo"
     # a password as a setting, which the page does not advise: `wrong` is another one
     for name, password in (("secret", os.environ["SHOP_PASSWORD"]), ("wrong", os.environ["SHOP_PASSWORD"][:-1])):
         catalog = f"spark.sql.catalog.{name}"
         settings |= {key.replace(".catalog.pg", f".catalog.{name}"): settings[key] for key in settings if ".pg" in key}
         settings[f"{catalog}.password"] = password
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.enableHiveSupport().getOrCreate()
+    return SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
 
 
 def rows(spark: SparkSession, query: str) -> list[list[Any]]:

@@ -28,10 +28,7 @@ def main(home: Path, parts: list[str]) -> None:
     for part, name in SETTINGS.items():
         if part not in parts:
             del settings[name]
-    builder = SparkSession.builder.master("local[1]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     spark.sql("create database lab")
     batch = spark.sql("select 1 as id, 'a' as name")
     for spec in (DimensionSpec(key_columns="id"), DimensionSpec(key_columns="id", audit={})):

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -22,7 +23,7 @@ def install_package(project: Path) -> None:
         (project / "dbt_packages" / "healing_tables").symlink_to(ROOT)
 
 
-def session_settings(home: Path, *, is_long: bool = False) -> dict[str, str]:
+def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     """Args: is_long: the session runs for many minutes, so that the second compiler of the JVM is worth its time."""
     import yaml
 

@@ -128,9 +128,7 @@ PROFILE = {
 
 
 def main(home: Path) -> None:
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in session_settings(home).items():
-        builder = builder.config(key, value)
+    builder = SparkSession.builder.master("local[2]").config(map=session_settings(home))
     spark = builder.enableHiveSupport().getOrCreate()
     databricks.sql.connect = lambda **_: Connection(spark)
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))

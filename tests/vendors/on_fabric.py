@@ -87,11 +87,10 @@ def profile(port: int) -> dict[str, Any]:
 
 
 def main(home: Path) -> None:
-    builder = SparkSession.builder.master("local[2]")
-    # Fabric's Spark is 3.5, without scripts
-    for key, value in (session_settings(home) | {"spark.sql.scripting.enabled": "false"}).items():
-        builder = builder.config(key, value)
-    Livy.spark = builder.enableHiveSupport().getOrCreate()
+    settings = session_settings(home) | {
+        "spark.sql.scripting.enabled": "false"
+    }  # Fabric's Spark is 3.5, without scripts
+    Livy.spark = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Livy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": profile(server.server_port)}))

@@ -109,11 +109,8 @@ PROFILE: dict[str, Any] = {
 
 
 def main(home: Path) -> None:
-    builder = SparkSession.builder.master("local[2]")
-    # Glue's Spark is 3.5, without scripts
-    for key, value in (session_settings(home) | {"spark.sql.scripting.enabled": "false"}).items():
-        builder = builder.config(key, value)
-    spark = builder.enableHiveSupport().getOrCreate()
+    settings = session_settings(home) | {"spark.sql.scripting.enabled": "false"}  # Glue's Spark is 3.5, without scripts
+    spark = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     spark.sql("create database people")
     glue = Glue(spark)
     utils = types.ModuleType("awsglue.utils")
