@@ -108,8 +108,8 @@ def test_the_distributions(tmp_path: Path) -> None:
     code = "import healing_tables, dbt_healing_tables; print(healing_tables.__file__, dbt_healing_tables.__file__)"
     shown = subprocess.run([python, "-c", code], text=True, capture_output=True, check=True).stdout
     assert shown.count(str(tmp_path)) == 2, shown
-    told = subprocess.run([python.with_name("healing-tables"), "--help"], text=True, capture_output=True, check=True)
-    assert "merge" in told.stdout
+    usage = subprocess.run([python.with_name("healing-tables"), "--help"], text=True, capture_output=True, check=True)
+    assert "merge" in usage.stdout
 
 
 def environment_with(home: Path, wheel: Path) -> Path:
