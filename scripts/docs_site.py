@@ -79,9 +79,9 @@ def relinked(text: str, source: str) -> str:
         there = normpath(join(dirname(source), link[1]))
         if not (ROOT / there).exists():
             raise ValueError(f"{source}: {link[1]} is not in the repository")
-        page = PAGES.get(there, there.removeprefix("docs/"))
-        if page == there and not there.startswith("docs/") and there not in PAGES:
+        if there not in PAGES and not there.startswith("docs/"):
             raise ValueError(f"{source}: {link[1]} has no page; add it to PAGES")
+        page = PAGES.get(there, there.removeprefix("docs/"))
         return f"]({relpath(page, dirname(own) or '.')}{link[2] or ''})"
 
     return LINK.sub(moved, text)

@@ -104,8 +104,8 @@
     {{- return(names | join(' or ')) -}}
 {%- endmacro %}
 
-{#- The format of logs and key maps: that of the model if it supports concurrent writers, otherwise Delta if the session
-    supports Delta. -#}
+{#- Logs and key maps have the model's format if it supports concurrent writers. Otherwise they are Delta tables if the
+    session supports Delta. -#}
 {% macro _side_table_format() -%}
     {%- set format = healing_tables._format() -%}
     {{- return(healing_tables._format('delta') if not format.has_commits and healing_tables._has_delta()

@@ -87,8 +87,7 @@
     {%- if key | lower in columns | map('lower') | list -%} {{ return(none) }} {%- endif -%}
     {%- set others = [] -%}
     {%- for name, type in columns.items() if name | lower not in taken
-        and modules.re.match('string|.*int|decimal', type)
-        and modules.re.search('(^|_)(id|no|nr|number|key|code)$', name | lower) -%}
+        and modules.re.match('string|.*int|decimal', type) and healing_tables._is_named_like_a_key(name) -%}
         {%- do others.append(name) -%}
     {%- endfor -%}
     {%- set other = healing_tables._nearest_name(key, columns | list) or others | first or '???' -%}
@@ -96,6 +95,13 @@
     {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ other ~ ' the same?' if other != '???'
         else ': which one is the same?')) -%}
     {%- do taken.append(other | lower) -%}
+{%- endmacro %}
+
+{#- What names of keys end with, as a pattern. -#}
+{% macro _key_ending() -%} {{ return('(id|no|nr|number|key|code)$') }} {%- endmacro %}
+
+{% macro _is_named_like_a_key(name) -%}
+    {{- return(modules.re.search('(^|_)' ~ healing_tables._key_ending(), name | lower) is not none) -}}
 {%- endmacro %}
 
 {#- The first of these names that is a column, of a type that matches, as it is spelled; else none. -#}

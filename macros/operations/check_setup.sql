@@ -21,7 +21,7 @@
     {%- do healing_tables._raise_mistakes('check_setup', mistakes) -%}
     {%- do healing_tables._try_table(format) -%}
     {%- do healing_tables._print('healing_tables.check_setup: a ' ~ format.name ~ ' table in ' ~ target.schema
-        ~ ' was created, merged into, read and dropped; this set-up works') -%}
+        ~ ' was created, ' ~ ('merged into, ' if format.has_commits) ~ 'read and dropped; this set-up works') -%}
 {%- endmacro %}
 
 {% macro _check_spark(mistakes, rows) -%}

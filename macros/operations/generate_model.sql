@@ -25,7 +25,7 @@
             'candidates: ' ~ (healing_tables._key_candidates(tables) | join(', ') or 'none found')) -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('generate_model', mistakes) -%}
-    {%- set name = 'dim_' ~ modules.re.sub('_(id|no|nr|number|key|code)$', '', key | lower) -%}
+    {%- set name = 'dim_' ~ modules.re.sub('_' ~ healing_tables._key_ending(), '', key | lower) -%}
     {%- do healing_tables._print('-- models/' ~ name ~ '.sql') -%}
     {%- do healing_tables._print(healing_tables._generated_model(tables, key)) -%}
     {%- do healing_tables._print('\n# models/' ~ name ~ '.yml') -%}
@@ -35,7 +35,7 @@
 {#- Columns of all tables that are named like a key. -#}
 {% macro _key_candidates(tables) -%}
     {%- set found = [] -%}
-    {%- for name in tables.values() | first if modules.re.search('(^|_)(id|no|nr|number|key|code)$', name | lower) -%}
+    {%- for name in tables.values() | first if healing_tables._is_named_like_a_key(name) -%}
         {%- set missing = [] -%}
         {%- for columns in tables.values() if name | lower not in columns | map('lower') | list -%}
             {%- do missing.append(true) -%}

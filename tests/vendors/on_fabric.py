@@ -87,9 +87,8 @@ def profile(port: int) -> dict[str, Any]:
 
 
 def main(home: Path) -> None:
-    settings = session_settings(home) | {
-        "spark.sql.scripting.enabled": "false"
-    }  # Fabric's Spark is 3.5, without scripts
+    # Fabric's Spark is 3.5, without scripts
+    settings = session_settings(home) | {"spark.sql.scripting.enabled": "false"}
     Livy.spark = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Livy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
