@@ -1,15 +1,14 @@
 """A build that dies at any moment leaves the old or the new table, never something between.
 
 Inside a statement: a process of its own is killed, JVM and all (killed.py); each process first tells what the one
-before left. Between two statements: dbt runs here and
-is stopped there; it has no clean-up that a killed process would lack. A heal is stopped anywhere, HEALING_TABLES_KILLS
-times: the next one gives the undisturbed result, and the log is true.
+before left. Between two statements: dbt runs here and is stopped there; it has no clean-up that a killed process would
+lack. A heal is stopped anywhere: the next one gives the undisturbed result, and the log is true. With
+HEALING_TABLES_KILLS there are more moments inside a statement, and so many stopped heals.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -22,6 +21,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from healed import arrive, check_log, healed_dimension
+from kill_batches import KILLS
 from killed import FORMATS, KEYS, TABLES, dimensions, generate
 from lab import Lab
 from sessions import FORMAT
@@ -35,21 +35,18 @@ SWAP = r"alter table \S+dim_parquet set location"
 # on Iceberg
 INSERT = r"insert into \S+dim_iceberg\.branch_"
 FORWARD = r"call system\.fast_forward"
-# (model, statement, seconds into it)
+# (model, statement, seconds into it); the first of them without HEALING_TABLES_KILLS
 INSIDE = {
     "delta": [
-        ("dim_delta", PUBLISH, "0.8"),
-        ("dim_delta", PUBLISH, "0.15"),
-        ("dim_parquet", SWAP, "0.02"),
-        ("dim_healed", MERGE, "0.15"),
-        ("dim_healed", MERGE, "1.0"),
+        ("dim_delta", PUBLISH, ("0.8", "0.15")),
+        ("dim_parquet", SWAP, ("0.02",)),
+        ("dim_healed", MERGE, ("0.15", "1.0")),
     ],
     "iceberg": [
-        ("dim_iceberg", INSERT, "0.3"),
-        ("dim_iceberg", FORWARD, "0.02"),
-        ("dim_iceberg", FORWARD, "0.08"),
-        ("dim_healed", MERGE, "0.3"),
-        ("dim_healed", FORWARD, "0.04"),
+        ("dim_iceberg", INSERT, ("0.3",)),
+        ("dim_iceberg", FORWARD, ("0.02", "0.08")),
+        ("dim_healed", MERGE, ("0.3",)),
+        ("dim_healed", FORWARD, ("0.04",)),
     ],
 }[FORMAT]
 # (model, statement, before or after it, whether the model is new then)
@@ -96,7 +93,8 @@ def build(home: Path, generation: int, *kill: str) -> tuple[int, dict[str, list[
 
 def test_killed_inside_a_statement(tmp_path: Path) -> None:
     allowed: dict[str, set[int]] = {name: set() for name in TABLES}
-    for generation, (model, pattern, seconds) in enumerate(INSIDE, start=1):
+    moments = [(model, pattern, seconds) for model, pattern, times in INSIDE for seconds in times[:KILLS]]
+    for generation, (model, pattern, seconds) in enumerate(moments, start=1):
         code, held = build(tmp_path, generation, model, pattern, seconds)
         assert code == -signal.SIGKILL, (generation, code)
         if generation > 1:
@@ -155,11 +153,10 @@ def test_stopped_between_statements(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_heal_stopped_anywhere(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     healed_dimension(lab)
-    kills = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
-    luck, statements, stopped = random.Random(kills), 0, 0
+    luck, statements, stopped = random.Random(KILLS), 0, 0
     modes: set[str] = set()
     run = dbt_session.Cursor.execute
-    for step in range(kills + 1):
+    for step in range(KILLS + 1):
         arrive(lab, step)
         stop_at, when = luck.randrange(1, statements + 1) if step else 0, luck.random() < 0.5
         counted = [0]

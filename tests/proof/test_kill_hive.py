@@ -1,18 +1,17 @@
 """Merges into a Hive table that are killed at any moment, while readers look: they see the state of some batch, whole.
 
-The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them; without it three).
+The processes are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them; without it one).
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
 from typing import Any
 
 import pytest
-from kill_batches import SPECS, compare, job, killed_merges, merge_here
+from kill_batches import KILLS, SPECS, compare, job, killed_merges, merge_here
 from lab import Lab
 from pyspark.sql import SparkSession
 from tables import plain_rows
@@ -20,7 +19,6 @@ from tables import plain_rows
 from healing_tables import HiveTarget
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "3"))
 
 
 class Readers:
@@ -62,7 +60,7 @@ def test_killed_while_readers_look(lab: Lab, connect_url: str, kind: str, bucket
         first = merge_here(lab.spark, job(name, options, 0), HiveTarget(name, key_buckets=buckets))
     readers = Readers(lab, table)
     try:
-        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=first.seconds)
+        number = killed_merges(connect_url, table, options, luck, seconds=first.seconds)
         merge_here(lab.spark, job(table, options, number))
     finally:
         readers.stop()

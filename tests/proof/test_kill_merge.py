@@ -7,7 +7,6 @@ run.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import time
@@ -17,14 +16,13 @@ from typing import Any
 
 import pytest
 from clients import Client, Done, Job
-from kill_batches import SPECS, compare, job, merge_here
+from kill_batches import KILLS, SPECS, compare, job, merge_here
 from lab import Lab
 
 from healing_tables.merge.outbox import Outbox
 from healing_tables.targets.delta import DeltaTarget
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
@@ -13,6 +14,7 @@ from tables import plain_rows
 
 from healing_tables import DimensionSpec, HiveTarget, MergeResult, merge
 
+KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "1"))
 KEYS = 6
 AUDIT: tuple[str, ...] = (
     "key",
@@ -45,18 +47,14 @@ def job(table: Any, options: dict[str, Any], number: int) -> Job:
     return Job(table, options, rows, schema, at, {"full_batch": True})
 
 
-def killed_merges(
-    url: str, table: Any, options: dict[str, Any], kills: int, luck: random.Random, seconds: float
-) -> int:
-    """Processes that merge from batch 1 on, each killed at some moment.
+def killed_merges(url: str, table: Any, options: dict[str, Any], luck: random.Random, seconds: float) -> int:
+    """Processes that merge from batch 1 on, each killed at some moment, until KILLS died and a few batches are merged.
 
-    Args:
-        kills: how many have to die at work; more do until a few batches are merged.
-        seconds: that the first merge may take.
+    Args: seconds: that the first merge may take.
     Returns: the number of the first batch that no process has said to be merged.
     """
     number, killed = 1, 0
-    while killed < kills or number < 4:
+    while killed < KILLS or number < 4:
         # the batch that the last one died in, again; and those after it
         client = Client(url, [job(table, options, n) for n in range(number, number + 5)])
         client.ready()

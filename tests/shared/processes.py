@@ -1,11 +1,10 @@
 """Processes that merge into one dimension: killed at any moment while readers look, and several at once.
 
-They are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them; without it three).
+They are clients of a Spark Connect server, killed by SIGKILL (HEALING_TABLES_KILLS of them; without it one).
 """
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections import Counter
@@ -13,11 +12,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from clients import Client, Job
-from kill_batches import AUDIT, HISTORY, SPECS, job, killed_merges, merge_here
+from kill_batches import AUDIT, HISTORY, KILLS, SPECS, job, killed_merges, merge_here
 from pyspark.sql import DataFrame, SparkSession
 from tables import plain_rows
 
-KILLS = int(os.environ.get("HEALING_TABLES_KILLS", "3"))
 WRITERS, BATCHES, KEYS = 4, 3, 3
 NUMBERS = ("old_surrogate_key", "new_surrogate_key", "old_values", "new_values", "sk")
 
@@ -60,7 +58,7 @@ def check_kills_while_readers_look(spark: SparkSession, connect_url: str, place:
     reader = threading.Thread(target=look)
     reader.start()
     try:
-        number = killed_merges(connect_url, table, options, KILLS, luck, seconds=first.seconds)
+        number = killed_merges(connect_url, table, options, luck, seconds=first.seconds)
         merge_here(spark, job(table, options, number))
     finally:
         is_over.set()

@@ -14,7 +14,7 @@ from tables import Tables, plain_rows
 from healing_tables import TargetError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-PLACES = 4  # of each kind
+PLACES = 2  # of each kind
 
 
 def optimize(tables: Tables, dim: str) -> None:
