@@ -11,10 +11,10 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
 	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
-.PHONY: help setup demo retail unit test proof iceberg site check format bench golden clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg site check format bench golden clean
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or newer)
 	@scripts/setup.sh
@@ -32,8 +32,14 @@ unit: setup ## Run the tests that need no Spark, in seconds
 test: setup ## Run the tests that each change has to pass, in two processes; ARGS='-k ties' goes to pytest, in one
 	@$(BIN)/python -m pytest $(or $(ARGS),$(IN_TWO))
 
-proof: setup ## Run the tests that take long, in two processes; ARGS as above
-	@$(BIN)/python -m pytest -m proof $(IN_TWO) $(or $(ARGS),tests/vendors tests/proof tests/spark tests/dbt)
+slow: setup ## Run the tests that `make test` leaves out; ARGS as above
+	@$(BIN)/python -m pytest -m slow $(or $(ARGS),$(IN_TWO) tests/spark tests/dbt)
+
+proof: setup ## Run kills, races, long histories and real data; ARGS as above
+	@$(BIN)/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) tests/proof)
+
+platforms: setup ## Run the tests on servers, adapters of vendors, S3, Airflow and Chromium; ARGS as above
+	@$(BIN)/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) tests/platforms)
 
 iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processes; ARGS as above
 	@tests/environments/setup.sh iceberg

@@ -22,21 +22,13 @@ from tables import Tables
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 # the processes that tests start find these, too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "shared"), os.environ.get("PYTHONPATH", "")])
-PROOF_TESTS = Path(__file__).parent / "proof"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests in tests/proof are proof; elsewhere those that say so."""
-    for item in items:
-        if PROOF_TESTS in item.path.parents:
-            item.add_marker(pytest.mark.proof)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session that dbt finds with getOrCreate: Delta or Iceberg, an embedded catalog, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
-    settings = session_settings(home, is_long=pytestconfig.option.markexpr != "not proof") | connect_settings()
+    settings = session_settings(home, is_long=pytestconfig.option.markexpr != "not slow") | connect_settings()
     session = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     yield session
     session.stop()
@@ -111,7 +103,7 @@ def rendered(spark: SparkSession, request: pytest.FixtureRequest) -> Rendered:
     return Rendered(spark, schema=f"rendered_{request.module.__name__}")
 
 
-@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.proof)])
+@pytest.fixture(params=["classic", pytest.param("connect", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest) -> Iterator[Tables]:
     """The test runs twice: on the classic session, and on a client of the Spark Connect server."""
     is_connect = request.param == "connect"

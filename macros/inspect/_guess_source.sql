@@ -18,8 +18,8 @@
 
 {% macro _guess_moments(guess, columns, taken) -%}
     {%- set named = healing_tables._first_named -%}
-    {%- set start = named(columns, ['valid_from', 'start_date', 'effective_from', 'start_at', '__start_at']) -%}
-    {%- set end = named(columns, ['valid_to', 'end_date', 'effective_to', 'end_at', '__end_at']) -%}
+    {%- set start = named(columns, healing_tables._names_of_starts()) -%}
+    {%- set end = named(columns, healing_tables._names_of_ends()) -%}
     {%- set taken_at = named(columns,
         ['snapshot_date', 'snapshot_at', 'extract_date', 'extracted_on', 'as_of_date']) -%}
     {%- set changed_at = named(columns, ['changed_at', 'updated_at', 'modified_at', 'last_modified', 'last_updated',
@@ -95,6 +95,17 @@
     {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ other ~ ' the same?' if other != '???'
         else ': which one is the same?')) -%}
     {%- do taken.append(other | lower) -%}
+{%- endmacro %}
+
+{% macro _names_of_starts() -%}
+    {{- return(['valid_from', 'start_date', 'effective_from', 'start_at', '__start_at', 'effective_start_date',
+        'effective_date', 'eff_start_date', 'row_effective_date', 'row_start_date', 'begin_date', 'date_from',
+        'from_date', 'dw_valid_from']) -}}
+{%- endmacro %}
+
+{% macro _names_of_ends() -%}
+    {{- return(['valid_to', 'end_date', 'effective_to', 'end_at', '__end_at', 'effective_end_date', 'expiration_date',
+        'expiry_date', 'eff_end_date', 'row_expiration_date', 'row_end_date', 'date_to', 'to_date', 'dw_valid_to']) -}}
 {%- endmacro %}
 
 {#- What names of keys end with, as a pattern. -#}

@@ -1,7 +1,8 @@
 {#-
     An operation or a test asks for the SQL of a model as it is now: its code is rendered here, in a context that says
     it is that model. `healing_tables_rendering` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that
-    it refers to), explain (a key, or none: then dimension() writes what explain shows)}.
+    it refers to), explain (a key, or none: with a key, dimension() writes what explain shows)}; dimension()
+    adds its spec.
 
     Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none
     when explaining).

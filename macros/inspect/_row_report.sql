@@ -58,8 +58,9 @@ differing as (
 {%- endmacro %}
 
 {#-
-    The difference in one query: {stored, other, missing, superfluous, different, rows, columns {name: rows}, examples
-    [{how, key, start, differing}]}, up to five examples of each kind, the first by key and start.
+    The difference in one query: {stored, other, missing, superfluous, different, rows, keys (that have any), columns
+    {name: rows}, examples [{how, key, start, differing}]}, up to five examples of each kind, the first by key and
+    start.
 -#}
 {% macro _row_report(inputs) -%}
     {%- set keys = [] -%}
@@ -76,6 +77,7 @@ parts as (
 ),
 told as (
     select
+        count(distinct {{ inputs.key_names }}) as keys,
         {%- for how in ['missing', 'superfluous', 'different'] %}
         count_if(how = '{{ how }}') as {{ how }},
         slice(sort_array(collect_list(
@@ -91,7 +93,7 @@ told as (
 )
 select
     (select count(*) from {{ inputs.stored_rows }}) as stored,
-    missing, superfluous, different,
+    missing, superfluous, different, keys,
     array_join(transform(per_column, n -> cast(n as string)), ',') as per_column,
     to_json(struct(
         {%- for how in ['missing', 'superfluous', 'different'] %}
@@ -102,7 +104,8 @@ select
 from told
     {%- endset -%}
     {%- set row = run_query(query).rows[0] -%}
-    {%- set found = {'stored': row['stored'] | int, 'columns': {}, 'examples': [], 'rows': 0} -%}
+    {%- set found = {'stored': row['stored'] | int, 'keys': row['keys'] | int, 'columns': {}, 'examples': [],
+        'rows': 0} -%}
     {%- set examples = fromjson(row['examples']) -%}
     {%- for how in ['missing', 'superfluous', 'different'] -%}
         {%- do found.update({how: row[how] | int, 'rows': found.rows + row[how] | int}) -%}

@@ -29,8 +29,16 @@
         {%- set rows = 'select * from (\n' ~ rows ~ '\n) where ' ~ filter -%}
     {%- endif -%}
     {%- do healing_tables._check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
+    {%- set inputs = healing_tables._row_report_inputs_of(settings, stored_rows, rows, stored_columns, other_columns,
+        'rebuilt' if other is none else 'other') -%}
+    {{- return(dict(inputs, other_shape=[] if other is not none
+        else inputs.left_out.keys() | reject('in', ['integer keys, which only a build gives',
+            'of a type without equality']) | list)) -}}
+{%- endmacro %}
+
+{#- The `inputs` of two selects, but for other_shape. -#}
+{% macro _row_report_inputs_of(settings, stored_rows, rows, stored_columns, other_columns, called) -%}
     {%- set inputs = healing_tables._compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
-    {%- set called = 'rebuilt' if other is none else 'other' -%}
     {%- set key_types = [] -%}
     {%- for key in settings.key_columns -%}
         {%- do key_types.append(healing_tables._comparable_column(key, stored_columns, other_columns).type) -%}
@@ -44,10 +52,7 @@
     {%- set left_out = healing_tables._uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {{- return(dict(
         inputs, types=stored_columns, key_types=key_types, start_text=start_text, start_name=settings.valid_from,
-        called=called,
-        left_out=left_out, other_shape=[] if other is not none
-            else left_out.keys() | reject('in', ['integer keys, which only a build gives',
-                'of a type without equality']) | list)) -}}
+        called=called, left_out=left_out)) -}}
 {%- endmacro %}
 
 {#- How both sides are read so that they can be compared: the first fields of `inputs`. -#}

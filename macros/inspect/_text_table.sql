@@ -33,6 +33,22 @@
     {%- endfor -%}
 {%- endmacro %}
 
+{#- The same as Markdown: a text stays one cell, and is not read as Markdown or HTML. -#}
+{% macro _markdown_table(header, rows, longest=60) -%}
+    {%- set lines = [] -%}
+    {%- for row in [header] + rows -%}
+        {%- set cells = [] -%}
+        {%- for cell in row -%}
+            {%- set text = 'NULL' if cell is none else cell | string | replace('\n', '\\n') -%}
+            {%- set text = text if text | length <= longest else text[:longest - 3] ~ '...' -%}
+            {%- do cells.append(modules.re.sub('([\\\\|`*_<>&~]|\\[|\\])', '\\\\\\1', text)) -%}
+        {%- endfor -%}
+        {%- do lines.append('| ' ~ (cells | join(' | ')) ~ ' |') -%}
+        {%- if loop.first -%} {%- do lines.append('|' ~ ' --- |' * (header | length)) -%} {%- endif -%}
+    {%- endfor -%}
+    {{- return(lines | join('\n')) -}}
+{%- endmacro %}
+
 {% macro _print(text) -%}
     {%- do log(text.rstrip(), info=true) -%}
 {%- endmacro %}

@@ -9,7 +9,7 @@
     superfluous | 1  | 2024-02-01 |        |        |
     different   | 1  | 2024-01-01 | name   | Ann    | Anne
 -#}
-{% macro compare(dimension=none, against=none, fail=false) -%}
+{% macro compare(dimension=none, against=none, fail=false, markdown=false) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set node = healing_tables._find_sql_model('compare', dimension) -%}
     {%- set rendering = healing_tables._render_model(node) -%}
@@ -17,16 +17,10 @@
     {%- set other = healing_tables._other_table(against) -%}
     {%- set inputs = healing_tables._row_report_inputs(rendering, existing, other) -%}
     {%- set found = healing_tables._row_report(inputs) -%}
-    {%- do healing_tables._print(
-        'healing_tables compare: ' ~ existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none
-            else other) ~ ': '
-        ~ found.stored ~ ' rows stored, ' ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
-        ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different'
-            if found.rows else 'no difference')) -%}
-    {%- for side, text in inputs.left_out.items() -%}
-        {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%}
-    {%- endfor -%}
-    {%- if found.rows -%} {%- do healing_tables._print_differences(inputs, found) -%} {%- endif -%}
+    {%- set compared = existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none else other) -%}
+    {%- if markdown -%} {%- do print(healing_tables._markdown_differences(compared, inputs, found)) -%}
+    {%- else -%} {%- do healing_tables._print_differences(compared, inputs, found) -%}
+    {%- endif -%}
     {%- if fail and (found.rows or inputs.other_shape) -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -56,21 +50,51 @@
     {{- return(healing_tables._id(parts[0]) ~ '.' ~ healing_tables._id(parts[1])) -}}
 {%- endmacro %}
 
-{#- Per column how many rows differ, then examples. -#}
-{% macro _print_differences(inputs, found) -%}
+{#- The numbers, per column how many rows differ, then examples. -#}
+{% macro _print_differences(compared, inputs, found) -%}
+    {%- do healing_tables._print('healing_tables compare: ' ~ compared ~ ': ' ~ found.stored ~ ' rows stored, '
+        ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
+        ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different'
+            if found.rows else 'no difference')) -%}
+    {%- for side, text in inputs.left_out.items() -%}
+        {%- do healing_tables._print('  not compared, ' ~ side ~ ': ' ~ text) -%}
+    {%- endfor -%}
+    {%- if not found.rows -%} {{ return(none) }} {%- endif -%}
     {%- if found.columns -%}
         {%- set rows = [] -%}
         {%- for name, count in found.columns.items() -%} {%- do rows.append([name, count]) -%} {%- endfor -%}
         {%- do healing_tables._print('') -%}
         {%- do healing_tables._print_table(['column', 'rows that differ'], rows) -%}
     {%- endif -%}
+    {%- do healing_tables._print('') -%}
+    {%- do healing_tables._print_table(*healing_tables._table_of_examples(inputs, found)) -%}
+{%- endmacro %}
+
+{#- Header and rows. -#}
+{% macro _table_of_examples(inputs, found) -%}
     {%- set rows = [] -%}
     {%- for example in found.examples -%}
         {%- for cell in example.differing or [{'column': '', 'stored': '', 'other': ''}] -%}
             {%- do rows.append([example.how] + example.key + [example.start, cell.column, cell.stored, cell.other]) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- do healing_tables._print('') -%}
-    {%- do healing_tables._print_table(
-        ['how'] + inputs.key_columns + [inputs.start_name or 'start', 'column', 'stored', inputs.called], rows) -%}
+    {{- return([['how'] + inputs.key_columns + [inputs.start_name or 'start', 'column', 'stored', inputs.called],
+        rows]) -}}
+{%- endmacro %}
+
+{#- The same as a comment for a pull request. -#}
+{% macro _markdown_differences(compared, inputs, found) -%}
+    {%- set parts = ['### ' ~ compared, healing_tables._markdown_table(
+        ['stored', inputs.called, 'missing', 'superfluous', 'different', 'keys'],
+        [[found.stored, found.other, found.missing, found.superfluous, found.different, found['keys']]])] -%}
+    {%- for side, text in inputs.left_out.items() -%} {%- do parts.append('Not compared, ' ~ side ~ ': ' ~ text) -%}
+    {%- endfor -%}
+    {%- if found.columns -%}
+        {%- do parts.append(healing_tables._markdown_table(['column', 'rows that differ'],
+            found.columns.items() | list)) -%}
+    {%- endif -%}
+    {%- if found.rows -%}
+        {%- do parts.append(healing_tables._markdown_table(*healing_tables._table_of_examples(inputs, found))) -%}
+    {%- endif -%}
+    {{- return(parts | join('\n\n')) -}}
 {%- endmacro %}

@@ -1,14 +1,17 @@
 {#-
-    Prints where a dimension has its values for one key: what the sources say, what became of each row, slice by slice
-    which source has the key and gives each value by which rule, and which slices are one version.
+    Print where a dimension has its values for one key: what the sources say, what became of each row, from slice to
+    slice which source has the key and gives each value that changes, and which slices are one version.
 
     crm  id | updated_at | name     erp  id | updated_at | limit
          1  | 2024-01-01 | Ann           1  | 2024-02-01 | 500
 
-    slice | valid_from | valid_to   | version | crm | erp | changed        slice | attribute | value | from
-    1     | 2024-01-01 | 2024-02-01 | 1       | yes | no  | crm            2     | limit     | 500   | erp
+    slice | from       | crm | erp | version | attribute | value | by
+    1     | 2024-01-01 | ●   |     | ● 1     | name      | Ann   | crm
+    2     | 2024-02-01 | │   | ●   | ● 2     | limit     | 500   | erp
+
+    `html`: a file to which the same goes as a page with a picture.
 -#}
-{% macro explain(dimension=none, key=none) -%}
+{% macro explain(dimension=none, key=none, html=none) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- if key is none -%}
@@ -32,86 +35,98 @@
     {%- for row in run_query('select * from (\n' ~ rendering.sql ~ '\n) order by kind, place nulls last, told').rows -%}
         {%- do found[row['kind']].append(fromjson(row['told'])) -%}
     {%- endfor -%}
-    {%- set names = rendering.spec.key_columns | map(attribute='name') | list -%}
-    {%- set values = [] -%}
-    {%- for name in names -%}
-        {%- do values.append(name ~ ' = ' ~ (key[healing_tables._find_column(name, key)] if key is mapping
-            else key)) -%}
-    {%- endfor -%}
-    {%- do healing_tables._print(
-        'healing_tables explain: ' ~ rendering.relation ~ ', ' ~ (values | join(', ')) ~ ': ' ~ (found.row | length)
-        ~ ' rows in the sources, '
-        ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, ' ~ (found.version | length)
-        ~ ' versions') -%}
-    {%- if found.row -%} {%- do healing_tables._print_explained(rendering.spec, found) -%} {%- endif -%}
+    {%- set explained = healing_tables._explained(rendering, key, found) -%}
+    {%- do healing_tables._print('healing_tables explain: ' ~ explained.title ~ ': ' ~ explained.counts) -%}
+    {%- if found.row -%} {%- do healing_tables._print_explained(explained) -%} {%- endif -%}
+    {%- if html is not none -%} {%- do healing_tables._write_page('explain', explained, html) -%} {%- endif -%}
 {%- endmacro %}
 
-{% macro _print_explained(spec, found) -%}
-    {%- set rows = [] -%}
-    {%- for attribute in spec.attributes -%}
-        {%- set from = [] -%}
-        {%- for entry in attribute.from -%}
-            {%- do from.append(healing_tables._owner_name(attribute, entry)) -%}
-        {%- endfor -%}
-        {%- do rows.append([attribute.name, from | join(', '), attribute.rule if from | length > 1 else 'one source',
-            attribute.scd_type, {
-            0: 'the first value', 1: 'the newest value', 2: 'the value then',
-            3: 'the newest value of the version, and the one before',
-            6: 'the value then, the newest, and the one before'}[attribute.scd_type]]) -%}
+{#-
+    An `explained`: what explain shows of one key, all of it text: {title, counts, sources (names),
+    rules (attribute, from, rule, scd_type, shows), rows (source, moment, became, says, deletes),
+    slices (slice (its number, none for a gap), version, valid_from, valid_to, sources (source, present, changed),
+    owned (attribute, value, owner), changes (those of the owned that differ from the slice before)),
+    versions (version, valid_from, valid_to, slices, opened_by)}.
+-#}
+{% macro _explained(rendering, key, found) -%}
+    {%- set spec = rendering.spec -%}
+    {%- set key_values = [] -%}
+    {%- for column in spec.key_columns -%}
+        {%- do key_values.append(column.name ~ ' = '
+            ~ (key[healing_tables._find_column(column.name, key)] if key is mapping else key)) -%}
     {%- endfor -%}
-    {%- do healing_tables._print_part('Rules', ['attribute', 'from', 'rule', 'type', 'a version shows'], rows) -%}
+    {{- return({
+        'title': rendering.relation ~ ', ' ~ (key_values | join(', ')),
+        'counts': (found.row | length) ~ ' rows in the sources, '
+            ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, '
+            ~ (found.version | length) ~ ' versions',
+        'sources': spec.sources | map(attribute='name') | list,
+        'rules': healing_tables._explained_rules(spec),
+        'rows': healing_tables._explained_rows(spec, found.row),
+        'slices': healing_tables._explained_slices(spec, found.slice),
+        'versions': healing_tables._explained_versions(spec, found)}) -}}
+{%- endmacro %}
+
+{% macro _explained_rules(spec) -%}
+    {%- set rules = [] -%}
+    {%- for attribute in spec.attributes -%}
+        {%- set owners = [] -%}
+        {%- for entry in attribute.from -%}
+            {%- do owners.append(healing_tables._owner_name(attribute, entry)) -%}
+        {%- endfor -%}
+        {%- do rules.append({
+            'attribute': attribute.name, 'from': owners | join(', '),
+            'rule': attribute.rule if owners | length > 1 else 'one source', 'scd_type': attribute.scd_type,
+            'shows': {
+                0: 'the first value', 1: 'the newest value', 2: 'the value then',
+                3: 'the newest value of the version, and the one before',
+                6: 'the value then, the newest, and the one before'}[attribute.scd_type]}) -%}
+    {%- endfor -%}
+    {{- return(rules) -}}
+{%- endmacro %}
+
+{% macro _explained_rows(spec, found) -%}
     {%- set rows = [] -%}
-    {%- for row in found.row -%}
+    {%- for row in found -%}
         {%- set says = [] -%}
         {%- for cell in row.says if cell and cell.value is not none -%}
             {%- do says.append(cell.column ~ '=' ~ cell.value) -%}
         {%- endfor -%}
-        {%- do rows.append([
-            row.source, healing_tables._display_moment(spec, row.moment, 'NULL'), row.became,
-            ('deleted' ~ (': ' if says) if row.deletes else '') ~ (says | join(', '))]) -%}
+        {%- do rows.append(dict(row, moment=healing_tables._display_moment(spec, row.moment, 'NULL'),
+            says=('deleted' ~ (': ' if says) if row.deletes else '') ~ (says | join(', ')))) -%}
     {%- endfor -%}
-    {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'says'], rows, 160) -%}
-    {%- set rows = [] -%}
-    {%- set owned = [] -%}
-    {%- for slice in found.slice -%}
-        {%- set changed = [] -%}
-        {%- set present = [] -%}
-        {%- for source in slice.sources -%}
-            {%- do present.append('yes' if source.present else 'no') -%}
-            {%- do changed.append(source.source ~ ('' if source.present else ' ends')) if source.changed -%}
-        {%- endfor -%}
-        {%- do rows.append(
-            [slice.slice or 'gap', healing_tables._display_moment(spec, slice.valid_from),
-                healing_tables._display_moment(spec, slice.valid_to), slice.version or '']
-            + present + [changed | join(', ')]) -%}
-        {%- for value in slice.owned if slice.slice is not none -%}
-            {%- set attribute = spec.attributes[loop.index0] -%}
-            {%- do owned.append([
-                slice.slice if loop.first else '', value.attribute, value.value, value.owner or '(nobody)',
-                attribute.rule if attribute.from | length > 1 else 'one source']) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- do healing_tables._print_part(
-        'Slices, and which source has the key then', ['slice', 'valid_from', 'valid_to',
-            'version'] + (spec.sources | map(attribute='name') | list) + ['changed'], rows) -%}
-    {%- do healing_tables._print_part('Values of the slices', ['slice', 'attribute', 'value', 'from', 'rule'],
-        owned) -%}
-    {%- set rows = [] -%}
-    {%- for version in found.version -%}
-        {%- do rows.append([
-            version.version, healing_tables._display_moment(spec, version.valid_from),
-            healing_tables._display_moment(spec, version.valid_to),
-            version.first_slice ~ (' to ' ~ version.last_slice if version.last_slice > version.first_slice else ''),
-            healing_tables._opened_by(spec, found, version)]) -%}
-    {%- endfor -%}
-    {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
-        rows) -%}
+    {{- return(rows) -}}
 {%- endmacro %}
 
-{% macro _print_part(title, header, rows, longest=60) -%}
-    {%- do healing_tables._print('') -%}
-    {%- do healing_tables._print('  ' ~ title) -%}
-    {%- do healing_tables._print_table(header, rows, longest) -%}
+{#- After a gap, and at first, all values but NULL are changes. -#}
+{% macro _explained_slices(spec, found) -%}
+    {%- set slices = [] -%}
+    {%- for slice in found -%}
+        {%- set before = slices[-1].owned if slices and slices[-1].slice is not none else none -%}
+        {%- set changes = [] -%}
+        {%- for value in (slice.owned if slice.slice is not none else []) -%}
+            {%- set is_new = value != before[loop.index0] if before is not none else value.value is not none -%}
+            {%- do changes.append(value) if is_new -%}
+        {%- endfor -%}
+        {%- do slices.append(dict(slice, changes=changes,
+            valid_from=healing_tables._display_moment(spec, slice.valid_from),
+            valid_to=healing_tables._display_moment(spec, slice.valid_to))) -%}
+    {%- endfor -%}
+    {{- return(slices) -}}
+{%- endmacro %}
+
+{% macro _explained_versions(spec, found) -%}
+    {%- set versions = [] -%}
+    {%- for version in found.version -%}
+        {%- do versions.append({
+            'version': version.version,
+            'valid_from': healing_tables._display_moment(spec, version.valid_from),
+            'valid_to': healing_tables._display_moment(spec, version.valid_to),
+            'slices': version.first_slice ~ (' to ' ~ version.last_slice if version.last_slice > version.first_slice
+                else ''),
+            'opened_by': healing_tables._opened_by(spec, found, version)}) -%}
+    {%- endfor -%}
+    {{- return(versions) -}}
 {%- endmacro %}
 
 {#- A moment as the dimension shows it: a day where all moments are days. -#}

@@ -74,13 +74,21 @@
     {{- return(lines | join('\n') ~ '\n) }}') -}}
 {%- endmacro %}
 
-{% macro _generated_yml(name, key) -%}
+{#- `names`: of the generated columns, where they have other ones; none for one that is left out. `attributes`: {name:
+    description}. -#}
+{% macro _generated_yml(name, keys, names={}, attributes={}) -%}
     {%- set lines = ['version: 2', 'models:', '  - name: ' ~ name,
-        '    description: One row for each version of a ' ~ name[4:] | replace('_', ' ') ~ '.', '    columns:',
-        '      - name: ' ~ key, '        description: The business key.'] -%}
+        '    description: One row for each version of a ' ~ name | replace('dim_', '', 1) | replace('_', ' ') ~ '.',
+        '    columns:'] -%}
+    {%- for key in healing_tables._as_list(keys) -%}
+        {%- do lines.extend(['      - name: ' ~ key, '        description: The business key.']) -%}
+    {%- endfor -%}
+    {%- for attribute, description in attributes.items() -%}
+        {%- do lines.extend(['      - name: ' ~ attribute | tojson, '        description: ' ~ description | tojson]) -%}
+    {%- endfor -%}
     {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'key_hash',
-        'row_hash'] -%}
-        {%- do lines.extend(['      - name: ' ~ column,
+        'row_hash'] if names.get(column, column) is not none -%}
+        {%- do lines.extend(['      - name: ' ~ names.get(column, column),
             '        description: "{{ doc(' ~ "'healing_tables', 'healing_tables_" ~ column ~ "'" ~ ') }}"']) -%}
     {%- endfor -%}
     {%- do lines.extend(['    data_tests:', '      - healing_tables.temporal_integrity']) -%}

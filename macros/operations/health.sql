@@ -11,24 +11,12 @@
     growing    it added more than max_added_ratio of the rows that were there
 -#}
 {% macro health(max_age_hours=26, max_removed_ratio=0.05, max_added_ratio=0.5) -%}
-    {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
-    {%- set limits = {'max_age_hours': max_age_hours, 'max_removed_ratio': max_removed_ratio,
-        'max_added_ratio': max_added_ratio} -%}
     {%- set mistakes = [] -%}
-    {%- for name, limit in limits.items() if limit is not number or limit < 0 -%}
-        {%- do healing_tables._mistake(mistakes, name, 'a number from 0 on', limit | string, 'write a number') -%}
-    {%- endfor -%}
-    {%- if load_relation(log) is none -%}
-        {%- do healing_tables._mistake(mistakes, 'the log', 'the table ' ~ log, 'no such table',
-            'build a dimension; if its log is elsewhere, set vars.healing_tables.log_schema') -%}
-    {%- endif -%}
-    {%- do healing_tables._raise_mistakes('health', mistakes) -%}
-    {%- set rows = [] -%}
-    {%- for row in run_query(healing_tables._health_query(log)).rows -%}
-        {%- set findings = healing_tables._findings(mistakes, row, limits) -%}
-        {%- do rows.append([row['name'], row['last_build'], row['status'], row['hours'], row['rows_after'],
-            findings | join(', ')]) -%}
-    {%- endfor -%}
+    {%- set log = healing_tables._log_to_read(mistakes) -%}
+    {%- set tables = healing_tables._tables_in_log('health', mistakes, log, {'max_age_hours': max_age_hours,
+        'max_removed_ratio': max_removed_ratio, 'max_added_ratio': max_added_ratio}) -%}
+    {%- set rows = healing_tables._fields(tables, ['name', 'last_build', 'status', 'hours', 'rows_after',
+        'findings']) -%}
     {%- do healing_tables._print_table(
         ['table', 'last build (UTC)', 'status', 'hours', 'rows', 'finding'], rows) -%}
     {%- if mistakes -%}
@@ -36,6 +24,32 @@
             mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._print('healing_tables.health: ' ~ (rows | length) ~ ' tables, nothing found') -%}
+{%- endmacro %}
+
+{#- The log of this target, or that of `log_schema`. -#}
+{% macro _log_to_read(mistakes) -%}
+    {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
+    {%- if load_relation(log) is none -%}
+        {%- do healing_tables._mistake(mistakes, 'the log', 'the table ' ~ log, 'no such table',
+            'build a dimension; if its log is elsewhere, set vars.healing_tables.log_schema') -%}
+    {%- endif -%}
+    {{- return(log) -}}
+{%- endmacro %}
+
+{#- The tables of a log: {name, last_build, status, reason, hours, rows_after, findings}; each finding is a mistake. -#}
+{% macro _tables_in_log(operation, mistakes, log, limits) -%}
+    {%- for name, limit in limits.items() if limit is not number or limit < 0 -%}
+        {%- do healing_tables._mistake(mistakes, name, 'a number from 0 on', limit | string, 'write a number') -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
+    {%- set tables = [] -%}
+    {%- for row in run_query(healing_tables._health_query(log)).rows -%}
+        {%- do tables.append({
+            'name': row['name'], 'last_build': row['last_build'], 'status': row['status'], 'reason': row['reason'],
+            'hours': row['hours'], 'rows_after': row['rows_after'],
+            'findings': healing_tables._findings(mistakes, row, limits) | join(', ')}) -%}
+    {%- endfor -%}
+    {{- return(tables) -}}
 {%- endmacro %}
 
 {#- One row for each table that builds, merges or captures have written; runs on a part of the data do not count. -#}

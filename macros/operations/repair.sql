@@ -37,6 +37,10 @@
             ~ ('would have' if dry_run else 'will have') ~ ' none: ' ~ found.keys_ended_keys) -%}
     {%- endif -%}
 
+    {%- if found.keys_affected > 0 and stored_table.model is not none -%}
+        {%- do healing_tables._report('repair', stored_table.relation, 'the sources of its model are there: dbt run '
+            ~ '--select ' ~ stored_table.model ~ ' --full-refresh builds it anew, with nothing guessed') -%}
+    {%- endif -%}
     {%- if found.keys_affected > 0 and dry_run -%}
         {%- set after = healing_tables._rows_after(stored_table, '(\n' ~ healing_tables._repair_plan(stored_table)
             ~ '\nselect ' ~ healing_tables._plan_columns(stored_table) ~ ' from repaired\n)') -%}

@@ -1,10 +1,10 @@
 {#- What diagnose and repair look at: a stored table of versions, whoever wrote it. -#}
 
 {#-
-    The `stored_table` of the checks for a stored table, and more: columns (name to type), closed_value, open_end (SQL),
-    version, after (the columns that a repair writes: name, SQL), current_while_deleted, keeps_repeats. `given` holds
-    the arguments; what it leaves out comes from the model, its call of dimension() first, then the project, then the
-    defaults.
+    The `stored_table` of the checks for a stored table, and more: columns (name to type), model (the name of the one
+    that can rebuild it, or none), closed_value, open_end (SQL), version, after (the columns that a repair writes: name,
+    SQL), current_while_deleted, keeps_repeats. `given` holds the arguments; what it leaves out comes from the model,
+    its call of dimension() first, then the project, then the defaults.
 -#}
 {% macro _stored_dimension(operation, table, given) -%}
     {%- set mistakes = [] -%}
@@ -12,7 +12,8 @@
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- set spec = healing_tables._spec_of_model(table.node) or {} -%}
     {%- set names = healing_tables._stored_names(mistakes, table, spec, given, columns) -%}
-    {%- set stored_table = dict(names, relation=relation | string, columns=columns, checks={}) -%}
+    {%- set stored_table = dict(names, relation=relation | string, columns=columns, checks={},
+        model=table.node.name if spec else none) -%}
     {%- do stored_table.update({
         'key_columns': healing_tables._stored_keys(spec, given),
         'valid_to_current': healing_tables._stored_end(table, spec, given),

@@ -23,6 +23,12 @@
             mistakes, at ~ '.relation', 'a ref, a source or the name of a CTE', 'none', 'name the relation') -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- if healing_tables._is_forgotten_ref(given.relation) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.relation', 'a ref, a source or the name of a CTE of this model',
+            'the text ' ~ given.relation ~ ', which is a model', "write ref('" ~ given.relation ~ "')") -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- set snapshot = healing_tables._dbt_snapshot(mistakes, at, given) -%}
     {%- if snapshot is not none -%} {%- set given = dict(given, **snapshot.moments) -%} {%- endif -%}
     {%- set kind = healing_tables._source_kind(mistakes, at, given) -%}
@@ -189,4 +195,11 @@
 {% macro _source_moment(source) -%}
     {{- return(healing_tables._to_micros(
         healing_tables._id(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
+{%- endmacro %}
+
+{#- A text that is the name of a model, where the code of this model has no CTE of that name. -#}
+{% macro _is_forgotten_ref(relation) -%}
+    {%- set code = model.get('raw_code') if model is defined and model is mapping -%}
+    {{- return(relation is string and code and healing_tables._find_node(relation) is not none
+        and not modules.re.search('(?i)\\b' ~ modules.re.escape(relation) ~ '`?\\s+as\\s*\\(', code)) -}}
 {%- endmacro %}

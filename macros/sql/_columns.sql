@@ -4,11 +4,23 @@
     goes to the plain relation.
 -#}
 {% macro _columns_of(relation) -%}
-    {%- if relation is string or relation.is_cte -%} {{ return(none) }} {%- endif -%}
-    {%- if relation.identifier.startswith('__dbt__cte__') -%} {{ return(none) }} {%- endif -%}
+    {%- if relation is string -%} {{ return(none) }} {%- endif -%}
+    {%- if relation.is_cte or relation.identifier.startswith('__dbt__cte__') -%}
+        {%- set relation = healing_tables._relation_of_fixture(relation.identifier.removeprefix('__dbt__cte__')) -%}
+        {%- if relation is none -%} {{ return(none) }} {%- endif -%}
+    {%- endif -%}
     {%- set plain = api.Relation.create(
         database=relation.database, schema=relation.schema, identifier=relation.identifier) -%}
     {{- return(healing_tables._describe_columns('describe table ' ~ plain)) -}}
+{%- endmacro %}
+
+{#- In a unit test, the table or view whose place a fixture takes: dbt gives the fixture its columns and types. It is
+    looked up in the target's schema; none elsewhere, and for an ephemeral model. -#}
+{% macro _relation_of_fixture(name) -%}
+    {%- if model is not defined or model is not mapping or not model.get('tested_node_unique_id') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return(load_relation(api.Relation.create(database=target.database, schema=target.schema, identifier=name))) -}}
 {%- endmacro %}
 
 {#- The same of what a `describe` lists, be it a table or `describe query select ...`. -#}

@@ -29,6 +29,12 @@
     {{- return(missing) -}}
 {%- endmacro %}
 
+{% macro _ids(names) -%}
+    {%- set quoted = [] -%}
+    {%- for name in names -%} {%- do quoted.append(healing_tables._id(name)) -%} {%- endfor -%}
+    {{- return(quoted) -}}
+{%- endmacro %}
+
 {#- key_1, key_2, .. for a list of keys. -#}
 {% macro _key_names(keys) -%}
     {%- set names = [] -%}

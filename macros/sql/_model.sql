@@ -22,7 +22,14 @@
 
 {#- `unique_key` of the model, as a list. -#}
 {% macro _unique_key() -%}
-    {{- return(healing_tables._as_list(healing_tables._model_config().get('unique_key'))) -}}
+    {%- set given = healing_tables._model_config().get('unique_key') -%}
+    {%- if given is none and model is defined and model is mapping and model.get('tested_node_unique_id') -%}
+        {#- what a unit test has of its model is the code -#}
+        {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
+            model.get('raw_code') or '') -%}
+        {%- set given = fromyaml(found[1]) if found else none -%}
+    {%- endif -%}
+    {{- return(healing_tables._as_list(given)) -}}
 {%- endmacro %}
 
 {#- The node of the model that a generic test belongs to, or none. -#}

@@ -1,7 +1,7 @@
-"""dbt plugin: lets dbt-spark run Python models on its own Spark session.
+"""dbt plugin: lets dbt-spark run Python models on its own Spark session, and operations write pages.
 
 dbt-core imports every top-level module named ``dbt_*``, in every project of the environment. So this one imports
-nothing but dbt's plugin class, never raises, and leaves all adapters but dbt-spark's alone.
+nothing but dbt's plugin class, never raises, and changes nothing of any adapter but dbt-spark's.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ except ImportError:  # the library is used without dbt
 else:
 
     class SparkSessionModels(dbtPlugin):
-        """Gives dbt-spark the submission method ``session``."""
+        """Gives dbt-spark the submission method ``session``, and every adapter a method that writes pages."""
 
         def initialize(self) -> None:
             # dbt loads the profile, and with it the adapter, before plugins: no dbt-spark yet means another adapter
             spark = sys.modules.get("dbt.adapters.spark")
-            if spark is None:
-                return
             try:
-                from dbt_healing_tables.adapter import with_session_models
+                from dbt.adapters.factory import FACTORY
 
-                spark.Plugin.adapter = with_session_models(spark.Plugin.adapter)
+                from dbt_healing_tables.adapter import with_session_models
+                from dbt_healing_tables.pages.write import add_pages
+
+                if spark is not None:
+                    spark.Plugin.adapter = with_session_models(spark.Plugin.adapter)
+                for plugin in FACTORY.plugins.values():
+                    add_pages(plugin.adapter)
             except Exception:  # a broken plugin must not break projects that do not use it
-                logging.getLogger(__name__).debug("dbt-spark stays as it is", exc_info=True)
+                logging.getLogger(__name__).debug("the adapters stay as they are", exc_info=True)
 
     plugins.append(SparkSessionModels)

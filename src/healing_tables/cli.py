@@ -23,7 +23,12 @@ from healing_tables.targets.postgres import PostgresTarget
 
 DONE, REFUSED, WRONG_CALL = 0, 1, 2
 # The Delta that belongs to a Spark, for a session that this command starts
-DELTA = {"4.0": "delta-spark_2.13:4.0.0", "4.1": "delta-spark_2.13:4.1.0", "4.2": "delta-spark_4.2_2.13:4.4.0"}
+DELTA = {
+    "3.5": "delta-spark_2.12:3.3.2",
+    "4.0": "delta-spark_2.13:4.0.0",
+    "4.1": "delta-spark_2.13:4.1.0",
+    "4.2": "delta-spark_4.2_2.13:4.4.0",
+}
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

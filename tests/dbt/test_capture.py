@@ -13,7 +13,7 @@ from dbt.adapters.spark import session as dbt_session
 from lab import Lab, scripted
 from sessions import FORMAT
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["which", "string"], ["id", "int"], ["code", "string"], ["name", "string"]]
 COLUMNS += [["amount", "double"]]
 Rows = list[list[Any]]

@@ -8,7 +8,7 @@ from lab import Lab
 from sessions import with_settings
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_set_up_that_works(lab: Lab) -> None:
     slow = {"spark.sql.shuffle.partitions": "200", "spark.databricks.delta.snapshotPartitions": "50"}
     before = tables(lab)

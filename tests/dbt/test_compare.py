@@ -10,7 +10,7 @@ from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["id", "int"], ["at", "date"], ["op", "string"], ["name", "string"], ["city", "string"]]
 ROWS = [
     [1, "2024-01-01", "U", "Ann", "Oslo"],
@@ -163,6 +163,66 @@ healing_tables compare: {0}.dim_damaged against a rebuild by model dim_damaged: 
   different   | 1  | 2024-02-01 | name   | Anne   | Ann
   different   | 1  | 2024-02-01 | city   | NULL   | Rome
 """
+
+
+MARKDOWN = r"""
+### {0}.dim_damaged against a rebuild by model dim_damaged
+
+| stored | rebuilt | missing | superfluous | different | keys |
+| --- | --- | --- | --- | --- | --- |
+| 5 | 5 | 2 | 2 | 1 | 3 |
+
+| column | rows that differ |
+| --- | --- |
+| name | 1 |
+| city | 1 |
+
+| how | id | valid\_from | column | stored | rebuilt |
+| --- | --- | --- | --- | --- | --- |
+| missing | 2 | 2024-01-01 |  |  |  |
+| missing | 3 | 2024-01-01 |  |  |  |
+| superfluous | 2 | 2024-01-02 |  |  |  |
+| superfluous | 2 | 2024-03-01 |  |  |  |
+| different | 1 | 2024-02-01 | name | Anne | Ann |
+| different | 1 | 2024-02-01 | city | NULL | Rome |
+"""
+
+
+def as_markdown(lab: Lab, dimension: str) -> str:
+    """What is printed with --quiet."""
+    lab.dbt(
+        "--quiet",
+        "run-operation",
+        "healing_tables.compare",
+        "--args",
+        json.dumps({"dimension": dimension, "markdown": True}),
+    )
+    assert lab.succeeded, lab.log
+    return next(text for text in lab.log if text.startswith("###"))
+
+
+def test_a_comment_for_a_pull_request(built: Lab) -> None:
+    assert as_markdown(built, "dim_damaged") == MARKDOWN.strip().format(built.schema)
+
+
+def test_its_numbers_are_those_of_the_publication(built: Lab) -> None:
+    rows = [[key, "2024-01-01", "U", "Ann", "Oslo"] for key in range(4)]
+    built.table("own", COLUMNS, rows)
+    source = "api.Relation.create(schema=target.schema, identifier='own')"
+    model = (
+        f"{{{{ healing_tables.dimension({{'own': {{'relation': {source}, 'changed_at': 'at'}}}}, attributes=['name'])"
+        " }}"
+    )
+    built.model("dim_own", model, materialized="healing_table", unique_key="id")
+    built.dbt("run", "--select", "dim_own")
+    moved = [[0, "2024-01-05", "U", "Ann", "Oslo"], [1, "2024-01-01", "U", "Bea", "Oslo"], *rows[2:]]
+    built.table("own", COLUMNS, [*moved, [3, "2024-02-01", "U", "Eve", "Oslo"], [7, "2024-02-01", "U", "Fay", "Oslo"]])
+    numbers = as_markdown(built, "dim_own").split("\n")[4]
+    assert numbers == "| 4 | 6 | 3 | 1 | 2 | 4 |"
+    built.dbt("run", "--select", "dim_own")
+    log = built.spark.table(f"{built.schema}.healing_log").where("relation like '%dim_own'").orderBy("finished_at")
+    last = log.tail(1)[0]
+    assert (last.rows_added, last.rows_removed, last.rows_changed) == (3, 1, 2)
 
 
 def test_the_faults_of_a_damaged_table_are_printed_and_fail_on_request(built: Lab) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 CUSTOMERS = [["id", "int"], ["name", "string"]]
 LOG = [["id", "int"], ["at", "date"], ["name", "string"]]
 # the snapshot has names and an end of time of its own, which the source option finds by itself

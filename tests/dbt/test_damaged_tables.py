@@ -16,7 +16,7 @@ from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "0"))
 KEYS = range(1, 41)
 CALL = """{{ healing_tables.dimension({
@@ -81,7 +81,7 @@ def built(lab: Lab) -> Lab:
 
 
 @pytest.mark.parametrize(
-    "number", [*range(4), *[pytest.param(number, marks=pytest.mark.proof) for number in range(4, 24)]]
+    "number", [*range(4), *[pytest.param(number, marks=pytest.mark.slow) for number in range(4, 24)]]
 )
 def test_a_rebuild_of_a_damaged_table(built: Lab, number: int) -> None:
     luck = random.Random(f"{SEED} {number}")

@@ -9,7 +9,7 @@ from damage import COLUMNS, FOUND, ROWS, operation, stored, table_told
 from lab import Lab
 from sessions import FORMAT
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
 DIM = """{{ healing_tables.dimension({'crm': {'relation': ref('stg_crm'), 'changed_at': 'at'}},
     attributes=['name'], column_types={'id': 'int', 'at': 'date', 'name': 'string'},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 END = "9999-12-31"
 DIMENSION = [
     ["sk", "bigint"],

@@ -8,7 +8,7 @@ import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [["id", "int"], ["changed_at", "date"], ["name", "string"]]
 ROWS = [[1, "2024-01-01", "Ann"], [2, "2024-01-01", "Bea"], [3, "2024-02-01", "Cid"]]
 # rows and format of what is there

@@ -6,7 +6,7 @@ import pytest
 from damage import operation
 from lab import Lab
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 CRM = """select * from values (1, date '2024-01-01', 'Ann', 'ann@old'), (1, date '2024-03-01', 'Ann', 'ann@new')
 as rows (customer_id, updated_at, customer_name, email)"""
 ERP = "select * from values (1, timestamp '2024-02-01', 500, 'U') as rows (cust_no, changed_at, credit_limit, op)"

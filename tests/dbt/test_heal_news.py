@@ -10,7 +10,7 @@ from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 WEB = "'relation': source('raw', 'web'), 'snapshot_at': 'day'"
 DIMS = {
     # keys of which no row counts in a snapshot that others are in
@@ -106,7 +106,7 @@ def test_a_snapshot_in_which_no_row_counts_ends_keys(built: Lab) -> None:
     assert set(built.rows("north", "id", "is_current")) == {(1, False), (2, False)}
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_rows_that_are_read_twice_are_no_news(built: Lab) -> None:
     """Keys 1 and 2 are back; the last snapshot, in which key 3 was, is within the overlap."""
     snapshot(built, 4, "1, 'a', 'north'", "2, 'b', 'north'", "3, 'c', 'south'")
@@ -120,7 +120,7 @@ def test_rows_that_are_read_twice_are_no_news(built: Lab) -> None:
     assert touched(built, "loaded") == "4"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_snapshot_that_goes_as_a_whole(built: Lab) -> None:
     """Who was not in it has no gap any more, and no row tells of that."""
     run(built, "--select", "north", "all_keys")
@@ -132,7 +132,7 @@ def test_a_snapshot_that_goes_as_a_whole(built: Lab) -> None:
     assert len(built.rows("all_keys")) == 4  # none has a gap
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_mark_goes_back_with_the_rows_that_made_it(built: Lab) -> None:
     built.spark.sql(f"delete from {built.schema}.web where loaded_at > timestamp '2024-01-02 02:00:00Z'")
     built.dbt("run", "--select", "loaded")
@@ -143,7 +143,7 @@ def test_a_mark_goes_back_with_the_rows_that_made_it(built: Lab) -> None:
     assert json.loads(log.collect()[0][0])["loaded_until"] == "2024-01-02 02:00:00.000000Z"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_period_that_is_open_again_says_something_of_the_time_since(built: Lab) -> None:
     built.spark.sql(f"update {built.schema}.terms set until = null where id = 1")
     log = run(built, "--select", "terms_dim", "--vars", "{heal_since: '2024-03-01'}")
@@ -151,7 +151,7 @@ def test_a_period_that_is_open_again_says_something_of_the_time_since(built: Lab
     assert touched(built, "terms_dim") == "1"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_feed_that_is_new_is_not_taken_for_a_new_table(built: Lab) -> None:
     sql = built.spark.sql
     run(built, "--select", "terms_dim")
@@ -161,7 +161,7 @@ def test_a_feed_that_is_new_is_not_taken_for_a_new_table(built: Lab) -> None:
     assert "nor a change feed" in log["terms_dim"]["reason"]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_another_column_of_load_times_is_another_definition(built: Lab) -> None:
     model(built, "terms_dim", one_source(DIMS["terms_dim"].replace("}", ", 'loaded_at': 'seen_at'}")))
     run(built, "--select", "terms_dim")
@@ -177,7 +177,7 @@ def test_another_column_of_load_times_is_another_definition(built: Lab) -> None:
     assert log["terms_dim"]["reason"] == "the definition, or a type of its sources, has changed since the last build"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_only_the_model_can_read_is_read_with_its_ctes(built: Lab) -> None:
     """A calendar, a condition and a source: rebuilt each time, and rows set aside are counted."""
     for _ in range(2):

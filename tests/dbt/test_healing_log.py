@@ -13,7 +13,7 @@ from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from sessions import FORMAT
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
 CRM = (
     "'crm': {'relation': source('raw', '%s'), 'changed_at': 'changed_at', 'deleted_when': 'gone', 'on_tie': 'greatest'}"

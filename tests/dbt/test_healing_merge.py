@@ -42,7 +42,7 @@ models:
     columns: [{name: name, description: What they are called}]
 """
 # the first line is blank, which dbt strips
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 PYTHON = """
 import pyspark.sql.functions as f
 
@@ -244,7 +244,7 @@ def refused(merged: Lab) -> Lab:
     return merged
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) -> None:
     target = f"`{lab.schema}`.`dim_quoted`"
     settings = {

@@ -280,7 +280,7 @@ def configured(raw: Lab) -> Lab:
     return raw
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_table_honours_is_honoured(configured: Lab) -> None:
     assert configured.results["dim_full"][0] == "success", configured.results["dim_full"]
     name = f"{configured.schema}_marts.dim_other_name"
@@ -296,7 +296,7 @@ def test_what_table_honours_is_honoured(configured: Lab) -> None:
     assert configured.rows("hooked") == [("dim_other_name",)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_contracts(configured: Lab) -> None:
     assert configured.results["dim_contract"][0] == "success", configured.results["dim_contract"]
     status, message = configured.results["dim_broken_contract"]
@@ -307,14 +307,14 @@ def test_contracts(configured: Lab) -> None:
     assert not configured.spark.catalog.tableExists(f"{configured.schema}.dim_constrained")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_formats(configured: Lab) -> None:
     status, message = configured.results["dim_csv"]
     assert status == "error"
     assert "wanted: one of delta, iceberg, orc, parquet" in message and "got:    csv" in message, message
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_view_of_the_same_name_makes_way(configured: Lab) -> None:
     assert configured.results["dim_was_view"][0] == "success", configured.results["dim_was_view"]
     assert len(configured.rows("dim_was_view")) == len(ROWS)

@@ -8,7 +8,7 @@ import pytest
 from damage import operation
 from lab import Lab
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 # hours ago, status, rows added, changed, removed, unchanged
 BUILDS: dict[str, list[tuple[Any, ...]]] = {
     "fine": [(30, "published", 100, 0, 0, 0), (1, "published", 10, 2, 5, 93)],
@@ -63,6 +63,20 @@ def test_findings(logged: Lab) -> None:
     assert {name: table[name][4] for name in ROWS} == ROWS
     text = "\n".join(lines)
     assert "7 findings" in text and "51 rows" in text and "at most 0.05 of 100 rows" in text, text
+
+
+def test_a_page(logged: Lab) -> None:
+    file = logged.home / "report.html"
+    lines = operation(logged, "report", html=str(file), days=2)
+    assert f"healing_tables report: the page is {file}" in "\n".join(lines), lines
+    text = file.read_text()
+    assert f"Builds in `{logged.schema}`.`healing_log`" in text or f"Builds in {logged.schema}.healing_log" in text
+    for name, finding in FOUND.items():
+        assert f">{logged.schema}.{name}</a>" in text
+        assert f'<td class="bad">{finding}</td>' in text
+    assert ">100 added, 0 changed, 0 removed</title>" in text.replace("published: ", ">")
+    assert "a number of days" in "\n".join(operation(logged, "report", days=0))
+    assert "a folder that exists" in "\n".join(operation(logged, "report", html="/nowhere/at/all.html"))
 
 
 def test_an_exit_code(logged: Lab) -> None:

@@ -63,7 +63,21 @@ def test_the_revision_is_a_commit_of_this_repository() -> None:
         assert known.stdout.strip() == "commit", known.stderr
 
 
-@pytest.mark.proof
+def test_an_archive_of_a_commit_is_small(tmp_path: Path) -> None:
+    """What `tarball:` installs: no tests, and none of the large data."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no repository")
+    file = tmp_path / "archive.tar.gz"
+    archive = ["git", "-C", str(ROOT), "archive", "--worktree-attributes", "--output", str(file), "HEAD"]
+    subprocess.run(archive, check=True)
+    assert file.stat().st_size < 1_000_000
+    with tarfile.open(file) as opened:
+        names = set(opened.getnames())
+    assert {"dbt_project.yml", "macros/dimension.sql", "src/healing_tables/__init__.py"} <= names
+    assert not [name for name in names if name.startswith(("tests", "data/congress"))]
+
+
+@pytest.mark.slow
 def test_the_first_dimension(tmp_path: Path) -> None:
     for path, text in FILES.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -89,7 +103,7 @@ def test_the_first_dimension(tmp_path: Path) -> None:
     assert difference(expected, rows) == {}
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_distributions(tmp_path: Path) -> None:
     """What an index would get: complete, with types and the command, and importable in an environment of its own."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
@@ -100,7 +114,8 @@ def test_the_distributions(tmp_path: Path) -> None:
     checked = subprocess.run([twine, "check", "--strict", wheel, sdist], text=True, capture_output=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"healing_tables/py.typed", "dbt_healing_tables/py.typed"} <= set(names)
+    files = {"healing_tables/py.typed", "dbt_healing_tables/py.typed", "dbt_healing_tables/pages/explain.html"}
+    assert files <= set(names)
     assert [name for name in names if not name.startswith(("healing_tables/", "dbt_healing_tables"))] == []
     with tarfile.open(sdist) as archive:
         assert any(name.endswith("/LICENSE") for name in archive.getnames())

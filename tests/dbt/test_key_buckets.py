@@ -10,7 +10,7 @@ from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 BUCKETS, KEYS = 8, 40
 NAMES = ("parquet", "orc", "numbered")
 CALL = """{{ healing_tables.dimension({'crm': {'relation': source('raw', 'crm'), 'changed_at': 'changed_at',
@@ -181,7 +181,7 @@ def test_two_heals_at_once(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("attempt 1 met a commit of another writer (its files have changed)" in line for line in built.log)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_table_that_becomes_empty_and_full_again(built: Lab) -> None:
     dim(built, "emptied", "orc", key_buckets=2, max_removed_keys_ratio=1)
     load(built, 11, (6, "H"))

@@ -14,7 +14,7 @@ from tables import plain_rows
 
 from healing_tables import DimensionSpec, TargetError, merge
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 SEQUENCE = {"name": "sk", "strategy": "sequence"}
 # One key of each kind of type, as text of SQL, with its text in the key map
 KEYS = {
@@ -71,7 +71,7 @@ def test_both_halves_write_one_key_map(lab: Lab) -> None:
     assert rows_of(lab, merged, "sk") == lab.rows("dim_keys", "sk") == [(1,)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_dropped_dimension_comes_back_from_its_log_with_its_numbers(lab: Lab) -> None:
     dim = f"{lab.schema}.dropped"
     spec = spec_of(change_log=f"{dim}_log", changed_at="at")
@@ -88,7 +88,7 @@ def test_a_dropped_dimension_comes_back_from_its_log_with_its_numbers(lab: Lab) 
     assert rows_of(lab, dim, "sk", "id", "name") == [*before, (4, 5, "new")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_restored_dimension_gives_no_number_twice(lab: Lab) -> None:
     dim = f"{lab.schema}.restored"
     spec = spec_of()
@@ -102,7 +102,7 @@ def test_a_restored_dimension_gives_no_number_twice(lab: Lab) -> None:
     assert rows_of(lab, dim, "sk", "id") == [(1, 1), (2, 2), (3, 3)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_newest_row_leaves_between_plan_and_merge(lab: Lab) -> None:
     dim = f"{lab.schema}.overtaken"
     spec = spec_of(attributes={"name": 4}, deleted_when="name = 'gone'")
@@ -154,7 +154,7 @@ def test_a_build_whose_numbers_were_given_meanwhile_begins_again(lab: Lab, monke
     assert rows_of(lab, f"{dim}__keys", "key", "surrogate_key") == [("1", 1), ("1", 3), ("9", 2)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_numbers_of_a_stored_table_are_taken_over(lab: Lab) -> None:
     dim = f"{lab.schema}.theirs"
     columns = "sk int, id int, name string, valid_from timestamp, valid_to timestamp, is_current boolean"

@@ -9,7 +9,7 @@ import pytest
 from damage import COLUMNS, HEALTHY, commits, operation, stored, tables
 from lab import Lab
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 REFUSED = "dim_many__candidate_0123456789abcdef0123456789abcdef"  # by the guard, since it is empty
 YOUNG = "dim_busy__candidate_0123456789abcdef0123456789abcdef"
 

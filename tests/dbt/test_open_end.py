@@ -12,7 +12,7 @@ from lab import Lab
 
 from healing_tables import DimensionSpec, merge
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 
 OLD_END, END, ENDED = "9999-12-31 23:59:59", "9999-12-31 00:00:00", "2024-02-01 00:00:00"
 KEPT = ("id", "name", "valid_from", "is_current", "version", "key_hash", "row_hash")
@@ -78,7 +78,7 @@ def test_pandas_holds_a_dimension_whose_open_end_is_null(built: Lab) -> None:
     assert str(frame["valid_to"].max()) == ENDED
 
 
-@pytest.mark.parametrize("change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.slow)])
 def test_a_merge_keeps_the_old_end_where_it_is_stored(lab: Lab, change_log: str | None) -> None:
     name = f"{lab.schema}.dim_merged_{change_log}"
     log = None if change_log is None else f"{lab.schema}.{change_log}"

@@ -90,7 +90,7 @@ def test_a_rebuild_without_changes_writes_no_row(built: Lab) -> None:
     assert not [sql for sql in own_statements(built, "dim") if "merge into" in sql]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_source_column_of_another_type(built: Lab) -> None:
     """The text of the select is the same: what its columns are has to be looked up again."""
     lab = built
@@ -108,7 +108,7 @@ def test_a_source_column_of_another_type(built: Lab) -> None:
     assert dict(lab.spark.table(f"{lab.schema}.sized").dtypes)["size"] == "bigint"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["row_hash", "key_hash", "sk"])
 def test_a_hash_that_somebody_else_changed_is_corrected(built: Lab, column: str) -> None:
     built.build("dim")
@@ -116,14 +116,14 @@ def test_a_hash_that_somebody_else_changed_is_corrected(built: Lab, column: str)
     assert built.build("dim")["rows_changed"] == 1
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_rows_of_one_start_that_somebody_else_added_go(built: Lab) -> None:
     built.build("dim")
     built.spark.sql(f"insert into {built.schema}.dim select * from {built.schema}.dim where id = 8")
     assert built.build("dim")["publish"] == "overwrite"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_heal_without_news_looks_and_ends(built: Lab) -> None:
     built.build("healed")
     row = built.build("healed")
@@ -145,7 +145,7 @@ def test_a_row_that_comes_late_is_healed_once(built: Lab) -> None:
     assert built.build("healed")["keys_affected"] == 0
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_row_with_a_loaded_at_to_come_is_healed(built: Lab) -> None:
     add(built, "(3, 'ahead', false, date '2024-03-01', now() + interval 1 hour)")
     row = built.build("healed")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 COLUMNS = [
     ["dim", "string"],
     ["id", "int"],
@@ -329,7 +329,7 @@ def test_integer_keys_survive_a_drop_and_numbers_of_others_are_not_given(built: 
     assert built.rows(f"dim_{name}", *SEQUENCE) == sorted([*before, (new, 9, 1, True)], key=repr)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_integer_keys_stay_where_key_and_moment_get_another_type(built: Lab) -> None:
     """Midnight in UTC is no midnight in Berlin; '01' is not 1."""
     source = f"'relation': api.Relation.create(schema='{built.schema}', identifier='zoned')"

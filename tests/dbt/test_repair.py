@@ -30,7 +30,7 @@ from pages import blocks_of, table_of
 from sessions import FORMAT, ROOT
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 CREATED, MERGED, UPDATED = {
     "delta": ("CREATE OR REPLACE TABLE AS SELECT", "MERGE", "UPDATE"),
     "iceberg": ("overwrite", "overwrite", "overwrite"),
@@ -107,6 +107,12 @@ def good_key(choose: random.Random, key: int, sk: int) -> list[Row]:
     for number, row in enumerate(rows):
         row[7] = sk + number
     return rows
+
+
+LIVE = """
+{{ healing_tables.dimension({
+    'live': {'relation': api.Relation.create(schema=target.schema, identifier='live'), 'changed_at': 'at'}}) }}
+"""
 
 
 def day(number: int) -> str:
@@ -299,7 +305,11 @@ def mended(lab: Lab, interpreted: None) -> dict[str, Any]:
     look("doc", "dim_doc", key_columns="player_id", tracked_columns="tier", dry_run=False)
 
     lab.model("dim_seq", SEQUENCE, materialized="healing_table", **SEQUENCE_CONFIG)
+    lab.table("live", [["id", "int"], ["at", "date"], ["name", "string"]], [[1, "2024-01-01", "a"]])
+    lab.model("dim_live", LIVE, materialized="healing_table", unique_key="id")
     lab.dbt("run")
+    lab.spark.sql(f"insert into {lab.schema}.dim_live select * from {lab.schema}.dim_live")
+    seen["live"] = operation(lab, "repair", dimension="dim_live")
     seen["seq built"] = found(lab, "dim_seq", "sk", "id", "name", "until")
     lab.spark.sql(
         f"insert into {lab.schema}.dim_seq select 9, id, 'c', until, since, active "
@@ -470,11 +480,16 @@ def test_another_writer_is_seen_and_a_dead_run_is_taken_up(lab: Lab, mended: dic
 def test_a_model_brings_its_names_and_integer_keys_are_not_given_twice(lab: Lab, mended: dict[str, Any]) -> None:
     text = "\n".join(mended["seq"])
     assert "key id; valid_from since, valid_to until, is_current active (Y); open end NULL" in text
-    assert "status published" in text
+    assert "status published" in text and "builds it anew" not in text  # its model does not call dimension()
     assert len(mended["seq built"]) == 2
     assert found(lab, "dim_seq", "sk", "id", "name", "until") == mended["seq built"]
     # 9 left with its row, and stays taken
     assert mended["seq keys"] == [("1", 1), ("1", 2), (None, 9)]
+
+
+def test_a_model_that_can_rebuild_its_table_is_named(lab: Lab, mended: dict[str, Any]) -> None:
+    text = "\n".join(mended["live"])
+    assert "dbt run --select dim_live --full-refresh builds it anew" in text
 
 
 def test_the_example_of_the_documentation(lab: Lab, mended: dict[str, Any]) -> None:

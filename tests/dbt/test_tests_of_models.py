@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lab import Lab
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 
 SOURCE = "sources={'crm': {'relation': ref('changes'), 'changed_at': 'at'%s}}"
 NAMES = (

@@ -75,17 +75,21 @@ version: 2
 unit_tests:
   - name: a_change_opens_a_version
     model: dim_crm
-    overrides:
-      vars: {healing_tables: {key_columns: id, column_types: {crm: {id: int, at: timestamp, name: string}}}}
-    given:
+    given: &given
       - input: ref('stg_crm')
         rows:
           - {id: 1, at: '2024-01-01 00:00:00', name: Ann}
           - {id: 1, at: '2024-02-01 00:00:00', name: Bea}
-    expect:
+    expect: &expect
       rows:
         - {id: 1, name: Ann, version: 1, is_current: false}
         - {id: 1, name: Bea, version: 2, is_current: true}
+  - name: with_overrides
+    model: dim_crm
+    overrides:
+      vars: {healing_tables: {key_columns: id, column_types: {crm: {id: int, at: timestamp, name: string}}}}
+    given: *given
+    expect: *expect
 """,
     )
     lab.dbt("run")
@@ -102,11 +106,14 @@ def test_any_column_name_and_any_text(project: Lab, name: str) -> None:
 
 
 def test_unit_tests_of_a_model(project: Lab) -> None:
-    found = project.dbt("test", "--select", "a_change_opens_a_version")
-    assert found["a_change_opens_a_version"][0] == "pass", found
+    found = project.dbt("test", "--select", "test_type:unit")
+    assert {name: status for name, (status, _) in found.items()} == {
+        "a_change_opens_a_version": "pass",
+        "with_overrides": "pass",
+    }, found
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_empty_builds_no_rows(project: Lab) -> None:
     models = ["run", "--select", "stg_crm", "dim_crm"]
     found = project.dbt(*models, "--empty", "--vars", "{allow_sample: true}")
@@ -116,7 +123,7 @@ def test_empty_builds_no_rows(project: Lab) -> None:
     assert len(project.rows("dim_crm")) == 1
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_comment_that_dbt_appends(project: Lab) -> None:
     settings = project.home / "dbt_project.yml"
     before = settings.read_text()
@@ -195,7 +202,7 @@ def test_compile_without_introspection(project: Lab) -> None:
     assert "compile without --no-introspect" in compiled
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_is_not_built_compiles(lab: Lab, tmp_path: Path) -> None:
     """`dbt compile` and `dbt docs generate` say what to build; `dbt run` and `dbt test` refuse."""
     project = Lab(lab.spark, tmp_path, schema="lab_not_built")

@@ -17,7 +17,7 @@ from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 DIM = "{schema}.dim_healed"
 FAULTS = {
     "a row of the same key": f"update {DIM} set name = 'other' where id = 1",
@@ -121,8 +121,8 @@ def disturbed(lab: Lab, *, at: int | str, fault: str) -> None:
     [
         ("create table {dim}__candidate", "RESTORE"),
         ("merge into {dim}", "a row of the same key"),
-        pytest.param("merge into {dim}", "DROP", marks=pytest.mark.proof),
-        pytest.param("insert into {log}", "a row of another key", marks=pytest.mark.proof),
+        pytest.param("merge into {dim}", "DROP", marks=pytest.mark.slow),
+        pytest.param("insert into {log}", "a row of another key", marks=pytest.mark.slow),
     ],
 )
 def test_another_writer_before_a_statement(healed: Lab, at: str, fault: str) -> None:
@@ -137,7 +137,7 @@ def places() -> Iterator[tuple[int, str]]:
         yield number, names[number % len(names)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_another_writer_between_any_two_statements(healed: Lab) -> None:
     arrive(healed, next(steps))
     counted = OtherWriter(healed)

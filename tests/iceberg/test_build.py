@@ -124,7 +124,7 @@ def test_unchanged(built: Lab) -> None:
     assert not [sql for _, sql in built.statements if "merge into" in sql or "branch" in sql.split("refs")[0]]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_both_ways_to_write_a_merge(built: Lab) -> None:
     add(built, row(2, "c", 3))
     for name in ("dim", "copied"):
@@ -133,7 +133,7 @@ def test_both_ways_to_write_a_merge(built: Lab) -> None:
     assert delete_files(built, "copied") == 0
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_all_rows_are_replaced_in_a_branch(built: Lab) -> None:
     """Partitions that have no new rows lose theirs, whatever the session says of overwrites."""
     built.build("over")
@@ -166,7 +166,7 @@ def test_a_refused_build_stays_in_its_branch(built: Lab) -> None:
     assert branches(built, "faulty") == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_guard_refuses(built: Lab) -> None:
     built.build("dim")
     before = built.rows("dim")
@@ -186,7 +186,7 @@ def test_a_guard_refuses(built: Lab) -> None:
     "text",
     [
         "merge into",
-        *(pytest.param(text, marks=pytest.mark.proof) for text in ("create or replace branch", "current-snapshot-id")),
+        *(pytest.param(text, marks=pytest.mark.slow) for text in ("create or replace branch", "current-snapshot-id")),
     ],
 )
 def test_main_has_moved(built: Lab, at_statement: Callable[..., None], text: str) -> None:
@@ -213,7 +213,7 @@ def test_main_moves_at_the_last_moment(built: Lab, at_statement: Callable[..., N
     assert branches(built, "dim") == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_without_the_library_the_last_moment_is_an_error(
     built: Lab, at_statement: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,7 +235,7 @@ def test_without_the_library_the_last_moment_is_an_error(
     assert branches(built, "dim") == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["create or replace branch", "fast_forward", "drop branch"])
 def test_a_change_of_a_branch_that_iceberg_refuses_is_tried_again(
     built: Lab, at_statement: Callable[..., None], verb: str
@@ -266,7 +266,7 @@ def test_heals(built: Lab) -> None:
     assert built.build("healed")["keys_affected"] == 0
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_news_by_the_changes_of_a_source(built: Lab) -> None:
     news = f"{built.schema}.news"
     built.build("fed")
@@ -285,7 +285,7 @@ def test_news_by_the_changes_of_a_source(built: Lab) -> None:
     assert built.build("fed")["mode"] == "heal"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_others_did_to_the_table(built: Lab) -> None:
     built.build("healed")
     healed = f"{built.schema}.healed"
@@ -305,7 +305,7 @@ def test_what_others_did_to_the_table(built: Lab) -> None:
     assert found["healed"][0] == "success"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_column_of_another_type(built: Lab) -> None:
     model(built, "wider")
     built.build("wider")
@@ -315,7 +315,7 @@ def test_a_column_of_another_type(built: Lab) -> None:
     assert built.build("wider")["status"] == "unchanged"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_maintenance(built: Lab) -> None:
     built.build("dim")
     for name in ("x", "y"):

@@ -8,7 +8,7 @@ import pytest
 from lab import Lab
 from tables import plain_rows
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"]]
 FIRST = [[1, "Ann", "gold"], [2, "Cid", "gold"]]
 SECOND = [[1, "Bea", "gold"], [2, "Cid", "gold"], [3, "Eve", "new"]]

@@ -33,19 +33,19 @@ def before_the_branch(number: int, statement: str) -> bool:
     return "create branch" in statement
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_another_writer_before_the_publish(tables: Tables) -> None:
     """The branch of the first one is not published: it reads and plans again."""
     assert check(Orders(tables, "audit", "same key", OWN_ACTIONS), before_the_publish)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_column_that_another_writer_adds_after_the_plan(tables: Tables) -> None:
     """Schema changes belong to no branch, but the MERGE looks at the columns."""
     check_column(tables, OWN_ACTIONS, lambda _: before_the_branch)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_between_two_statements(tables: Tables, kind: str) -> None:
     check_places(tables, kind, OWN_ACTIONS, PLACES)

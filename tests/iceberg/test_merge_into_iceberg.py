@@ -47,7 +47,7 @@ def branches(tables: Tables, name: str) -> list[str]:
     return [row[0] for row in tables.spark.sql(f"select name from {name}.refs").collect() if row[0] != "main"]
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, case: dict[str, Any], mode: str) -> None:
     name = f"{either.schema}.dim_{case['id'].lower()}_{mode[:4]}"
@@ -71,7 +71,7 @@ def test_case(either: Tables, case: dict[str, Any], mode: str) -> None:
     assert branches(either, name) == []
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.slow)])
 def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> None:
     """With integer keys and an audit. In a catalog of Iceberg's the name alone is enough."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE, audit={})
@@ -101,7 +101,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> N
     assert not tables.spark.table(f"{dim}.partitions").where("partition.id_bucket = 0").isEmpty()
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_session_sees_what_another_has_committed(tables: Tables, dim: str) -> None:
     """The catalog of a session keeps what it has read of a table for half a minute, unless it has no cache."""
     other = Tables(tables.spark.newSession(), schema=tables.schema)
@@ -119,7 +119,7 @@ def test_a_session_sees_what_another_has_committed(tables: Tables, dim: str) -> 
     assert plain_rows(IcebergTarget(dim).rows(tables.spark), ["name"]) == [("A",), ("B",), ("C",)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_rows_that_two_processes_deliver_at_once(either: Tables) -> None:
     """Without its further clause the MERGE is an append, and both add the row."""
 
@@ -150,7 +150,7 @@ def test_rows_that_two_processes_deliver_at_once(either: Tables) -> None:
     assert plain_rows(spark.table(name)) == [("a",)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_columns_of_types_that_iceberg_does_not_have(tables: Tables, dim: str) -> None:
     """smallint is stored as int, within others too; a batch with the same types fits again."""
     ddl = "id smallint, name string, tags array<smallint>, place struct<smallint: tinyint, `a b`: string>"
@@ -187,7 +187,7 @@ def test_a_table_of_someone_else(tables: Tables, dim: str) -> None:
     assert merge(given, dim, spec, at="2024-01-03").commit_version is None
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_iceberg_does_not_take(tables: Tables, dim: str) -> None:
     """One mistake, and not 30 attempts."""
     given = tables.spark.sql("select 1 as id, struct(1 as y) as x, 'a' as `x.y`")
@@ -211,7 +211,7 @@ def test_which_kind_of_table_a_name_is(tables: Tables, dim: str) -> None:
     assert target_of(spark, f"`lake`.{dim}") == IcebergTarget(f"`lake`.{dim}")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_hadoop_catalog_and_nested_schemas(tables: Tables, tmp_path: Path) -> None:
     settings = {
         "spark.sql.catalog.files": "org.apache.iceberg.spark.SparkCatalog",
@@ -235,7 +235,7 @@ def test_a_hadoop_catalog_and_nested_schemas(tables: Tables, tmp_path: Path) -> 
             tables.spark.sql("use lake")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_command_line(tables: Tables, dim: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spec.yml").write_text("key_columns: id\nattributes: {name: 2}\n")
     (tmp_path / "batch.csv").write_text("id,name\n1,A\n")

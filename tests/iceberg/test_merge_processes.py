@@ -14,7 +14,7 @@ from healing_tables import IcebergTarget
 from healing_tables.merge import outbox
 from healing_tables.targets import iceberg
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
 
 @dataclass(frozen=True)

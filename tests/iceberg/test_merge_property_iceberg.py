@@ -20,7 +20,7 @@ from tables import Tables
 
 from healing_tables import IcebergTarget, merge
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])

@@ -53,9 +53,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "step", [pytest.param(step, marks=[pytest.mark.proof] * (step != "deliver")) for step in STEPS]
-)
+@pytest.mark.parametrize("step", [pytest.param(step, marks=[pytest.mark.slow] * (step != "deliver")) for step in STEPS])
 def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     kind, is_done = STEPS[step]
     merge(batch(tables, (1, "A"), (2, "A")), IcebergTarget(dim), TYPE_4, at="2024-01-01")
@@ -92,7 +90,7 @@ def test_two_merges_from_one_snapshot(tables: Tables, dim: str, between: Any) ->
     assert IcebergTarget(dim).unfinished(tables.spark) == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_process_dies_while_another_recovers(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, between: Any
 ) -> None:
@@ -110,7 +108,7 @@ def test_a_process_dies_while_another_recovers(
     assert IcebergTarget(dim).unfinished(tables.spark) == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The branch is published although the client got an error."""
     spark, kind = tables.spark, type(tables.spark)
@@ -131,7 +129,7 @@ def test_an_answer_that_is_lost(tables: Tables, dim: str, monkeypatch: pytest.Mo
     assert len(rows(tables, f"{dim}_audit")) == 1
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_publish_that_is_still_at_work(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client has an error already, and main changes while it looks."""
     kind = type(tables.spark)
@@ -202,7 +200,7 @@ def versions(tables: Tables, dim: str) -> list[tuple[Any, ...]]:
     return plain_rows(tables.spark.table(dim).selectExpr("id", "name", "day(valid_from)", "day(valid_to)"))
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log(tables: Tables, dim: str, between: Any) -> None:
     """Late changes find their place, beside another writer to the log, and over what was stored before."""
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
@@ -219,7 +217,7 @@ def test_a_change_log(tables: Tables, dim: str, between: Any) -> None:
         assert IcebergTarget(name).unfinished(tables.spark) == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_batch_that_only_the_log_gets(tables: Tables, dim: str, between: Any) -> None:
     """No commit of the dimension shows it to another merge: the log does."""
     merge(batch(tables, (1, "A")), IcebergTarget(dim), logged(dim), at="2024-01-01 00:00")
@@ -232,7 +230,7 @@ def test_a_batch_that_only_the_log_gets(tables: Tables, dim: str, between: Any) 
     assert versions(tables, dim) == [(1, "A", 1, 2), (1, "A", 3, 31), (1, "B", 2, 3)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log_that_begins_during_a_merge(tables: Tables, dim: str, between: Any) -> None:
     """The merge that does not know of it commits nothing."""
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1})
@@ -247,7 +245,7 @@ def test_a_change_log_that_begins_during_a_merge(tables: Tables, dim: str, betwe
     assert versions(tables, dim) == [(1, "A", 1, 31)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["deliver", "check_log", "forget", "finish"])
 def test_a_process_dies_with_a_change_log(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     merge(batch(tables, (1, "A")), IcebergTarget(dim), logged(dim, audit={}), at="2024-01-01 00:00")

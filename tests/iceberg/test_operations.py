@@ -42,7 +42,7 @@ def newest_version(told: list[str]) -> int:
     return int(next(line for line in told if "the next since_version" in line).split(" version ")[1].split(",")[0])
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_facts_get_the_key_of_another_version(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     sources(lab)
     # its merges tell which rows have changed: a changelog cannot read delete files
@@ -110,7 +110,7 @@ def hadoop(lab: Lab, tmp_path: Path) -> Iterator[Lab]:
     lab.spark.sql("use lake")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_hadoop_catalog(hadoop: Lab) -> None:
     sources(hadoop)
     options = {**KEYS, "publish": "merge"}

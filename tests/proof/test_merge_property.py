@@ -193,7 +193,7 @@ TARGETS: dict[str, Callable[[str], DeltaTarget | FilesTarget | HiveTarget | Post
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("parts", "table"),
-    [(1, "delta"), (7, "delta"), *((3, table) for table in TARGETS)],
+    [(1, "delta"), (7, "files"), *((3, table) for table in TARGETS)],
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_any_cut_gives_the_dimension_of_the_whole(

@@ -34,6 +34,6 @@ def spec_of(case: dict[str, Any]) -> DimensionSpec:
 def merge_cases(*quick: str) -> list[Any]:
     """The cases of merges as parameters: two of them, and those named, run in `make test`."""
     return [
-        pytest.param(case, id=case["id"], marks=[pytest.mark.proof] * (case["id"] not in {"M26", "M35", *quick}))
+        pytest.param(case, id=case["id"], marks=[pytest.mark.slow] * (case["id"] not in {"M26", "M35", *quick}))
         for case in load("merge")
     ]

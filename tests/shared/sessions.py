@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
+
+from healing_tables.cli import DELTA
 
 ROOT = Path(__file__).parents[2]
 FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
@@ -30,6 +33,8 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
     output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
+    if FORMAT == "delta":  # of the Spark that is installed; the profile names that of .venv
+        settings["spark.jars.packages"] = f"io.delta:{DELTA['.'.join(pyspark_version.split('.')[:2])]}"
     settings |= {
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",
@@ -41,6 +46,8 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
         "spark.ui.retainedStages": "10",
         # the text of each plan, for that UI: of large plans a tenth of the time
         "spark.sql.ui.explainMode": "simple",
+        # Spark checks its own rules after each step of a plan: a fourteenth of a merge. `make test` leaves it on.
+        "spark.sql.lightweightPlanChangeValidation": str(not is_long).lower(),
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -XX:MetaspaceSize=600m -XX:ReservedCodeCacheSize=512m -Dderby.system.home={home}"
             + ("" if is_long else " -XX:TieredStopAtLevel=1")

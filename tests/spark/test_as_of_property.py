@@ -17,7 +17,7 @@ from test_as_of import WAYS, model, table
 
 from healing_tables import as_of
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.slow
 
 SEEDS = range(12)  # each kind of key, and more
 ZONE = "spark.sql.session.timeZone"

@@ -12,7 +12,7 @@ from tables import Tables, plain_rows
 from healing_tables import BatchError, DimensionSpec, SpecError, merge
 from healing_tables.merge.tables import AUDIT_COLUMNS
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 OPTIONS: dict[str, Any] = {
     "key_columns": "id",
     "attributes": {"*": 2, "mail": 1},
@@ -55,7 +55,7 @@ def dim(tables: Tables, request: pytest.FixtureRequest) -> str:
     return f"{tables.schema}.{request.node.name.split('[')[0].removeprefix('test_')}"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_cause_of_each_change(tables: Tables, dim: str) -> None:
     spec = DimensionSpec.from_dict(OPTIONS)
     for rows in (ROWS[:2], ROWS[2:3], ROWS[3:4], ROWS[4:]):
@@ -96,7 +96,7 @@ def test_all_changes_in_one_batch(tables: Tables, dim: str) -> None:
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log_keeps_causes(tables: Tables, dim: str) -> None:
     spec = DimensionSpec.from_dict({**OPTIONS, "change_log": f"{dim}_log"})
     for row in reversed(ROWS):
@@ -114,7 +114,7 @@ def test_a_change_log_keeps_causes(tables: Tables, dim: str) -> None:
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_log_that_begins_later_keeps_causes(tables: Tables, dim: str) -> None:
     merge(batch(tables, *ROWS[:3]), dim, DimensionSpec.from_dict(OPTIONS))
     plain = {name: value for name, value in OPTIONS.items() if not name.startswith(("chan", "corr"))}
@@ -138,7 +138,7 @@ def test_a_log_that_begins_later_keeps_causes(tables: Tables, dim: str) -> None:
     "cuts",
     [
         pytest.param([ROWS], id="whole"),
-        pytest.param([[row] for row in ROWS], id="cut", marks=pytest.mark.proof),
+        pytest.param([[row] for row in ROWS], id="cut", marks=pytest.mark.slow),
     ],
 )
 def test_the_history_tells_why_a_row_left(tables: Tables, dim: str, cuts: list[list[Any]]) -> None:

@@ -27,7 +27,7 @@ from healing_tables.merge.outbox import Outbox
 from healing_tables.targets import retry
 from healing_tables.targets.delta import Commit, DeltaTarget
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 END = "9999-12-31 00:00:00"
 SHOWN = ("id", "name", "mail", "valid_from", "valid_to", "version")
 

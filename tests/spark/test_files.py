@@ -110,7 +110,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: FilesTarget) -> None
         dim.read(tables.spark, 4)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_folders_can_be_moved(tables: Tables, dim: FilesTarget, tmp_path: Path) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 4, "city": 1})
     merge(batch(tables, (1, "A")), dim, spec, at="2024-01-01")
@@ -124,7 +124,7 @@ def test_the_folders_can_be_moved(tables: Tables, dim: FilesTarget, tmp_path: Pa
     assert names(tables, moved) == [(1, "B")]
 
 
-@pytest.mark.parametrize("file_format", ["csv", pytest.param("parquet", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("file_format", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_values_of_every_type(tables: Tables, tmp_path: Path, file_format: str) -> None:
     """Come back as they were, in a session of another time zone as well."""
     texts = [
@@ -183,7 +183,7 @@ def test_values_of_every_type(tables: Tables, tmp_path: Path, file_format: str) 
     assert [name for name in Path(dim.path).rglob("part-*") if not str(name).endswith(ending)] == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_a_csv_cannot_hold(tables: Tables, tmp_path: Path) -> None:
     dim = FilesTarget(f"{tmp_path}/dim", "csv")
     rows = tables.spark.sql("select 1 as id, array('a') as tags, X'00' as raw, 'a' as name")
@@ -204,7 +204,7 @@ def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, between: An
     assert len(side_rows(tables, dim, "_audit")) == 5
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_two_merges_that_make_the_table(tables: Tables, dim: FilesTarget, between: Any) -> None:
     between(Commits, "add", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
@@ -226,7 +226,7 @@ def test_an_answer_of_the_store_that_is_lost(tables: Tables, dim: FilesTarget, m
 
 
 @pytest.mark.parametrize(
-    "moment", ["add", *(pytest.param(name, marks=pytest.mark.proof) for name in ("write", "expire"))]
+    "moment", ["add", *(pytest.param(name, marks=pytest.mark.slow) for name in ("write", "expire"))]
 )
 def test_a_process_dies(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """Before the commit nothing has happened; after it, everything: nothing is left to be finished."""
@@ -257,7 +257,7 @@ def age(path: str, seconds: float) -> None:
             os.utime(f"{place}/{name}", (then, then))
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_old_states_go(tables: Tables, dim: FilesTarget) -> None:
     """Those that are neither among the last ones nor recent, and what a killed merge has left; the audit stays."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, audit={})
@@ -285,7 +285,7 @@ def test_old_states_go(tables: Tables, dim: FilesTarget) -> None:
         reader.collect()
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_old_states_that_cannot_be_deleted(
     tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -300,7 +300,7 @@ def test_old_states_that_cannot_be_deleted(
     assert "permission denied" in caplog.text
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, between: Any) -> None:
     """A merge that has slept while others went on does not take a number whose file is deleted since."""
     target = FilesTarget(dim.path, keep_versions=1)
@@ -316,7 +316,7 @@ def test_a_number_that_is_forgotten(tables: Tables, dim: FilesTarget, between: A
     assert [row[0] for row in versions(tables, target)] == [1, 2, 3, 4, 5, 9]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
     """Added to an existing dimension; from then on, changes may arrive in any order."""
     merge(batch(tables, (1, "A"), (2, "A")), dim, SPEC, at="2024-01-01")
@@ -341,7 +341,7 @@ def test_a_change_log(tables: Tables, dim: FilesTarget) -> None:
     assert [row[1] for row in versions(tables, dim)] == ["A", "B", "C", "D", "A"]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log_over_files_of_others(tables: Tables, dim: FilesTarget, tmp_path: Path) -> None:
     """What they hold is the beginning of the log."""
     made = FilesTarget(f"{tmp_path}/made")
@@ -353,7 +353,7 @@ def test_a_change_log_over_files_of_others(tables: Tables, dim: FilesTarget, tmp
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (1, "B"), (1, "C"), (2, "A")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_first_merge_that_is_refused(tables: Tables, dim: FilesTarget) -> None:
     """It leaves tables beside a dimension without rows; the next one may have more columns."""
     bad = batch(tables, (1, "A")).selectExpr("*", "array(1) as tags")
@@ -366,7 +366,7 @@ def test_a_first_merge_that_is_refused(tables: Tables, dim: FilesTarget) -> None
     assert names(tables, dim) == [(1, "A")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_table_of_another_dimension(tables: Tables, tmp_path: Path) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, audit={"table": "audit"})
     merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/one"), spec, at="2024-01-01")
@@ -390,7 +390,7 @@ def test_files_of_others(tables: Tables, tmp_path: Path) -> None:
         merge(batch(tables, (1, "B")), FilesTarget(f"{tmp_path}/texts", "csv"), SPEC)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_many_folders_become_one(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     from healing_tables.merge import files_tables
 
@@ -404,7 +404,7 @@ def test_many_folders_become_one(tables: Tables, dim: FilesTarget, monkeypatch: 
     assert len(side_rows(tables, dim, "_audit")) == 7
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_new_column(tables: Tables, dim: FilesTarget) -> None:
     merge(
         batch(tables, (1, "A")),
@@ -422,7 +422,7 @@ def test_a_new_column(tables: Tables, dim: FilesTarget) -> None:
     assert side_rows(tables, dim, "_history", "id", "name", "tier") == [(1, "A", None)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_stream_is_merged_once(tables: Tables, dim: FilesTarget) -> None:
     sink = SPEC.sink(dim, name="crm")
     for number, name in ((0, "A"), (1, "B"), (0, "A"), (1, "B")):
@@ -452,7 +452,7 @@ def test_a_target_that_is_none(options: dict[str, Any], got: str) -> None:
     assert "secret" not in str(error.value)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_command_line(tables: Tables, dim: FilesTarget, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spec.yml").write_text("KEYS: [id]\nattributes: {name: 4, city: 1}\n")
     for number, name in enumerate("AB"):

@@ -68,7 +68,7 @@ def interrupt(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("file_format", ["orc", pytest.param("parquet", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("file_format", ["orc", pytest.param("parquet", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", merge_cases())
 def test_case(either: Tables, case: dict[str, Any], file_format: str) -> None:
     """Of a table that someone else has made; its name is all that the merge is told."""
@@ -90,8 +90,8 @@ def test_case(either: Tables, case: dict[str, Any], file_format: str) -> None:
     "target",
     [
         {"file_format": "orc", "key_buckets": 4},
-        pytest.param({"file_format": "parquet", "key_buckets": 64}, marks=pytest.mark.proof),
-        pytest.param({"file_format": "parquet", "partition_by": "city"}, marks=pytest.mark.proof),
+        pytest.param({"file_format": "parquet", "key_buckets": 64}, marks=pytest.mark.slow),
+        pytest.param({"file_format": "parquet", "partition_by": "city"}, marks=pytest.mark.slow),
     ],
     ids=["buckets", "many buckets", "partitions"],
 )
@@ -122,7 +122,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, target: dict[st
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_merge_writes_the_buckets_that_it_touches(tables: Tables, dim: str) -> None:
     rows = [(number, "A") for number in range(40)]
     merge(batch(tables, *rows), HiveTarget(dim, key_buckets=8), SPEC, at="2024-01-01")
@@ -159,7 +159,7 @@ def test_what_cannot_be_switched_is_refused(tables: Tables, dim: str) -> None:
         merge(batch(tables, (1, "B")), HiveTarget(f"{dim}_delta"), SPEC)
 
 
-@pytest.mark.parametrize("buckets", [None, pytest.param(4, marks=pytest.mark.proof)])
+@pytest.mark.parametrize("buckets", [None, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_table_is_converted_on_request(tables: Tables, dim: str, buckets: int | None) -> None:
     """A managed one, and one with partitions; rows, comments and declared types are the same afterwards."""
     sql, name = tables.spark.sql, f"{dim}_{buckets}"
@@ -204,12 +204,12 @@ def insert(tables: Tables, dim: str, key: int) -> None:
     tables.spark.sql(f"select {values}, {rest}").write.insertInto(dim)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "method"),
     [
-        pytest.param(HiveTables, "write_state", marks=pytest.mark.proof),
-        pytest.param(HiveTarget, "set_location", marks=pytest.mark.proof),
+        pytest.param(HiveTables, "write_state", marks=pytest.mark.slow),
+        pytest.param(HiveTarget, "set_location", marks=pytest.mark.slow),
         (HiveTarget, "take"),
     ],
     ids=["before the look", "before the switch", "after the switch"],
@@ -231,7 +231,7 @@ def test_rows_that_another_writer_adds_are_kept(
     assert tables.spark.table(f"{name}_audit").count() == 3
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_two_merges_from_one_state(tables: Tables, dim: str, between: Any) -> None:
     """One partition of the commits, and so one of the two: the other reads again."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE)
@@ -246,7 +246,7 @@ def test_two_merges_from_one_state(tables: Tables, dim: str, between: Any) -> No
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_two_merges_that_make_the_table(tables: Tables, dim: str, between: Any) -> None:
     between(Commits, "add", lambda: merge(batch(tables, (2, "A")), HiveTarget(dim), SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-02").attempts == 2
@@ -256,10 +256,10 @@ def test_two_merges_that_make_the_table(tables: Tables, dim: str, between: Any) 
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param("create", marks=pytest.mark.proof),
-        pytest.param("set_location", marks=pytest.mark.proof),
+        pytest.param("create", marks=pytest.mark.slow),
+        pytest.param("set_location", marks=pytest.mark.slow),
         "take",
-        pytest.param("expire", marks=pytest.mark.proof),
+        pytest.param("expire", marks=pytest.mark.slow),
     ],
 )
 def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
@@ -280,7 +280,7 @@ def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatc
     assert tables.spark.table(f"{name}_audit").count() == (2 if moment == "create" else 3)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_location_that_someone_has_set_back(tables: Tables, dim: str, caplog: pytest.LogCaptureFixture) -> None:
     merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
     before = location(tables, dim)
@@ -292,7 +292,7 @@ def test_a_location_that_someone_has_set_back(tables: Tables, dim: str, caplog: 
     assert [row[1] for row in versions(tables, dim)] == ["A", "C"]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_reader_who_does_not_refresh(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its session lists the files of a state once; they stay for an hour, and those of the last two states longer."""
     reader = tables.spark.newSession()
@@ -314,7 +314,7 @@ def test_a_reader_who_does_not_refresh(tables: Tables, dim: str, monkeypatch: py
     assert len(versions(tables, dim)) == 4
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_number_that_is_forgotten(tables: Tables, dim: str, between: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A merge that has slept while others went on does not take a number that they had, and have dropped."""
     monkeypatch.setattr(hive, "KEPT_SECONDS", 0)
@@ -329,7 +329,7 @@ def test_a_number_that_is_forgotten(tables: Tables, dim: str, between: Any, monk
     assert [row[0] for row in versions(tables, dim)] == [1, 2, 3, 4, 5, 9]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_change_log(tables: Tables, dim: str) -> None:
     """Begun over a table that is there; then changes may come in any order."""
     merge(batch(tables, (1, "A"), (2, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
@@ -353,7 +353,7 @@ def test_a_change_log(tables: Tables, dim: str) -> None:
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (1, "B"), (1, "C"), (2, "A"), (3, "A")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_session_that_lists_partitions(tables: Tables, dim: str) -> None:
     """As builds of healing_table leave it that write partitions in parquet."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
@@ -365,7 +365,7 @@ def test_a_session_that_lists_partitions(tables: Tables, dim: str) -> None:
     assert tables.spark.table(f"{dim}_audit").count() == 2
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_number_is_given_once(tables: Tables, dim: str) -> None:
     """Also where the row that had the largest one has left the table."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, surrogate_key=SEQUENCE)
@@ -376,7 +376,7 @@ def test_a_number_is_given_once(tables: Tables, dim: str) -> None:
     assert plain_rows(tables.spark.table(dim), ["id", "sk"]) == [(1, 1), (3, 3)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_new_column(tables: Tables, dim: str) -> None:
     merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
     spec = DimensionSpec(
@@ -386,7 +386,7 @@ def test_a_new_column(tables: Tables, dim: str) -> None:
     assert plain_rows(tables.spark.table(dim), ["id", "tier"]) == [(1, None), (2, "gold")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_odd_names_and_values(tables: Tables, dim: str) -> None:
     """Of columns, and of the folder: the location of a schema may have blanks and more."""
     schema = f"{tables.schema}_odd"

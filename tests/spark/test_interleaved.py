@@ -31,13 +31,13 @@ def restore(tables: Tables, dim: str) -> None:
 OWN_ACTIONS: Actions = {"optimize": optimize, "restore": restore}
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_column_that_another_writer_adds_after_the_plan(tables: Tables) -> None:
     """The older writer does not know it: it must not commit current rows with NULL there."""
     check_column(tables, OWN_ACTIONS, lambda case: before_the_merge(case.dim))
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_new_column_does_not_stay_when_its_merge_fails(tables: Tables) -> None:
     case = Case(tables, "audit", OWN_ACTIONS)
     tables.spark.sql(f"alter table {case.dim} add constraint short check (length(name) < 2)")
@@ -50,7 +50,7 @@ def test_a_new_column_does_not_stay_when_its_merge_fails(tables: Tables) -> None
     assert rows == [("A", None), ("B", None), ("C", "Oslo")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_another_writer_between_two_statements(tables: Tables, kind: str) -> None:
     check_places(tables, kind, OWN_ACTIONS, PLACES)

@@ -116,7 +116,7 @@ def test_an_unchanged_batch_commits_nothing(tables: Tables, dim: str) -> None:
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", ["true", "false"])
 def test_rows_that_change_are_marked_in_their_files(tables: Tables, dim: str, wanted: str) -> None:
     """By deletion vectors, unless the properties say otherwise."""
@@ -133,7 +133,7 @@ def test_rows_that_change_are_marked_in_their_files(tables: Tables, dim: str, wa
     assert int(newest["numTargetRowsCopied"]) == (0 if wanted == "true" else 49)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds, narrowed", [(("int", "string", "decimal(9,2)"), True), (("double",), False)])
 def test_a_merge_of_few_rows_names_the_buckets_of_its_keys(
     tables: Tables, dim: str, kinds: tuple[str, ...], narrowed: bool
@@ -204,7 +204,7 @@ def test_columns_that_do_not_fit(tables: Tables, dim: str, ddl: str, wanted: str
         merge(batch(tables, [], ddl), dim, SPEC)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_new_column(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")
     merge(batch(tables, [(1, "Ann")], "id int, name string"), dim, spec, at="2024-01-01 00:00:00")
@@ -235,7 +235,7 @@ def test_a_target_of_someone_else(tables: Tables, dim: str) -> None:
             merge(batch(tables, [(1, "Ann", "a")]), target, SPEC)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_columns_that_someone_else_spells_differently(tables: Tables, dim: str) -> None:
     tables.spark.sql(
         f"create table {dim} (ID int, Name string, MAIL string, Mail_Changed_At timestamp, Tier string, "
@@ -275,7 +275,7 @@ def test_a_damaged_dimension(tables: Tables, dim: str) -> None:
         merge(batch(tables, [(1, "Bea", "a")]), dim, SPEC, at="2024-01-03 00:00:00")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_stored_versions_that_overlap(tables: Tables, dim: str) -> None:
     """A closed version inside the open one: the next change would leave two current versions."""
     columns = "id int, name string, valid_from date, valid_to date"
@@ -298,10 +298,10 @@ def test_stored_versions_that_overlap(tables: Tables, dim: str) -> None:
         merge(changed.where("id = 2"), dim, logged, at="2024-01-05")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cuts",
-    [[[0], [1], [2], [3]], pytest.param([[0, 1, 2, 3]], marks=pytest.mark.proof)],
+    [[[0], [1], [2], [3]], pytest.param([[0, 1, 2, 3]], marks=pytest.mark.slow)],
     ids=["one by one", "whole"],
 )
 def test_type_4_remembers_keys_that_were_gone(tables: Tables, dim: str, cuts: list[list[int]]) -> None:
@@ -373,7 +373,7 @@ def test_names_of_the_columns_that_attributes_bring_along(tables: Tables) -> Non
         plan(batch(tables, [(1, "A", "Oslo")], ddl), None, either)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_batch_of_a_flat_dimension_again(tables: Tables) -> None:
     """The one row of a key shows no gap: what was said before it is hidden by what was said after it."""
     spec = DimensionSpec(
@@ -416,7 +416,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
     return works
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [[(2, "A")], [(2, "A"), (9, "gone")]], ids=["more", "as many"])
 def test_a_full_batch_ends_a_key_that_came_after_its_plan(
     tables: Tables, dim: str, between: list[Callable[[], object]], others: list[tuple[int, str]]
@@ -436,7 +436,7 @@ def test_a_full_batch_ends_a_key_that_came_after_its_plan(
     assert result.attempts == 2
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_key_that_comes_and_goes_meets_another_writer(
     tables: Tables, dim: str, between: list[Callable[[], object]]
 ) -> None:
@@ -467,7 +467,7 @@ def test_hashes_of_merged_rows_are_those_of_built_ones(tables: Tables) -> None:
         assert row.key_hash == hashlib.sha256(b"-12|1789-03-04").hexdigest()
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_full_batches(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -495,7 +495,7 @@ def test_full_batches(tables: Tables, dim: str) -> None:
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_guard_counts_keys_that_change_and_end_in_one_batch(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at", deleted_when="name = 'gone'")
     rows = "select id, '{}' as name, date '2024-01-0{}' as at from range({}, {})".format
@@ -508,7 +508,7 @@ def test_the_guard_counts_keys_that_change_and_end_in_one_batch(tables: Tables, 
     assert merge(tables.spark.sql(f"{new} union all {back}"), dim, spec).inserted == 40
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_open_end_of_a_dimension_of_dates_is_its_day(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2}, valid_to_current="2999-12-31 23:59:59")
     for day, name in ((1, "A"), (2, "B")):
@@ -517,7 +517,7 @@ def test_the_open_end_of_a_dimension_of_dates_is_its_day(tables: Tables, dim: st
     assert found == [("A", "2024-01-01", "2024-01-02"), ("B", "2024-01-02", "2999-12-31")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_several_changes_of_a_key_in_one_batch(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -563,7 +563,7 @@ def test_several_changes_of_a_key_in_one_batch(tables: Tables, dim: str) -> None
     assert plain_rows(tables.spark.table(f"{dim}_by_one")) == plain_rows(tables.spark.table(dim))
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["known", "unknown"])
 def test_a_plan_from_before_another_commit(
     tables: Tables, dim: str, when: str, monkeypatch: pytest.MonkeyPatch
@@ -591,7 +591,7 @@ def test_a_plan_from_before_another_commit(
     assert [row.name for row in current.collect()] == ["Cid"]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_sequence_of_surrogate_keys(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -617,7 +617,7 @@ def test_a_sequence_of_surrogate_keys(tables: Tables, dim: str) -> None:
     )
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_type_4_and_the_audit(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -659,7 +659,7 @@ def test_type_4_and_the_audit(tables: Tables, dim: str) -> None:
     assert merge(known, dim, spec, at=days[1], full_batch=False).commit_version is None
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_integer_keys_of_rows_that_left_are_not_given_again(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -672,7 +672,7 @@ def test_integer_keys_of_rows_that_left_are_not_given_again(tables: Tables, dim:
     assert versions(tables, dim, "sk", "id", "name") == [(1, 1, "C"), (3, 3, "D")]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_new_column_of_type_4(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"*": 4}, on_schema_change="append_new_columns")
     wide = "id int, name string, city string"
@@ -685,7 +685,7 @@ def test_a_new_column_of_type_4(tables: Tables, dim: str) -> None:
     assert versions(tables, f"{dim}_history", "name", "city") == history
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_what_a_killed_process_left(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It dies between the commit and the side tables: the next merge delivers the rows, once."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 4}, audit={})
@@ -712,7 +712,7 @@ def test_odd_names_and_values(tables: Tables, dim: str) -> None:
     assert rows == [("a|b^", "x", 1), ("a|b^", "y", 2)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_dates(tables: Tables, dim: str) -> None:
     """A day is a day: now is today, a second change of it is late, moments with a time do not fit."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2})
@@ -797,7 +797,7 @@ def test_columns_without_a_type(tables: Tables, dim: str) -> None:
         merge(tables.spark.sql("select 1 as id, 'a' as name, null as note"), dim, append)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_fields_with_odd_names(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")
     for number in (1, 2):
@@ -851,7 +851,7 @@ def test_what_a_session_says_of_commits_stays(tables: Tables, dim: str) -> None:
     assert (newest.operation, newest.userMetadata) == ("MERGE", "job=42")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_an_interrupted_merge_leaves_nothing_in_the_session(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -869,8 +869,8 @@ def test_an_interrupted_merge_leaves_nothing_in_the_session(
     assert [row[0] for row in versions(tables, f"{dim}_audit", "key")] == ['{"id":1}', '{"id":2}']
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("is_known", [True, pytest.param(False, marks=pytest.mark.proof)])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_known", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_conflict_reported_for_a_merge_that_has_committed(
     tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, is_known: bool
 ) -> None:
@@ -899,7 +899,7 @@ def test_a_conflict_reported_for_a_merge_that_has_committed(
     assert [row[0] for row in versions(tables, dim, "name")] == ["Ann", "Bea"]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_many_commits_since_a_merge_was_killed(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1}, audit={})
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
@@ -912,7 +912,7 @@ def test_many_commits_since_a_merge_was_killed(tables: Tables, dim: str, monkeyp
     assert tables.spark.table(f"{dim}_audit").count() == 1
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_clocks_that_differ(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock of the second writer is behind: a little, and the merge waits; or much, and the error says so."""
     now = instants.now
@@ -946,7 +946,7 @@ def test_clocks_that_differ(tables: Tables, dim: str, monkeypatch: pytest.Monkey
 VALUES = ("ALREADY_EXISTS DELTA_CONCURRENT_APPEND", "healing_tables: stale plan")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES)
 def test_words_in_a_value_are_no_conflict(tables: Tables, dim: str, value: str) -> None:
     """What the table refuses is told at once, by the condition of the error."""

@@ -1,6 +1,6 @@
 """The cases of merges, each through the public API: a stored table, then batch after batch.
 
-Each runs on a classic session, and by `make proof` on Spark Connect, where it is the same plan sent another way.
+Each runs on a classic session, and by `make slow` on Spark Connect, where it is the same plan sent another way.
 """
 
 from __future__ import annotations

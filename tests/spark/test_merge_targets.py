@@ -12,7 +12,7 @@ from tables import Tables, plain_rows
 
 from healing_tables import ArgumentError, BatchError, DeltaTarget, DimensionSpec, IcebergTarget, TargetError, merge
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
 TYPE_4 = DimensionSpec(key_columns="id", attributes={"name": 4})
 HISTORY = ("id", "name", "valid_from", "valid_to")

@@ -154,7 +154,7 @@ def test_values_of_every_type(tables: Tables, server: Server, dim: PostgresTarge
     assert types[0][2:] == (b"\x00\xff", Decimal("12345678.9000"), dt.datetime(2024, 3, 31, 2, 30, 0, 123000))
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     rows = tables.spark.sql(
         "select 1 as `k 1`, 'a''b\\\\c' as `\"odd\"`, 1.5bd as d, cast('x' as binary) as b, "
@@ -190,7 +190,7 @@ def test_types_of_a_new_table(tables: Tables, server: Server, dim: PostgresTarge
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_deletions_guard_and_full_batches(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     rows = [(number, "A") for number in range(30)]
     merge(batch(tables, *rows), dim, SPEC, at="2024-01-01")
@@ -208,7 +208,7 @@ def test_deletions_guard_and_full_batches(tables: Tables, server: Server, dim: P
         merge(everything, dim, spec, at="2024-01-04")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_type_4_has_its_history_in_the_same_transaction(
     tables: Tables, server: Server, dim: PostgresTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,7 +262,7 @@ QUICK_OTHERS = ("updates a row", "of another key")
 
 
 @pytest.mark.parametrize(
-    "other", [pytest.param(other, marks=[pytest.mark.proof] * (other not in QUICK_OTHERS)) for other in OTHERS]
+    "other", [pytest.param(other, marks=[pytest.mark.slow] * (other not in QUICK_OTHERS)) for other in OTHERS]
 )
 def test_another_writer_after_the_plan(
     tables: Tables, server: Server, dim: PostgresTarget, between: Any, other: str
@@ -276,7 +276,7 @@ def test_another_writer_after_the_plan(
     assert names == wanted.get(other, ["A", "B", "A", "B"])
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_two_merges_that_make_the_table(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
     between("publish", lambda: merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-01"))
     assert merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-02").attempts == 2
@@ -297,7 +297,7 @@ def test_odd_names_and_an_empty_batch(tables: Tables, server: Server) -> None:
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_readers_do_not_wait(tables: Tables, server: Server, dim: PostgresTarget, between: Any) -> None:
     """And see the old state until the commit."""
     merge(batch(tables, (1, "A")), dim, SPEC, at="2024-01-01")
@@ -308,7 +308,7 @@ def test_readers_do_not_wait(tables: Tables, server: Server, dim: PostgresTarget
     assert len(versions(server, dim)) == 2
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_sink(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     sink = SPEC.sink(dim, name="crm")
     for number, name in ((0, "A"), (1, "B"), (0, "A"), (1, "B"), (2, "C")):
@@ -317,7 +317,7 @@ def test_a_sink(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     assert server.ask(f"select * from {dim.beside('__micro_batches').sql_name}") == [("@crm:", 2)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     spec = DimensionSpec(key_columns="id", on_schema_change="append_new_columns")
     merge(pd.DataFrame({"id": [1, 2], "name": ["A", None]}), dim, spec, at="2024-01-01")
@@ -326,7 +326,7 @@ def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTar
     assert found == [(1, "A", None), (1, "A", "gold"), (2, None, None)]
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_the_command_line(tables: Tables, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "spec.yml").write_text("KEYS: [id]\nDIFF_COLS: [name]\n")
     (tmp_path / "batch.csv").write_text("id,name\n1,Ann\n")
@@ -342,7 +342,7 @@ def test_the_command_line(tables: Tables, server: Server, tmp_path: Path, capsys
     assert "set PGPASSWORD" in said and "secret" not in said and "remedy: name the table" in said
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_connection_that_breaks(
     tables: Tables, server: Server, dim: PostgresTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,7 +403,7 @@ def test_what_is_wrong_is_said_without_the_password(tables: Tables, server: Serv
     assert server.ask("select * from public.checked") == []
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_this_module_needs_no_jar(server: Server) -> None:
     """A session without any package reads and writes."""
     code = (

@@ -692,7 +692,7 @@ def test_dimension_equals_the_reference(built: Rendered, seed: int) -> None:
     check(built, one)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", FURTHER_SEEDS, ids="s{}".format)
 def test_further_histories(built: Rendered, seed: int) -> None:
     begin(built, seed)

@@ -41,7 +41,7 @@ def polars_frame(values: dict[str, list[Any]]) -> Any:
     return pytest.importorskip("polars").DataFrame(values)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [pd.DataFrame, polars_frame, pa.table], ids=["pandas", "polars", "pyarrow"])
 def test_frames_of_others(tables: Tables, dim: str, make: Any) -> None:
     name = f"{dim}_{make.__name__.lower()}"
@@ -153,7 +153,7 @@ def test_a_table_that_would_be_gone_with_the_command() -> None:
     check_is_kept(session, "sales.dim")
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delta", "orc"])
 def test_a_sink_merges_each_micro_batch_once(tables: Tables, dim: str, kind: str) -> None:
     """Also where one is delivered again after others, and after merges that have nothing to do with the stream."""
@@ -179,7 +179,7 @@ def test_a_sink_merges_each_micro_batch_once(tables: Tables, dim: str, kind: str
     assert {"crm:0", "crm:1", "crm:2", "other:0"} < ids
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_a_stream(tables: Tables, dim: str, tmp_path: Path) -> None:
     """Its checkpoint says which stream it is; without the checkpoint, it is another one."""
     source = tmp_path / "source"

@@ -18,7 +18,7 @@ from healing_tables import (
     plan,
 )
 
-pytestmark = [pytest.mark.proof, pytest.mark.usefixtures("interpreted")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 END = "9999-12-31 00:00:00"
 TIMED: dict[str, Any] = {"key_columns": "id", "changed_at": "at", "deleted_when": "gone"}
 TYPE_2 = DimensionSpec(attributes=["a"], **TIMED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from rendering import CompilerError, Project
 
@@ -183,3 +185,29 @@ def test_checks_are_changed_by_what_is_given() -> None:
         "no_overlaps": {},
         "single_current": {"at_most_one": True},
     }
+
+
+@pytest.mark.parametrize(
+    ("begins", "is_refused"),
+    [("", True), ("with other as (select 1) ", True), ("with Stg_CRM as (select * from x) ", False)],
+)
+def test_a_text_where_a_ref_is_meant(begins: str, is_refused: bool) -> None:
+    call = (
+        "{{ healing_tables.dimension({'crm': {'relation': 'stg_crm', 'changed_at': 'at'}}, 'id', ['name'], "
+        "column_types={'id': 'int', 'at': 'date', 'name': 'string'}) }}"
+    )
+    project = Project(CATALOGUE)
+    node = SimpleNamespace(
+        name="stg_crm",
+        package_name="unit",
+        resource_type="model",
+        get={"package_name": "unit"}.get,
+        latest_version=None,
+    )
+    project.context["graph"]["nodes"]["model.unit.stg_crm"] = node
+    project.context["model"]["raw_code"] = begins + call
+    if is_refused:
+        with pytest.raises(CompilerError, match=r"the text stg_crm, which is a model\n.*write ref\('stg_crm'\)"):
+            project.render(call)
+    else:
+        assert "from stg_crm" in project.render(call)

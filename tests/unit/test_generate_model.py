@@ -87,3 +87,31 @@ def test_candidates_for_the_key() -> None:
     assert macros._key_candidates(tables) == ["customer_id"]
     with pytest.raises(CompilerError, match=r"names of models, or schema.table"):
         macros.generate_model([])
+
+
+RULES = {
+    "first_present": "the value of the first one that has the key, also if it is NULL",
+    "most_recent_row": "the value that is not NULL and whose source row began last",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_lineage_of_an_attribute(rule: str) -> None:
+    attributes = {"name": {"from": ["crm", "erp.label"], "rule": rule, "scd_type": 1}, "tier": {"from": "crm"}}
+    code = (
+        "{{ healing_tables.dimension({'crm': {'relation': relation('crm'), 'changed_at': 'at'}, 'erp': {'relation': "
+        f"relation('erp'), 'changed_at': 'at'}}}}, 'id', {attributes!r}, column_names={{'version': 'no'}}) }}}}"
+    )
+    catalogue = {
+        "db.crm": {"id": "int", "at": "date", "name": "string", "tier": "string"},
+        "db.erp": {"id": "int", "at": "date", "label": "string"},
+    }
+    made = Project(catalogue)
+    rendering: dict[str, object] = {"explain": None, "node": SimpleNamespace(config={})}
+    made.context["healing_tables_rendering"] = rendering
+    made.render(code)
+    rules = made.macros._explained_rules(rendering["spec"])
+    assert [made.macros._lineage(each) for each in rules] == [
+        f"From crm, erp.label by {rule}: {RULES[rule]}. Type 1: the newest value.",
+        "From crm. Type 2: the value then.",
+    ]

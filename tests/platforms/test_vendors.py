@@ -17,7 +17,6 @@ import pytest
 from people import check_people
 from sessions import ROOT
 
-pytestmark = pytest.mark.proof
 VENDORS = {"databricks": "databricks", "glue": "glue", "fabric": "fabricspark"}  # the type of the adapter
 
 
@@ -36,7 +35,7 @@ def answer_of(vendor: str, home: Path) -> Answer:
     python = str(ROOT / ".environments" / vendor / "bin" / "python")
     path = os.pathsep.join([str(ROOT / "tests" / "shared"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
-    command = [python, str(ROOT / "tests" / "vendors" / f"on_{vendor}.py"), str(home)]
+    command = [python, str(ROOT / "tests" / "platforms" / f"on_{vendor}.py"), str(home)]
     run = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     return Answer(vendor, **json.loads((home / "answer.json").read_text()))

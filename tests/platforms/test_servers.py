@@ -50,7 +50,7 @@ def answer(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory
     home = tmp_path_factory.mktemp(request.param)
     with SERVERS[request.param](home, jars) as server:
         (home / "profiles.yml").write_text(profiles(server))
-        command = [sys.executable, str(ROOT / "tests" / "shared" / "on_server.py"), str(home)]
+        command = [sys.executable, str(ROOT / "tests" / "platforms" / "on_server.py"), str(home)]
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
         run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:] + server.log.read_text()[-3000:]

@@ -1,0 +1,52 @@
+{#- How explain shows one key in a terminal; an `explained` is made by _explained(). -#}
+
+{% macro _print_explained(explained) -%}
+    {%- do healing_tables._print_part('Rules', ['attribute', 'from', 'rule', 'type', 'a version shows'],
+        healing_tables._fields(explained.rules, ['attribute', 'from', 'rule', 'scd_type', 'shows'])) -%}
+    {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'says'],
+        healing_tables._fields(explained.rows, ['source', 'moment', 'became', 'says']), 160) -%}
+    {%- do healing_tables._print_part(
+        'Timeline: ● says something new, │ has the key, ○ has it no longer',
+        ['slice', 'from'] + explained.sources + ['version', 'attribute', 'value', 'by'],
+        healing_tables._timeline_lines(explained)) -%}
+    {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
+        healing_tables._fields(explained.versions, ['version', 'valid_from', 'valid_to', 'slices', 'opened_by'])) -%}
+{%- endmacro %}
+
+{% macro _fields(entries, names) -%}
+    {%- set rows = [] -%}
+    {%- for entry in entries -%}
+        {%- set row = [] -%}
+        {%- for name in names -%} {%- do row.append(entry[name]) -%} {%- endfor -%}
+        {%- do rows.append(row) -%}
+    {%- endfor -%}
+    {{- return(rows) -}}
+{%- endmacro %}
+
+{#- A line for each value that changes, one for a slice without; time runs down, each source and the versions are a
+    column. -#}
+{% macro _timeline_lines(explained) -%}
+    {%- set lines = [] -%}
+    {%- for slice in explained.slices -%}
+        {%- set before = none if loop.first else explained.slices[loop.index0 - 1].version -%}
+        {%- for value in slice.changes or [none] -%}
+            {%- set begins = loop.first -%}
+            {%- set line = [slice.slice or 'gap', slice.valid_from] if begins else ['', ''] -%}
+            {%- for source in slice.sources -%}
+                {%- do line.append(('●' if source.present else '○') if begins and source.changed
+                    else '│' if source.present else '') -%}
+            {%- endfor -%}
+            {%- do line.append('' if slice.version is none else '● ' ~ slice.version
+                if begins and slice.version != before else '│') -%}
+            {%- do lines.append(line
+                + ([value.attribute, value.value, value.owner or '(nobody)'] if value else ['', '', ''])) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(lines) -}}
+{%- endmacro %}
+
+{% macro _print_part(title, header, rows, longest=60) -%}
+    {%- do healing_tables._print('') -%}
+    {%- do healing_tables._print('  ' ~ title) -%}
+    {%- do healing_tables._print_table(header, rows, longest) -%}
+{%- endmacro %}

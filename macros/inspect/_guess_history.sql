@@ -1,0 +1,160 @@
+{#- What the columns and rows of a table of versions say about it, whoever has written it. -#}
+
+{#-
+    A `history`: {relation, columns {name: type}, start, end, current, version (columns; the last two may be none),
+    keys, attributes, left_out (names), facts (see _history_facts), unit (of inclusive ends, or 'none'), notes}.
+    Mistakes say what it needs to be told.
+-#}
+{% macro _guess_history(mistakes, relation, key, start, end) -%}
+    {%- set columns = healing_tables._columns_of(relation) -%}
+    {%- set named = healing_tables._first_named -%}
+    {%- set moments = 'date|timestamp' -%}
+    {%- set history = {
+        'relation': relation, 'columns': columns, 'notes': [], 'attributes': [], 'left_out': [],
+        'start': named(columns, [start | lower] if start else ['dbt_valid_from'] + healing_tables._names_of_starts(),
+            moments),
+        'end': named(columns, [end | lower] if end else ['dbt_valid_to'] + healing_tables._names_of_ends(), moments),
+        'current': named(columns, ['is_current', 'current_flag', 'is_active', 'active_flag', 'row_is_current',
+            'current_row', 'current_ind', 'current_indicator', 'dw_is_current']),
+        'version': named(columns, ['version', 'version_no', 'version_number', 'row_version'], '.*int|decimal')} -%}
+    {%- for argument in ['start', 'end'] if history[argument] is none -%}
+        {%- do healing_tables._mistake(mistakes, 'valid_from' if argument == 'start' else 'valid_to',
+            'the column with the ' ~ argument ~ ' of a version, a date or a timestamp', (start if argument == 'start'
+            else end) or 'no column with such a name', 'columns are ' ~ (columns | join(', '))) -%}
+    {%- endfor -%}
+    {%- if mistakes -%} {{ return(history) }} {%- endif -%}
+    {%- set generated = [history.start, history.end, history.current, history.version] -%}
+    {%- for name in columns if name not in generated -%}
+        {%- do history[('left_out' if healing_tables._is_named_like_metadata(name) else 'attributes')].append(name) -%}
+    {%- endfor -%}
+    {%- do history.update({'keys': healing_tables._keys_of_history(mistakes, history, key)}) -%}
+    {%- if mistakes -%} {{ return(history) }} {%- endif -%}
+    {%- do history.update({
+        'attributes': history.attributes | reject('in', history['keys']) | list,
+        'facts': healing_tables._history_facts(history)}) -%}
+    {%- do healing_tables._note_history(history) -%}
+    {{- return(history) -}}
+{%- endmacro %}
+
+{#- Columns that the program that fills the table has made: they are not statements of a source. -#}
+{% macro _is_named_like_metadata(name) -%}
+    {{- return(modules.re.search('^(dbt|dw|dwh|etl|meta)_|(^|_)(hash|hashdiff|hash_diff|checksum|md5|sk|surrogate_key|'
+        ~ 'batch_id|load_id|row_id|compressed_row_count)$|^(created|inserted|updated|modified|loaded)_(at|on|date|ts)$',
+        name | lower) is not none) -}}
+{%- endmacro %}
+
+{#- The columns that are given; or the one that repeats, while no two rows have it and the start in common. -#}
+{% macro _keys_of_history(mistakes, history, given) -%}
+    {%- set keys = [] -%}
+    {%- for name in healing_tables._as_list(given) -%}
+        {%- set found = healing_tables._first_named(history.columns, [name | lower]) -%}
+        {%- do healing_tables._mistake(mistakes, 'key', 'columns of ' ~ history.relation, name,
+            'columns are ' ~ (history.columns | join(', '))) if found is none -%}
+        {%- do keys.append(found) -%}
+    {%- endfor -%}
+    {%- if keys -%} {{ return(keys) }} {%- endif -%}
+    {%- set candidates, counts = [], [] -%}
+    {%- for name in history.attributes if healing_tables._is_named_like_a_key(name) -%}
+        {%- do candidates.append(name) -%}
+        {%- set column = healing_tables._id(name) -%}
+        {%- do counts.append('count(distinct ' ~ column ~ ') as keys_' ~ loop.index ~ ', count(distinct ' ~ column
+            ~ ', ' ~ healing_tables._id(history.start) ~ ') as starts_' ~ loop.index) -%}
+    {%- endfor -%}
+    {%- set found, told = [], [] -%}
+    {%- if candidates -%}
+        {%- set row = run_query('select count(*) as all_rows, ' ~ (counts | join(', ')) ~ ' from '
+            ~ history.relation).rows[0] -%}
+        {%- for name in candidates -%}
+            {%- set keys, starts = row['keys_' ~ loop.index], row['starts_' ~ loop.index] -%}
+            {%- do found.append([keys < row['all_rows'], keys, name]) if starts == row['all_rows'] -%}
+            {%- do told.append(name ~ ' (' ~ keys ~ ' values, ' ~ starts ~ ' with the start, in ' ~ row['all_rows']
+                ~ ' rows)') -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if not found -%}
+        {%- do healing_tables._mistake(mistakes, 'key', 'the column of the business key', 'none that is unique with '
+            ~ history.start, 'give key, a name or a list of names' ~ (': ' ~ (told | join(', ')) if told)) -%}
+        {{- return([]) -}}
+    {%- endif -%}
+    {%- set chosen = (found | selectattr(0) | list or found)[0][2] -%}
+    {%- do history.notes.append(chosen ~ ' is the key: no two rows have it and ' ~ history.start ~ ' in common') -%}
+    {{- return([chosen]) -}}
+{%- endmacro %}
+
+{#-
+    In one query: {all_rows, no_place (without a key or a start), doubled (rows that share key and start), no_end
+    (NULL), marker (the latest end from 2100 on, as text), overlapping, empty, flag_open, flag_closed, units {unit: rows
+    that end so long before the next one starts}}.
+-#}
+{% macro _history_facts(history) -%}
+    {%- set keys, start = healing_tables._ids(history['keys']), healing_tables._id(history.start) -%}
+    {%- set end, type = healing_tables._id(history.end), history.columns[history.end] -%}
+    {%- set flag = healing_tables._id(history.current) if history.current is not none else 'null' -%}
+    {%- set query %}
+with ordered as (
+    select {{ start }} as start, {{ end }} as ends, {{ end }} is null or year({{ end }}) >= 2100 as is_open,
+        cast({{ flag }} as string) as flag,
+        {{ keys | join(' is null or ') }} is null or {{ start }} is null as no_place,
+        lead({{ start }}) over (partition by {{ keys | join(', ') }} order by {{ start }}, {{ end }} nulls last)
+            as following,
+        count(*) over (partition by {{ keys | join(', ') }}, {{ start }}) as sharing
+    from {{ history.relation }}
+)
+select count(*) as all_rows, count_if(no_place) as no_place, count_if(not no_place and sharing > 1) as doubled,
+    count_if(ends is null) as no_end,
+    {{ healing_tables._as_text('max(ends) filter (where year(ends) >= 2100)', type) }} as marker,
+    count_if(not no_place and following is not null and (ends is null or following < ends)) as overlapping,
+    count_if(ends <= start) as empty,
+    {%- for unit in healing_tables._inclusive_units(type) %}
+    count_if(not no_place and following = {{ healing_tables._end_after('ends', unit) }}) as next_{{ loop.index0 }},
+    {%- endfor %}
+    max_by(flag, start) filter (where is_open) as flag_open,
+    max_by(flag, start) filter (where not is_open) as flag_closed
+from ordered
+    {%- endset -%}
+    {%- set row, facts = run_query(query).rows[0], {} -%}
+    {%- for name in ['all_rows', 'no_place', 'doubled', 'no_end', 'marker', 'overlapping', 'empty', 'flag_open',
+        'flag_closed'] -%}
+        {%- do facts.update({name: row[name]}) -%}
+    {%- endfor -%}
+    {%- set units = {} -%}
+    {%- for unit in healing_tables._inclusive_units(type) -%}
+        {%- do units.update({unit: row['next_' ~ loop.index0] | int}) -%}
+    {%- endfor -%}
+    {{- return(dict(facts, units=units)) -}}
+{%- endmacro %}
+
+{#- How long before the next start a version may end; none: they touch. -#}
+{% macro _inclusive_units(type) -%}
+    {{- return(['none', 'day'] if type == 'date' else ['none', 'day', 'second', 'millisecond', 'microsecond']) -}}
+{%- endmacro %}
+
+{% macro _end_after(end, unit) -%}
+    {%- set lengths = {'day': "'1' day", 'second': "'1' second", 'millisecond': "'0.001' second",
+        'microsecond': "'0.000001' second"} -%}
+    {{- return(end ~ (' + interval ' ~ lengths[unit] if unit != 'none')) -}}
+{%- endmacro %}
+
+{#- What follows from the facts: the unit of inclusive ends, and a sentence for each thing to know. -#}
+{% macro _note_history(history) -%}
+    {%- set facts, notes = history.facts, history.notes -%}
+    {%- set most = facts.units.values() | max -%}
+    {%- set chosen = [] -%}
+    {%- for unit, count in facts.units.items() if count == most -%} {%- do chosen.append(unit) -%} {%- endfor -%}
+    {%- do history.update({'unit': chosen[0]}) -%}
+    {%- if history.unit != 'none' -%}
+        {%- do notes.append(history.end ~ ' is inclusive: ' ~ most ~ ' rows end one ' ~ history.unit
+            ~ ' before the next one starts; here an end is the moment at which the next version starts') -%}
+    {%- endif -%}
+    {%- for count, text in [
+        (facts.no_place, 'have no key or no start: they are set aside'),
+        (facts.empty, 'end before they start, or at that moment: they are set aside'),
+        (facts.overlapping, 'end after the next one of their key starts: they are cut there'),
+        (facts.doubled, 'share key and start with another: a build stops at them; exclude the wrong ones in the select'
+            ~ ' below')] if count -%}
+        {%- do notes.append(count ~ ' rows ' ~ text) -%}
+    {%- endfor -%}
+    {%- if history.left_out -%}
+        {%- do notes.append('left out, as written by the old program: ' ~ (history.left_out | join(', '))) -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,38 @@
+{#-
+    Print the yml of a model that calls dimension(), with the lineage of each attribute as its description: which source
+    gives it, by which rule. dbt shows it in its docs, and persist_docs writes it into the catalog.
+
+    - name: credit_limit
+      description: "From erp. Type 2: the value then."
+    - name: email
+      description: "From web, crm by most_recent_row: the value that is not NULL and whose source row began last. ..."
+-#}
+{% macro generate_yml(dimension=none) -%}
+    {%- set node = healing_tables._find_sql_model('generate_yml', dimension) -%}
+    {%- set rendering = healing_tables._new_rendering(node) -%}
+    {%- do healing_tables._render_code(node, rendering) -%}
+    {%- if rendering.spec is not defined -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(mistakes, 'dimension', 'a model that calls dimension()', node.name,
+            'write its yml by hand') -%}
+        {%- do healing_tables._raise_mistakes('generate_yml', mistakes) -%}
+    {%- endif -%}
+    {%- set attributes = {} -%}
+    {%- for rule in healing_tables._explained_rules(rendering.spec) -%}
+        {%- do attributes.update({rule.attribute: healing_tables._lineage(rule)}) -%}
+    {%- endfor -%}
+    {%- do healing_tables._print(healing_tables._generated_yml(node.name,
+        rendering.spec.key_columns | map(attribute='name') | list, rendering.spec.names, attributes)) -%}
+{%- endmacro %}
+
+{#- The ownership of one attribute as a sentence. -#}
+{% macro _lineage(rule) -%}
+    {%- set meaning = {
+        'first_non_null': 'the first value that is not NULL',
+        'first_present': 'the value of the first one that has the key, also if it is NULL',
+        'most_recent_row': 'the value that is not NULL and whose source row began last',
+        'most_recent_value': 'the value that is not NULL and began last'} -%}
+    {{- return(('From ' ~ rule.from if rule.rule == 'one source'
+        else 'From ' ~ rule.from ~ ' by ' ~ rule.rule ~ ': ' ~ meaning[rule.rule])
+        ~ '. Type ' ~ rule.scd_type ~ ': ' ~ rule.shows ~ '.') -}}
+{%- endmacro %}

@@ -1,0 +1,86 @@
+"""Run the core tests with each set of versions, and write the table of README.md.
+
+    python scripts/matrix.py [NAME ...]
+
+A set is a file tests/environments/spark-<version>.txt; .venv is one as well. Without names all run, one after the
+other, and the table is written if all of them pass.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+CORE = ["tests/dbt", "tests/spark"]
+VERSIONS = """
+import json, platform, sys
+from importlib.metadata import version
+sys.path.insert(0, "src")
+from healing_tables.cli import DELTA
+spark = version("pyspark")
+print(json.dumps([spark, DELTA[".".join(spark.split(".")[:2])].split(":")[1], version("dbt-core"), version("dbt-spark"),
+    ".".join(platform.python_version_tuple()[:2])]))
+"""
+HEADER = ["Spark", "Delta", "dbt-core", "dbt-spark", "Python", "tests"]
+BEGIN, END = "<!-- written by make matrix -->\n", "<!-- until here -->\n"
+
+
+def environments() -> list[str]:
+    names = sorted(path.stem for path in (ROOT / "tests" / "environments").glob("spark-*.txt"))
+    return [*names, ".venv"]
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of a set, which is made where it is not there."""
+    if name == ".venv":
+        return ROOT / ".venv" / "bin" / "python"
+    subprocess.run([ROOT / "tests" / "environments" / "setup.sh", name], cwd=ROOT, check=True)
+    return ROOT / ".environments" / name / "bin" / "python"
+
+
+def run(name: str) -> tuple[list[str], bool]:
+    """A row of the table, and whether all tests passed."""
+    python, results = python_of(name), ROOT / "target" / f"matrix_{name}.xml"
+    asked = subprocess.run([str(python), "-c", VERSIONS], cwd=ROOT, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [str(python), "-m", "pytest", "-n", "2", "--dist", "loadfile", f"--junitxml={results}", *CORE]
+    results.unlink(missing_ok=True)
+    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in ElementTree.parse(results).getroot().iter("testsuite"):
+        for count in counts:
+            counts[count] += int(suite.get(count, 0))
+    failed = counts["failures"] + counts["errors"]
+    passed = counts["tests"] - failed - counts["skipped"]
+    told = f"{passed} passed" + "".join(
+        f", {count} {word}" for count, word in ((failed, "failed"), (counts["skipped"], "not for it")) if count
+    )
+    return [*json.loads(asked.stdout), told], failed == 0 and passed > 0
+
+
+def table(rows: list[list[str]]) -> str:
+    lines = [HEADER, ["---"] * len(HEADER), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main(names: list[str]) -> int:
+    found = [run(name) for name in names or environments()]
+    text = table([row for row, _ in found])
+    print(text)
+    if not all(is_passed for _, is_passed in found):
+        return 1
+    if not names:
+        page = ROOT / "README.md"
+        pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+        page.write_text(pattern.sub(lambda _: BEGIN + text + END, page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

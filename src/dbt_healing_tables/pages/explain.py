@@ -1,0 +1,109 @@
+"""The page of explain: a picture of the sources and versions of one key, and its tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+NARROW, WIDTH = 28, 800  # pixels: of the shortest slice, and what the durations share
+ROW, BAR = 36, 16  # pixels: height of a line of the picture, and of a bar in it
+LABEL = 96  # pixels that the label of a moment takes
+COLORS = 6  # of the style sheet, for sources
+
+
+def explain_page(content: dict[str, Any]) -> dict[str, Any]:
+    """What the template shows.
+
+    Args: content: an ``explained``, see macros/operations/explain.sql.
+    """
+    slices = with_old_values(content["slices"])
+    edges = [0, *accumulate(widths_of(slices))]
+    colors = {name: number % COLORS for number, name in enumerate(content["sources"])}
+    return content | {
+        "slices": slices,
+        "edges": edges,
+        "labels": labels(slices, edges),
+        "lines": [
+            source_line(slices, edges, number, name, colors[name]) for number, name in enumerate(content["sources"])
+        ],
+        "blocks": version_blocks(slices, edges),
+        "color_of": lambda owner: colors.get(str(owner), colors.get(str(owner).rpartition(".")[0], "none")),
+        "row": ROW,
+        "bar": BAR,
+    }
+
+
+def widths_of(slices: Sequence[dict[str, Any]]) -> list[int]:
+    """Pixels of each slice: longer ones are wider; an open end counts as the mean of the others."""
+    seconds = [duration(each["valid_from"], each["valid_to"]) for each in slices]
+    known = [each for each in seconds if each is not None]
+    mean = sum(known) / len(known) if known else 1.0
+    found = [mean if each is None else each for each in seconds]
+    total = sum(found) or 1.0
+    return [NARROW + round(WIDTH * each / total) for each in found]
+
+
+def duration(start: str, end: str) -> float | None:
+    """Seconds between two moments as a dimension shows them; None where they are no dates of Python."""
+    try:
+        return (dt.datetime.fromisoformat(end) - dt.datetime.fromisoformat(start)).total_seconds()
+    except ValueError:
+        return None
+
+
+def labels(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> list[tuple[int, str]]:
+    """Pixel and text of as many moments as fit."""
+    found: list[tuple[int, str]] = []
+    for edge, each in zip(edges, slices, strict=False):
+        if not found or edge >= found[-1][0] + LABEL:
+            found.append((edge, each["valid_from"].removesuffix(" 00:00:00")))
+    return found
+
+
+def source_line(
+    slices: Sequence[dict[str, Any]], edges: Sequence[int], number: int, name: str, color: int
+) -> dict[str, Any]:
+    """Bars where the source has the key, dots where it says something new, rings where it no longer has it."""
+    bars: list[list[int]] = []
+    dots: list[int] = []
+    rings: list[int] = []
+    for position, each in enumerate(slices):
+        state = each["sources"][number]
+        if state["present"]:
+            if bars and bars[-1][1] == edges[position]:
+                bars[-1][1] = edges[position + 1]
+            else:
+                bars.append([edges[position], edges[position + 1]])
+        if state["changed"]:
+            (dots if state["present"] else rings).append(edges[position])
+    return {"name": name, "color": color, "bars": bars, "dots": dots, "rings": rings}
+
+
+def version_blocks(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> list[dict[str, Any]]:
+    """Where each version and each gap begins and ends."""
+    blocks: list[dict[str, Any]] = []
+    for position, each in enumerate(slices):
+        version = each["version"]
+        if blocks and version is not None and blocks[-1]["version"] == version:
+            blocks[-1]["end"] = edges[position + 1]
+        else:
+            blocks.append({"version": version, "start": edges[position], "end": edges[position + 1]})
+    return blocks
+
+
+def with_old_values(slices: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each change with the value before it, where there was one."""
+    found: list[dict[str, Any]] = []
+    before: dict[str, Any] | None = None
+    for each in slices:
+        changes = [
+            change | {"is_new": before is None, "old": None if before is None else before[change["attribute"]]}
+            for change in each["changes"]
+        ]
+        ended = [state["source"] for state in each["sources"] if state["changed"] and not state["present"]]
+        found.append(each | {"changes": changes, "ended": ended, "anchor": f"from-{len(found) + 1}"})
+        is_gap = each["slice"] is None
+        before = None if is_gap else {value["attribute"]: value["value"] for value in each["owned"]}
+    return found
