@@ -8,12 +8,16 @@
 {% macro _guess_history(mistakes, relation, key, start, end) -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- set named = healing_tables._first_named -%}
+    {%- if 'dbt_valid_from' in columns -%}
+        {%- do healing_tables._mistake(mistakes, 'relation', 'a table of another program', 'a dbt snapshot',
+            'healing_tables.generate_model writes its model; see docs/leaving-dbt-snapshots.md') -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- set moments = 'date|timestamp' -%}
     {%- set history = {
         'relation': relation, 'columns': columns, 'notes': [], 'attributes': [], 'left_out': [],
-        'start': named(columns, [start | lower] if start else ['dbt_valid_from'] + healing_tables._names_of_starts(),
-            moments),
-        'end': named(columns, [end | lower] if end else ['dbt_valid_to'] + healing_tables._names_of_ends(), moments),
+        'start': named(columns, [start | lower] if start else healing_tables._names_of_starts(), moments),
+        'end': named(columns, [end | lower] if end else healing_tables._names_of_ends(), moments),
         'current': named(columns, ['is_current', 'current_flag', 'is_active', 'active_flag', 'row_is_current',
             'current_row', 'current_ind', 'current_indicator', 'dw_is_current']),
         'version': named(columns, ['version', 'version_no', 'version_number', 'row_version'], '.*int|decimal')} -%}

@@ -197,9 +197,9 @@
         healing_tables._id(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
 {%- endmacro %}
 
-{#- A text that is the name of a model, where the code of this model has no CTE of that name. -#}
+{#- A text that is the name of a model, where the code of this model has no CTE. -#}
 {% macro _is_forgotten_ref(relation) -%}
     {%- set code = model.get('raw_code') if model is defined and model is mapping -%}
     {{- return(relation is string and code and healing_tables._find_node(relation) is not none
-        and not modules.re.search('(?i)\\b' ~ modules.re.escape(relation) ~ '`?\\s+as\\s*\\(', code)) -}}
+        and not modules.re.search('(?i)\\bwith\\b', code)) -}}
 {%- endmacro %}

@@ -50,6 +50,7 @@ def old(lab: Lab) -> Lab:
     lab.table("players", DAYS, PLAYERS)
     lab.table("prices", MOMENTS, PRICES)
     lab.table("doubled", MOMENTS, [*PRICES, PRICES[-1]])
+    lab.table("snapped", [["id", "int"], ["dbt_valid_from", "timestamp"], ["dbt_valid_to", "timestamp"]], [])
     lab.table("bare", [["id", "int"], ["name", "string"]], [])
     return lab
 
@@ -120,4 +121,6 @@ def test_what_it_must_be_told(old: Lab) -> None:
     assert "the start of a version" in text and "the end of a version" in text
     text = error(relation=f"{old.schema}.prices")
     assert "none that is unique with valid_from" in text and "code (2 values, 5 with the start, in 6 rows)" in text
+    text = error(relation=f"{old.schema}.snapped")
+    assert "a dbt snapshot" in text and "healing_tables.generate_model" in text
     assert "columns of" in error(relation=f"{old.schema}.prices", key="cod")

@@ -160,6 +160,8 @@ def built(lab: Lab, interpreted: None) -> Lab:
     lab.notes["told"] = told(lab, "few")
     lab.notes["told_wide"] = told(lab, "wide")
     lab.notes["few"] = commits(lab, "few")
+    run(lab, 1, "--full-refresh", "--select", "dim_ended")
+    lab.notes["dim_ended in full"] = list(lab.results["dim_ended"])
 
     bigint = {"points": {"from": ["crm"], "type": "bigint"}}
     dim(lab, "wide", bigint, on_schema_change="sync_all_columns")
@@ -248,6 +250,11 @@ def test_what_removes_too_much_is_refused(built: Lab, name: str) -> None:
     assert built.results[f"dim_{name}"][0] == "success"
     after = [row[1] for row in DIMS[name][1] if row[3] != "D"]
     assert sorted(row[0] for row in built.rows(f"dim_{name}", "id")) == sorted(after)
+
+
+def test_a_full_refresh_has_the_same_guards(built: Lab) -> None:
+    status, message = built.notes["dim_ended in full"]
+    assert status == "error" and "16 of 30 (0.53)" in message, message
 
 
 @pytest.mark.parametrize("name", ["half", "small", "back"])

@@ -189,7 +189,12 @@ def test_checks_are_changed_by_what_is_given() -> None:
 
 @pytest.mark.parametrize(
     ("begins", "is_refused"),
-    [("", True), ("with other as (select 1) ", True), ("with Stg_CRM as (select * from x) ", False)],
+    [
+        ("", True),
+        ("{% set within = 1 %}", True),
+        ("With Stg_CRM as (select * from x) ", False),
+        ("with {{ ctes() }} ", False),
+    ],
 )
 def test_a_text_where_a_ref_is_meant(begins: str, is_refused: bool) -> None:
     call = (
