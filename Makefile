@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
 	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
-.PHONY: help setup demo retail unit test slow proof platforms iceberg site check format bench golden clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ platforms: setup ## Run the tests on servers, adapters of vendors, S3, Airflow a
 iceberg: setup ## Run tests on Iceberg, with a Spark of its own, in two processes; ARGS as above
 	@tests/environments/setup.sh iceberg
 	@HEALING_TABLES_FORMAT=iceberg .environments/iceberg/bin/python -m pytest -m "" $(or $(ARGS),$(IN_TWO) $(ON_ICEBERG))
+
+matrix: setup ## Run the Spark tests with other versions of Spark, dbt and Python, see scripts/matrix.py
+	@$(BIN)/python scripts/matrix.py $(ARGS)
 
 site: setup ## Build the documentation as a site in target/site, and check its links
 	@tests/environments/setup.sh site

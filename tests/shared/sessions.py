@@ -12,8 +12,6 @@ from typing import Any
 from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
-from healing_tables.cli import DELTA
-
 ROOT = Path(__file__).parents[2]
 FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
 
@@ -33,7 +31,9 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
     output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
-    if FORMAT == "delta":  # of the Spark that is installed; the profile names that of .venv
+    if FORMAT == "delta" and not pyspark_version.startswith("4.2."):  # the profile names the jar of that one
+        from healing_tables.cli import DELTA
+
         settings["spark.jars.packages"] = f"io.delta:{DELTA['.'.join(pyspark_version.split('.')[:2])]}"
     settings |= {
         "spark.driver.memory": "4g",

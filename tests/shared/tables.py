@@ -74,7 +74,7 @@ def plain_rows(frame: DataFrame, columns: Sequence[str] = ()) -> list[tuple[Any,
 
 
 def spark_type(kind: str) -> t.DataType:
-    return t.DataType.fromDDL(kind)
+    return t._parse_datatype_string(kind)  # DataType.fromDDL is new in Spark 4
 
 
 def value_of(kind: str, value: Any) -> Any:

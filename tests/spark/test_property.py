@@ -24,6 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from reference import Attribute, Condition, Dimension, Row, Source, Value
 from rendered import Rendered
+from tables import spark_type
 
 # as many as it takes to have each kind of key twice
 SEEDS = range(26)
@@ -576,7 +577,7 @@ def assert_same(got: Sequence[Row], expected: Sequence[Row], one: Scenario) -> N
 
 
 def frame_of(spark: SparkSession, columns: Mapping[str, str], rows: Sequence[Row]) -> DataFrame:
-    schema = t.StructType([t.StructField(name, t.DataType.fromDDL(kind)) for name, kind in columns.items()])
+    schema = t.StructType([t.StructField(name, spark_type(kind)) for name, kind in columns.items()])
     return spark.createDataFrame([tuple(row[name] for name in columns) for row in rows], schema)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from healing_tables.definition.attributes import VERSIONED
 from healing_tables.definition.layout import Layout, by_name, numbered
@@ -63,10 +64,9 @@ def as_plan(
         f"new.{quoted(name)} = ''" for name in layout.partitions if is_text(types.get(find(name, types) or "", ""))
     )
     return (
-        rows.selectExpr("*", f"if({new}, struct({columns}), null) as new")
-        .selectExpr(
-            "* except (refusal)",
-            f"if(refusal is null and ({empty or 'false'}), {literal(EMPTY_PARTITION)}, refusal) as refusal",
+        with_columns(
+            rows.selectExpr("*", f"if({new}, struct({columns}), null) as new"),
+            refusal=f"if(refusal is null and ({empty or 'false'}), {literal(EMPTY_PARTITION)}, refusal)",
         )
         .selectExpr(
             f"if(refusal is null, {action}, 'refuse') as action",
@@ -84,6 +84,11 @@ def as_plan(
     )
 
 
+def with_columns(frame: DataFrame, **expressions: str) -> DataFrame:
+    """The frame with these columns, in place of those of the same name, which the SQL expressions still mean."""
+    return frame.withColumns({name: f.expr(expression) for name, expression in expressions.items()})
+
+
 def key_struct(layout: Layout) -> str:
     names = zip(key_names(layout), layout.keys, strict=True)
     return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
@@ -91,9 +96,7 @@ def key_struct(layout: Layout) -> str:
 
 def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]) -> DataFrame:
     """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
-    kept_rows = versions.where("is_last and (here or last_row is not null)").selectExpr(
-        "* except (row)", "last_row as row"
-    )
+    kept_rows = with_columns(versions.where("is_last and (here or last_row is not null)"), row="last_row")
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = (
         "case when not here then 'deleted' when row is null then 'new' "

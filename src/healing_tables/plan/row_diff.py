@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names
-from healing_tables.plan.columns import REASONS, as_plan
+from healing_tables.plan.columns import REASONS, as_plan, with_columns
 from healing_tables.plan.stored_rows import row_period, with_damage
 from healing_tables.plan.timeline import DAMAGED
 from healing_tables.sql import instants
@@ -57,11 +57,11 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
     )
     first = f"{instants.micros(spec.valid_from_first)}L" if spec.valid_from_first else "null"
     is_lost = f"made is null and not coalesce(is_said or start = {first}, false)"
-    both = wanted.join(rows, join, "full").selectExpr(
-        "* except (last_from)",
-        f"max(last_from) {partition}) as last_from",
-        f"max(case when is_damaged then '{DAMAGED}' when {is_lost} then '{UNKNOWN}' end) {partition}) as refusal",
-        f"max(is_open) {partition}) as lives",
+    both = with_columns(
+        wanted.join(rows, join, "full"),
+        last_from=f"max(last_from) {partition})",
+        refusal=f"max(case when is_damaged then '{DAMAGED}' when {is_lost} then '{UNKNOWN}' end) {partition})",
+        lives=f"max(is_open) {partition})",
     )
     values = {name: f"made.{quoted(name)}" for name in layout.columns(spec)}
     kept = [layout.names[name] for name in KEPT if name in layout.names]

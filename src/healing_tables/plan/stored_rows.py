@@ -90,11 +90,12 @@ def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> Dat
         )
     else:  # a key has one row
         overlaps = f"count(if({is_stored}, 1, null)) {before} > 0"
-    return rows.selectExpr("*", f"{is_stored} and ({overlaps}) as is_overlapping").selectExpr(
-        "* except (is_overlapping)",
+    is_damaged = (
         f"coalesce(max(is_overlapping) over ({partition}), false) "
-        f"or count(if({is_stored} and current, 1, null)) over ({partition}) > 1 as is_damaged",
+        f"or count(if({is_stored} and current, 1, null)) over ({partition}) > 1 as is_damaged"
     )
+    overlapping = rows.selectExpr("*", f"{is_stored} and ({overlaps}) as is_overlapping")
+    return overlapping.selectExpr("*", is_damaged).drop("is_overlapping")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, numbered
 from healing_tables.plan.batch import key_names
+from healing_tables.plan.columns import with_columns
 from healing_tables.plan.stored_rows import with_damage
 
 LATE = "a change before what is stored for its key, which disagrees with it"
@@ -20,17 +21,17 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
     """
     keys = ", ".join(key_names(layout))
-    seen = with_damage(items, layout, "kind = 0").selectExpr(
-        "* except (gone)",
-        "coalesce(gone, false) as gone",
-        f"max(boundary) over (partition by {keys}) as known_until",
-        f"max(said_at) over (partition by {keys}) as said_until",
-        f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys}) as last_said_at",
-        f"{is_superseded(layout)} as is_superseded",
-        f"max(if(kind = -1, until, null)) over (partition by {keys}) "
-        f"> max(if(kind = 0, at, null)) over (partition by {keys}) as is_behind",
-        f"last(if(kind < 1, struct(at, until, state, previous, changed), null), true) over (partition by {keys} "
-        "order by at, kind rows between unbounded preceding and current row) as in_force",
+    seen = with_columns(
+        with_damage(items, layout, "kind = 0"),
+        gone="coalesce(gone, false)",
+        known_until=f"max(boundary) over (partition by {keys})",
+        said_until=f"max(said_at) over (partition by {keys})",
+        last_said_at=f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys})",
+        is_superseded=is_superseded(layout),
+        is_behind=f"max(if(kind = -1, until, null)) over (partition by {keys}) "
+        f"> max(if(kind = 0, at, null)) over (partition by {keys})",
+        in_force="last(if(kind < 1, struct(at, until, state, previous, changed), null), true) "
+        f"over (partition by {keys} order by at, kind rows between unbounded preceding and current row)",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
     agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]

@@ -82,8 +82,9 @@ def has_condition(error: BaseException, *wanted: str) -> bool:
 
 
 def condition_of(error: Any) -> str:
-    with suppress(Exception):  # it has no such method, or Spark's list of conditions lacks this one
-        return str(error.getCondition() or "")
+    for ask in ("getCondition", "getErrorClass"):  # the second one in Spark 3.5
+        with suppress(Exception):  # it has no such method, or Spark's list of conditions lacks this one
+            return str(getattr(error, ask)() or "")
     return ""
 
 
