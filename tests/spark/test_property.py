@@ -706,7 +706,7 @@ def test_another_session_changes_nothing(built: Rendered, seed: int) -> None:
     check(built, one, QUICK | ELSEWHERE)
 
 
-@pytest.mark.parametrize("settings", [ABROAD, STRICT], ids=["zone", "ansi"])
+@pytest.mark.parametrize("settings", [ABROAD, pytest.param(STRICT, marks=pytest.mark.slow)], ids=["zone", "ansi"])
 @pytest.mark.parametrize("seed", DEFAULT_ENGINE_SEEDS, ids="s{}".format)
 def test_neither_alone_does(built: Rendered, seed: int, settings: Mapping[str, str]) -> None:
     """With the engine's own settings: generated code, adaptive execution."""
