@@ -71,9 +71,7 @@ and change.at <= {{ healing_tables._micros_constant(until) }}
 {%- endmacro %}
 
 {% macro _changes_shown(tracked_columns) -%}
-    {%- set shown = [] -%}
-    {%- for column in tracked_columns -%} {%- do shown.append(healing_tables._id(column)) -%} {%- endfor -%}
-    {{- return(shown | join(', ') or '*') -}}
+    {{- return(healing_tables._ids(tracked_columns) | join(', ') or '*') -}}
 {%- endmacro %}
 
 {% macro _check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}

@@ -26,7 +26,6 @@ spark = version("pyspark")
 print(json.dumps([spark, DELTA[".".join(spark.split(".")[:2])].split(":")[1], version("dbt-core"), version("dbt-spark"),
     ".".join(platform.python_version_tuple()[:2])]))
 """
-LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 HEADER = ["Spark", "Delta", "dbt-core", "dbt-spark", "Python", "tests"]
 
 
@@ -47,20 +46,20 @@ def run(name: str) -> tuple[list[str], bool]:
     """A row of the table, and whether all tests passed."""
     python, results = python_of(name), ROOT / "target" / f"matrix_{name}.xml"
     asked = subprocess.run([str(python), "-c", VERSIONS], cwd=ROOT, check=True, capture_output=True, text=True)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": str(python)} | LOOPBACK
+    own = {"PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [str(python), "-m", "pytest", "-n", "2", "--dist", "loadfile", f"--junitxml={results}", *CORE]
     results.unlink(missing_ok=True)
-    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    subprocess.run(command, cwd=ROOT, env=os.environ | own, check=False)
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     for suite in ElementTree.parse(results).getroot().iter("testsuite"):
         for count in counts:
             counts[count] += int(suite.get(count, 0))
     failed = counts["failures"] + counts["errors"]
     passed = counts["tests"] - failed - counts["skipped"]
-    told = f"{passed} passed" + "".join(
+    summary = f"{passed} passed" + "".join(
         f", {count} {word}" for count, word in ((failed, "failed"), (counts["skipped"], "not for it")) if count
     )
-    return [*json.loads(asked.stdout), told], failed == 0 and passed > 0
+    return [*json.loads(asked.stdout), summary], failed == 0 and passed > 0
 
 
 def table(rows: list[list[str]]) -> str:
@@ -70,8 +69,7 @@ def table(rows: list[list[str]]) -> str:
 
 def main(names: list[str]) -> int:
     found = [run(name) for name in names or environments()]
-    text = table([row for row, _ in found])
-    print(text)
+    print(table([row for row, _ in found]))
     return 0 if all(is_passed for _, is_passed in found) else 1
 
 

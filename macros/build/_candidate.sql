@@ -160,8 +160,7 @@
             'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
             'written': 'in ' ~ buckets ~ ' key buckets'}) -%}
     {%- endif -%}
-    {%- set columns = [] -%}
-    {%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- set columns = healing_tables._ids(build.columns) -%}
     {#- its rows have passed, and have their hashes -#}
     {%- do build.update({
         'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ build.candidate,

@@ -53,8 +53,7 @@
 {%- endmacro %}
 
 {% macro _insert_candidate(build, place, query) -%}
-    {%- set columns = [] -%}
-    {%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- set columns = healing_tables._ids(build.columns) -%}
     {{- return('insert into ' ~ place ~ ' (' ~ (columns | join(', ')) ~ ')\n' ~ query) -}}
 {%- endmacro %}
 
@@ -89,8 +88,7 @@
 
 {#- The rows and keys of a dimension that was built for the first time, as columns of the log. -#}
 {% macro _count_rows(build) -%}
-    {%- set keys = [] -%}
-    {%- for key in build.settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+    {%- set keys = healing_tables._ids(build.settings.key_columns) -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
     {{- return(healing_tables._read_figures('select count(*) as rows_added, '
         ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none

@@ -2,8 +2,7 @@
 
 {#- Rows with the number of their bucket, in the order in which they are written. -#}
 {% macro _in_buckets(query, settings, columns, buckets) -%}
-{%- set keys = [] -%}
-{%- for key in settings.key_columns -%} {%- do keys.append(healing_tables._id(key)) -%} {%- endfor -%}
+{%- set keys = healing_tables._ids(settings.key_columns) -%}
 {%- set bucket = healing_tables._bucket_column(columns, buckets) -%}
 select *, {{ healing_tables._bucket_of(keys, buckets) }} as {{ bucket }}
 from (
@@ -53,8 +52,7 @@ distribute by {{ bucket }}
 
 {#- The rows of some buckets as they are to be: `read` are their folders, where they have one. -#}
 {% macro _rows_of_buckets(build, inputs, read) -%}
-{%- set columns = [] -%}
-{%- for column in build.columns -%} {%- do columns.append(healing_tables._id(column)) -%} {%- endfor -%}
+{%- set columns = healing_tables._ids(build.columns) -%}
 {%- set same = [] -%}
 {%- for key in inputs.key_columns -%}
     {%- do same.append('t.' ~ healing_tables._id(key) ~ ' <=> d.key_' ~ loop.index) -%}

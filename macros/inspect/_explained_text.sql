@@ -13,16 +13,6 @@
         healing_tables._fields(explained.versions, ['version', 'valid_from', 'valid_to', 'slices', 'opened_by'])) -%}
 {%- endmacro %}
 
-{% macro _fields(entries, names) -%}
-    {%- set rows = [] -%}
-    {%- for entry in entries -%}
-        {%- set row = [] -%}
-        {%- for name in names -%} {%- do row.append(entry[name]) -%} {%- endfor -%}
-        {%- do rows.append(row) -%}
-    {%- endfor -%}
-    {{- return(rows) -}}
-{%- endmacro %}
-
 {#- A line for each value that changes, one for a slice without; time runs down, each source and the versions are a
     column. -#}
 {% macro _timeline_lines(explained) -%}

@@ -116,16 +116,11 @@ select count(*) as all_rows, count_if(no_place) as no_place, count_if(not no_pla
     max_by(flag, start) filter (where not is_open) as flag_closed
 from ordered
     {%- endset -%}
-    {%- set row, facts = run_query(query).rows[0], {} -%}
-    {%- for name in ['all_rows', 'no_place', 'doubled', 'no_end', 'marker', 'overlapping', 'empty', 'flag_open',
-        'flag_closed'] -%}
-        {%- do facts.update({name: row[name]}) -%}
-    {%- endfor -%}
-    {%- set units = {} -%}
+    {%- set row, units = run_query(query).rows[0], {} -%}
     {%- for unit in healing_tables._inclusive_units(type) -%}
         {%- do units.update({unit: row['next_' ~ loop.index0] | int}) -%}
     {%- endfor -%}
-    {{- return(dict(facts, units=units)) -}}
+    {{- return(dict(row.dict(), units=units)) -}}
 {%- endmacro %}
 
 {#- How long before the next start a version may end; none: they touch. -#}

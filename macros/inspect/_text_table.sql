@@ -33,7 +33,18 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The same as Markdown: a text stays one cell, and is not read as Markdown or HTML. -#}
+{#- The rows of a table: of each entry, the fields with these names. -#}
+{% macro _fields(entries, names) -%}
+    {%- set rows = [] -%}
+    {%- for entry in entries -%}
+        {%- set row = [] -%}
+        {%- for name in names -%} {%- do row.append(entry[name]) -%} {%- endfor -%}
+        {%- do rows.append(row) -%}
+    {%- endfor -%}
+    {{- return(rows) -}}
+{%- endmacro %}
+
+{#- A table as Markdown: a text stays one cell, and is not read as Markdown or HTML. -#}
 {% macro _markdown_table(header, rows, longest=60) -%}
     {%- set lines = [] -%}
     {%- for row in [header] + rows -%}

@@ -26,7 +26,7 @@
     {%- do healing_tables._print('healing_tables.health: ' ~ (rows | length) ~ ' tables, nothing found') -%}
 {%- endmacro %}
 
-{#- The log of this target, or that of `log_schema`. -#}
+{#- The log in the schema of the target, or in `log_schema` if the project sets it. -#}
 {% macro _log_to_read(mistakes) -%}
     {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
     {%- if load_relation(log) is none -%}
@@ -36,7 +36,7 @@
     {{- return(log) -}}
 {%- endmacro %}
 
-{#- The tables of a log: {name, last_build, status, reason, hours, rows_after, findings}; each finding is a mistake. -#}
+{#- The tables of a log: the columns of _health_query(), and findings (text); each finding is a mistake. -#}
 {% macro _tables_in_log(operation, mistakes, log, limits) -%}
     {%- for name, limit in limits.items() if limit is not number or limit < 0 -%}
         {%- do healing_tables._mistake(mistakes, name, 'a number from 0 on', limit | string, 'write a number') -%}
@@ -44,10 +44,8 @@
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {%- set tables = [] -%}
     {%- for row in run_query(healing_tables._health_query(log)).rows -%}
-        {%- do tables.append({
-            'name': row['name'], 'last_build': row['last_build'], 'status': row['status'], 'reason': row['reason'],
-            'hours': row['hours'], 'rows_after': row['rows_after'],
-            'findings': healing_tables._findings(mistakes, row, limits) | join(', ')}) -%}
+        {%- do tables.append(dict(row.dict(),
+            findings=healing_tables._findings(mistakes, row, limits) | join(', '))) -%}
     {%- endfor -%}
     {{- return(tables) -}}
 {%- endmacro %}

@@ -39,7 +39,7 @@
 
     {%- if found.keys_affected > 0 and stored_table.model is not none -%}
         {%- do healing_tables._report('repair', stored_table.relation, 'the sources of its model are there: dbt run '
-            ~ '--select ' ~ stored_table.model ~ ' --full-refresh builds it anew, with nothing guessed') -%}
+            ~ '--select ' ~ stored_table.model ~ ' --full-refresh rebuilds the table from them') -%}
     {%- endif -%}
     {%- if found.keys_affected > 0 and dry_run -%}
         {%- set after = healing_tables._rows_after(stored_table, '(\n' ~ healing_tables._repair_plan(stored_table)

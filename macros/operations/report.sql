@@ -18,13 +18,9 @@
     {%- set limits = {'max_age_hours': max_age_hours, 'max_removed_ratio': max_removed_ratio,
         'max_added_ratio': max_added_ratio} -%}
     {%- set tables = healing_tables._tables_in_log('report', mistakes, log, limits) -%}
-    {%- set names = ['name', 'finished', 'mode', 'status', 'reason', 'publish', 'rows_added', 'rows_changed',
-        'rows_removed', 'rows_unchanged', 'rows_set_aside', 'ties_resolved', 'seconds', 'version_after'] -%}
     {%- set builds = [] -%}
     {%- for row in run_query(healing_tables._builds_query(log, days)).rows -%}
-        {%- set build = {} -%}
-        {%- for name in names -%} {%- do build.update({name: row[name]}) -%} {%- endfor -%}
-        {%- do builds.append(build) -%}
+        {%- do builds.append(row.dict()) -%}
     {%- endfor -%}
     {%- do healing_tables._write_page('report', {
         'log': log | string, 'written': healing_tables._utc_now().strftime('%Y-%m-%d %H:%M'), 'days': days,

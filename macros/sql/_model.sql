@@ -10,7 +10,7 @@
 {#- The configuration of the model that is built, rendered (see _render_model) or tested. -#}
 {% macro _model_config() -%}
     {%- if healing_tables_rendering is defined -%} {{ return(healing_tables_rendering.node.config) }} {%- endif -%}
-    {%- if model is defined and model is mapping and model.get('tested_node_unique_id') -%}
+    {%- if healing_tables._is_unit_test() -%}
         {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
         {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
     {%- endif -%}
@@ -20,10 +20,15 @@
     {{- return(config if config is defined else {}) -}}
 {%- endmacro %}
 
+{#- Whether a unit test renders its model; operations look like one, see _operation_table(). -#}
+{% macro _is_unit_test() -%}
+    {{- return(model is defined and model is mapping and model.get('tested_node_unique_id') is not none) -}}
+{%- endmacro %}
+
 {#- `unique_key` of the model, as a list. -#}
 {% macro _unique_key() -%}
     {%- set given = healing_tables._model_config().get('unique_key') -%}
-    {%- if given is none and model is defined and model is mapping and model.get('tested_node_unique_id') -%}
+    {%- if given is none and healing_tables._is_unit_test() -%}
         {#- what a unit test has of its model is the code -#}
         {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
             model.get('raw_code') or '') -%}

@@ -62,7 +62,7 @@
         {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
     {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
-    {%- for column in source.tie_break_by -%} {%- do best.append(healing_tables._id(column)) -%} {%- endfor -%}
+    {%- do best.extend(healing_tables._ids(source.tie_break_by)) -%}
     {%- set keys = healing_tables._key_names(spec.key_columns) -%}
     {%- set within = healing_tables._window_conditions(source) -%}
     {{- return(

@@ -1,7 +1,7 @@
 """dbt plugin: lets dbt-spark run Python models on its own Spark session, and operations write pages.
 
 dbt-core imports every top-level module named ``dbt_*``, in every project of the environment. So this one imports
-nothing but dbt's plugin class, never raises, and changes nothing of any adapter but dbt-spark's.
+nothing but dbt's plugin class and never raises. Adapters other than dbt-spark's get one more method.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""adopt: tables of versions that other programs wrote; the printed models build, and differ from the tables as told."""
+"""adopt on tables that other programs wrote: the printed models build, and the reported differences are right."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 NARROW, WIDTH = 28, 800  # pixels: of the shortest slice, and what the durations share
 ROW, BAR = 36, 16  # pixels: height of a line of the picture, and of a bar in it
 LABEL = 96  # pixels that the label of a moment takes
-COLORS = 6  # of the style sheet, for sources
+COLORS = 6  # for sources; page.html has them
 
 
 def explain_page(content: dict[str, Any]) -> dict[str, Any]:
@@ -30,6 +30,7 @@ def explain_page(content: dict[str, Any]) -> dict[str, Any]:
         ],
         "blocks": version_blocks(slices, edges),
         "color_of": lambda owner: colors.get(str(owner), colors.get(str(owner).rpartition(".")[0], "none")),
+        "color_count": COLORS,
         "row": ROW,
         "bar": BAR,
     }
