@@ -69,7 +69,7 @@ def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -
     from sessions import session_settings
 
     builder = SparkSession.builder.master("local[2]")
-    settings = session_settings(home) | {
+    settings = session_settings(home, is_long=True) | {
         "spark.driver.memory": options.memory,
         "spark.sql.shuffle.partitions": partitions,
     }

@@ -49,7 +49,7 @@
 {% macro _begin_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing, 'rebuild') -%}
     {%- set row = build.log_row -%}
-    {%- set last = healing_tables._last_build(target, build.log) -%}
+    {%- set last = healing_tables._last_build(target, build.log) if build.stored else none -%}
     {%- set commits = healing_tables._commits_after(existing, build.stored, last) -%}
     {%- do row.update({
         'spec': healing_tables._definition_hash(sql, settings.call),

@@ -16,13 +16,17 @@
 {%- for key in inputs.key_columns -%}
     {%- do pairs.append('made.key_' ~ loop.index ~ ' ' ~ same ~ ' stored.key_' ~ loop.index) -%}
 {%- endfor -%}
-{%- do pairs.append('made.start ' ~ same ~ ' stored.start') if inputs.valid_from is not none -%}
+{%- set place = healing_tables._order_column() if inputs.is_ordered else 'start' -%}
+{%- do pairs.append('made.' ~ place ~ ' ' ~ same ~ ' stored.' ~ place) if inputs.valid_from is not none -%}
 {%- do pairs.append('made.nth = stored.nth') if not inputs.is_unique -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
 {%- set differs = 'not (' ~ inputs.compared_row ~ ' <=> stored_row)' -%}
-with {{ healing_tables._checked_candidate(build) }},
+with {{ healing_tables._checked_candidate(build, inputs.is_ordered) }},
 {{ 'made' if inputs.is_unique or build.is_pure_call else 'made_rows' }} as (
     select {{ inputs.candidate }}, row
+        {%- if inputs.is_ordered %},
+        {{ place }}
+        {%- endif %}
         {%- if violations is not none %},
         {{ violations }} as violations
         {%- endif %}
@@ -83,11 +87,11 @@ candidate as (
 ),
 {{ healing_tables._checked_ctes(dict(build.settings, relation='candidate', columns=healing_tables._row_columns(build),
         order=healing_tables._order_column() if is_ordered else none), build.conditions, false)
-    if build.settings.checks else healing_tables._unchecked_ctes(build) }}
+    if build.settings.checks else healing_tables._unchecked_ctes(build, is_ordered) }}
 {%- endmacro %}
 
 {#- The rows of a candidate that no check looks at. -#}
-{% macro _unchecked_ctes(build) -%}
+{% macro _unchecked_ctes(build, is_ordered) -%}
 {%- set settings = build.settings -%}
 checked as (
     select
@@ -99,6 +103,9 @@ checked as (
         {{ healing_tables._current_condition(settings) if settings.is_current in build.columns
             or settings.valid_to in build.columns else 'true' }} as is_current,
         {{ healing_tables._row_struct(healing_tables._row_columns(build)) }} as row
+        {%- if is_ordered %},
+        {{ healing_tables._order_column() }}
+        {%- endif %}
         {{- healing_tables._broken_columns(build.conditions) }}
     from candidate
 )
@@ -138,10 +145,7 @@ checked as (
 {% macro _checked_select(build) -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
 {%- if violations is none and not build.hashes -%} {{ return(build.query) }} {%- endif -%}
-{#- a contract wraps the query, and a sequence joins to it -#}
-{%- set is_ordered = build.is_pure_call and build.settings.sequence is none and not config.get('contract').enforced
-    and healing_tables._order_mark() in build.query -%}
-with {{ healing_tables._checked_candidate(build, is_ordered) }}
+with {{ healing_tables._checked_candidate(build, healing_tables._has_order(build)) }}
 select
     {{ healing_tables._published_columns(build) | join(',\n    ') }}
 from checked
@@ -154,6 +158,13 @@ where case
         else true
     end
 {%- endif %}
+{%- endmacro %}
+
+{#- Whether the query can have _order_column() as one more. -#}
+{% macro _has_order(build) -%}
+    {#- a contract wraps the query, and a sequence joins to it -#}
+    {{- return(build.is_pure_call and build.settings.sequence is none and not config.get('contract').enforced
+        and healing_tables._order_mark() in build.query) -}}
 {%- endmacro %}
 
 {#- Several rows of one key and start are numbered by their values: equal rows get equal numbers on both sides. -#}

@@ -72,6 +72,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     has_buckets         equal keys have equal hashes: not so for floats and collated text
     is_versioned        a key can have several rows
     is_unique           no two rows, on either side, have the same key and start
+    is_ordered          the rows of the candidate are in the order of _order_column(), by which both sides are joined
 -#}
 {% macro _diff_inputs(build) -%}
     {%- set settings, columns, stored_columns = build.settings, build.columns, build.stored.columns -%}
@@ -91,11 +92,16 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
         {%- do select_lists.candidate.append(pair.candidate ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
     {%- set none_at_all = 'cast(null as bigint)' -%}
+    {%- set is_unique = build.is_pure_call and build.is_as_left -%}
+    {%- set is_ordered = is_unique and healing_tables._has_order(build) and settings.metadata.is_start_in_order
+        and settings.valid_from is not none -%}
     {%- set start = {'stored': none_at_all, 'candidate': none_at_all} if settings.valid_from is none
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
     {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
     {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
+    {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._id(settings.valid_from),
+        stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
     {#- where all columns are compared, the row itself is: a second struct of them would cost time -#}
     {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
         else 'case when row is not null then ' ~ healing_tables._row_struct(compared, 'row.') ~ ' end' -%}
@@ -114,7 +120,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
         'compared_row': compared_row,
         'changed_keys': build.changed_keys, 'has_buckets': hashable | length == settings.key_columns | length,
         'is_versioned': settings.tracked | select | list | length > 0,
-        'is_unique': build.is_pure_call and build.is_as_left,
+        'is_unique': is_unique, 'is_ordered': is_ordered,
         'stored_rows': build.existing | string if build.changed_keys is none
             else '(select * from ' ~ build.existing ~ ' where ' ~ healing_tables._is_changed_key(stored_keys,
                 build.changed_keys) ~ ')'}) -}}

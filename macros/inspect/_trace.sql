@@ -44,12 +44,12 @@ select 'slice' as kind, slice.at as place, {{ healing_tables._trace_json({
 from neighbours as slice
 join owned on owned.at = slice.at
 left join versions as version
-on slice.versioned is not null and slice.slice_no between version.start.slice_no and version.slice_no
+on slice.versioned is not null and slice.slice_no between version.slice_no and version.finish.slice_no
 union all
 select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
     'version': 'version', 'valid_from': healing_tables._trace_moment('valid_from'),
-    'valid_to': healing_tables._trace_moment('valid_to'),
-    'first_slice': 'start.slice_no', 'last_slice': 'slice_no'}) }} as told
+    'valid_to': healing_tables._trace_moment('finish.valid_to'),
+    'first_slice': 'slice_no', 'last_slice': 'finish.slice_no'}) }} as told
 from versions
 ) /* healing_tables explains */
 {%- endmacro %}

@@ -55,6 +55,14 @@
     {{- return(sql.replace(healing_tables._order_mark(), ', at as ' ~ healing_tables._order_column())) -}}
 {%- endmacro %}
 
+{#- Whether that column says the same as valid_from, so that a table can be joined to it: not where valid_from is
+    another moment than that of the first slice, or a date, and since or until may have a time. -#}
+{% macro _is_start_in_order(spec) -%}
+    {%- set cuts = spec.sources | map(attribute='cut_from') | list + spec.sources | map(attribute='cut_to') | list -%}
+    {{- return(spec.valid_from_first is none and (spec.moment_type == 'timestamp'
+        or (spec.moment_type == 'date' and not cuts | select | list))) -}}
+{%- endmacro %}
+
 {% macro _order_column() -%} {{ return('`healing_tables order`') }} {%- endmacro %}
 
 {% macro _call_metadata(spec) -%}
@@ -78,6 +86,7 @@
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
+        'is_start_in_order': healing_tables._is_start_in_order(spec),
         'sequence': healing_tables._sequence_name(spec.surrogate_key),
         'hash_key': spec.surrogate_key if spec.surrogate_key is not none
             and spec.surrogate_key.strategy != 'sequence' else none,

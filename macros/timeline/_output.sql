@@ -27,18 +27,18 @@
     {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
     {%- set columns = [{'name': attribute.name, 'expression': {
         0: healing_tables._first_value_column(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
-        1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'overwritten' ~ field, 6: 'versioned' ~ field
+        1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'finish.overwritten' ~ field, 6: 'versioned' ~ field
     }[attribute.scd_type]}] -%}
     {%- set extra = {} -%}
     {%- if attribute.scd_type == 6 -%}
         {%- do extra.update({'current_' ~ attribute.name: 'newest_versioned' ~ field,
-            'previous_' ~ attribute.name: 'start.versioned_known' ~ field}) -%}
+            'previous_' ~ attribute.name: 'versioned_known' ~ field}) -%}
     {%- elif attribute.scd_type == 3 -%}
-        {%- do extra.update({'previous_' ~ attribute.name: move.name ~ '.previous'}) -%}
+        {%- do extra.update({'previous_' ~ attribute.name: 'finish.' ~ move.name ~ '.previous'}) -%}
     {%- endif -%}
     {%- if attribute.changed_at -%}
-        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(move.name ~ '.at',
-            spec.moment_type)}) -%}
+        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(
+            healing_tables._moment_of_move(move), spec.moment_type)}) -%}
     {%- endif -%}
     {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
         {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
@@ -47,30 +47,36 @@
 {%- endmacro %}
 
 {% macro _generated_columns(spec, moves) -%}
-    {%- set moments = ['valid_from', 'valid_to'] -%}
-    {%- for move in moves -%} {%- do moments.append(move.name ~ '.at') -%} {%- endfor -%}
+    {%- set moments = ['at', 'finish.valid_to'] -%}
+    {%- for move in moves -%} {%- do moments.append(healing_tables._moment_of_move(move)) -%} {%- endfor -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
         {%- do moments.append(healing_tables._first_value_column(spec, attribute) ~ '_value.at') -%}
     {%- endfor -%}
     {{- return({
         'valid_from': healing_tables._from_micros('valid_from', spec.moment_type),
-        'valid_to': healing_tables._valid_to(spec),
-        'is_current': healing_tables._flag(spec.current_values, 'valid_to is null'),
+        'valid_to': healing_tables._valid_to(spec, 'finish.valid_to'),
+        'is_current': healing_tables._flag(spec.current_values, 'finish.valid_to is null'),
         'version': 'cast(version as int)',
-        'compressed_row_count': 'slice_no - start.slice_no + 1',
-        'ended_by_delete': healing_tables._flag(spec.deleted_values, 'valid_to is not null and before_gap'),
-        'last_updated': healing_tables._from_micros('greatest(start.at, ' ~ moments[1:] | join(', ') ~ ')',
+        'compressed_row_count': 'finish.slice_no - slice_no + 1',
+        'ended_by_delete': healing_tables._flag(spec.deleted_values,
+            'finish.valid_to is not null and finish.before_gap'),
+        'last_updated': healing_tables._from_micros('greatest(' ~ (moments | join(', ')) ~ ')',
             spec.moment_type),
-        'change_reason': "case when version = 1 then 'new' when start.after_gap then 'returned' else 'changed' end",
-        'change_source': 'start.change_source',
+        'change_reason': "case when version = 1 then 'new' when after_gap then 'returned' else 'changed' end",
+        'change_source': 'change_source',
         'key_hash': healing_tables._key_hash_of(spec),
         'row_hash': healing_tables._row_hash_of(spec),
     }) -}}
 {%- endmacro %}
 
-{% macro _valid_to(spec) -%}
+{#- When the last change inside a version was: of type 3 until its end, else of the key. -#}
+{% macro _moment_of_move(move) -%}
+    {{- return(('finish.' if move.window == 'so_far' else '') ~ move.name ~ '.at') -}}
+{%- endmacro %}
+
+{% macro _valid_to(spec, micros) -%}
     {{- return(
-        'coalesce(' ~ healing_tables._from_micros('valid_to', spec.moment_type) ~ ', '
+        'coalesce(' ~ healing_tables._from_micros(micros, spec.moment_type) ~ ', '
         ~ healing_tables._open_end(spec.valid_to_current, spec.moment_type) ~ ')') -}}
 {%- endmacro %}
 

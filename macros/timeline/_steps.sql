@@ -42,7 +42,7 @@ select
     versioned.{{ healing_tables._id(attribute.name) }},
     {%- endfor %}
     {{ healing_tables._from_micros('at', spec.moment_type) }} as valid_from,
-    {{ healing_tables._valid_to(spec) }} as valid_to,
+    {{ healing_tables._valid_to(spec, 'valid_to') }} as valid_to,
     valid_to is null as is_current
 from (
 {{ healing_tables._timeline(spec) }},

@@ -5,14 +5,20 @@
     neighbours  what stands before and after each slice, and what is newest for the key
     turns       whether a version starts or ends here; the neighbours themselves are dropped, so that the next window
                 has less to hold
-    edges       only slices where one does (or a type 1 or 3 value changes), with the start carried on
-    versions    the last slice of each version
+    edges       only slices where one does (or a type 1 or 3 value changes), numbered
+    versions    the first slice of each version; `finish` is what counts of its last one
+
+    A version is its first slice, so that versions come out in the order of the window: what joins or checks them by key
+    and start need not sort them again.
 
     Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
 -#}
 {% macro _versions(spec) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
 {%- set moves = healing_tables._inner_changes(spec) -%}
+{%- set finish = healing_tables._finish(spec, keys, moves) -%}
+{#- it carries columns of the window before it -#}
+{%- set has_own_window = moves | selectattr('window', 'equalto', 'so_far') | list | length > 0 -%}
 neighbours as (
     {{- healing_tables._neighbours(spec, keys, moves) }}
 ),
@@ -35,9 +41,10 @@ turns as (
 ),
 edges as (
     select *,
-        last_value(if(starts, struct({{ healing_tables._start_fields(spec) }}), null)) ignore nulls
-            over so_far as start,
         count(if(starts, 1, null)) over so_far as version
+        {%- if not has_own_window %},
+        {{ finish }}
+        {%- endif %}
         {%- for move in moves %},
         last_value(if({{ move.name }}_here, struct({{ move.fields }}), null)) ignore nulls
             over {{ move.window }} as {{ move.name }}
@@ -55,12 +62,12 @@ edges as (
 versions as (
     select *,
         {% if spec.valid_from_first is not none -%}
-        if(version = 1, least({{ healing_tables._micros_constant(spec.valid_from_first) }}, start.at), start.at)
+        if(version = 1, least({{ healing_tables._micros_constant(spec.valid_from_first) }}, at), at)
         {%- else -%}
-        start.at
+        at
         {%- endif %} as valid_from
-    from edges
-    where ends
+    from {{ '(select *, ' ~ finish ~ ' from edges)' if has_own_window else 'edges' }}
+    where starts
 )
 {%- endmacro %}
 
@@ -86,13 +93,15 @@ versions as (
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- Carried from the first slice of a version to its last. -#}
-{% macro _start_fields(spec) -%}
-    {%- set fields = ['at', 'slice_no'] -%}
-    {%- if healing_tables._has_scd_type(spec, [6]) -%} {%- do fields.append('versioned_known') -%} {%- endif -%}
-    {%- if spec.names.change_reason is not none -%} {%- do fields.append('after_gap') -%} {%- endif -%}
-    {%- if spec.names.change_source is not none -%} {%- do fields.append('change_source') -%} {%- endif -%}
-    {{- return(fields | join(', ')) -}}
+{#- What a version takes from its last slice, as the column `finish` of its first. -#}
+{% macro _finish(spec, keys, moves) -%}
+    {%- set fields = ['valid_to', 'slice_no'] -%}
+    {%- if spec.names.ended_by_delete is not none -%} {%- do fields.append('before_gap') -%} {%- endif -%}
+    {%- if healing_tables._has_scd_type(spec, [3]) -%} {%- do fields.append('overwritten') -%} {%- endif -%}
+    {%- do fields.extend(moves | selectattr('window', 'equalto', 'so_far') | map(attribute='name')) -%}
+    {%- set finish = 'struct(' ~ (fields | join(', ')) ~ ')' -%}
+    {{- return('if(ends, ' ~ finish ~ ', lead(if(ends, ' ~ finish ~ ', null)) ignore nulls over (partition by ' ~ keys
+        ~ ' order by at)) as finish') -}}
 {%- endmacro %}
 
 {#- One window over all slices of a key. -#}

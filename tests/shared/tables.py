@@ -77,13 +77,18 @@ def spark_type(kind: str) -> t.DataType:
     return t._parse_datatype_string(kind)  # DataType.fromDDL is new in Spark 4
 
 
+def moment_of(text: str) -> dt.datetime:
+    whole, point, fraction = text.partition(".")
+    return dt.datetime.fromisoformat(f"{whole}.{fraction:0<6}" if point else whole)  # Python 3.10 wants all six digits
+
+
 def value_of(kind: str, value: Any) -> Any:
     if value is None:
         return None
     if kind == "timestamp":
-        return dt.datetime.fromisoformat(value).replace(tzinfo=dt.timezone.utc)
+        return moment_of(value).replace(tzinfo=dt.timezone.utc)
     if kind == "timestamp_ntz":
-        return dt.datetime.fromisoformat(value)
+        return moment_of(value)
     if kind == "date":
         return dt.date.fromisoformat(value)
     if kind.startswith("decimal"):

@@ -41,7 +41,7 @@ def plan_of(rendered: Rendered, model: str) -> str:
         rendered.spark.conf.set("spark.sql.adaptive.enabled", "true")
 
 
-@pytest.mark.parametrize(("model", "windows"), [("everything", 6), ("cut", 6), ("wide", 4)])
+@pytest.mark.parametrize(("model", "windows"), [("everything", 7), ("cut", 7), ("wide", 4)])
 def test_one_exchange_and_one_sort(planned: Rendered, model: str, windows: int) -> None:
     plan = plan_of(planned, model)
     # the calendar: an aggregate of its own, broadcast to the snapshots

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
+
+from healing_tables.sql.instants import micros
 
 NARROW, WIDTH = 28, 800  # pixels: of the shortest slice, and what the durations share
 ROW, BAR = 36, 16  # pixels: height of a line of the picture, and of a bar in it
@@ -47,9 +48,9 @@ def widths_of(slices: Sequence[dict[str, Any]]) -> list[int]:
 
 
 def duration(start: str, end: str) -> float | None:
-    """Seconds between two moments as a dimension shows them; None where they are no dates of Python."""
+    """Seconds between two moments as a dimension shows them; None where Python has no such dates."""
     try:
-        return (dt.datetime.fromisoformat(end) - dt.datetime.fromisoformat(start)).total_seconds()
+        return (micros(end) - micros(start)) / 1_000_000
     except ValueError:
         return None
 
