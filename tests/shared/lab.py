@@ -27,7 +27,7 @@ name: lab
 version: 1.0.0
 profile: lab
 model-paths: [models]
-flags: {send_anonymous_usage_stats: false}
+flags: {send_anonymous_usage_stats: false, require_generic_test_arguments_property: true} # the default from dbt 1.11 on
 """
 
 _state_check: Callable[[ManifestLoader], ManifestStateCheck] = ManifestLoader.build_manifest_state_check
