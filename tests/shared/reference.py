@@ -299,8 +299,13 @@ def has_dates(dim: Dimension) -> bool:
     )
 
 
+def moment_of(text: str) -> dt.datetime:
+    whole, point, fraction = text.partition(".")
+    return dt.datetime.fromisoformat(f"{whole}.{fraction:0<6}" if point else whole)  # Python 3.10 wants all six digits
+
+
 def configured(moment: str | None) -> dt.datetime | None:
-    return None if moment is None else instant(dt.datetime.fromisoformat(moment))
+    return None if moment is None else instant(moment_of(moment))
 
 
 def end_of_time(dim: Dimension) -> dt.datetime:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
+from reference import moment_of
 from sessions import FORMAT
 
 
@@ -75,11 +76,6 @@ def plain_rows(frame: DataFrame, columns: Sequence[str] = ()) -> list[tuple[Any,
 
 def spark_type(kind: str) -> t.DataType:
     return t._parse_datatype_string(kind)  # DataType.fromDDL is new in Spark 4
-
-
-def moment_of(text: str) -> dt.datetime:
-    whole, point, fraction = text.partition(".")
-    return dt.datetime.fromisoformat(f"{whole}.{fraction:0<6}" if point else whole)  # Python 3.10 wants all six digits
 
 
 def value_of(kind: str, value: Any) -> Any:

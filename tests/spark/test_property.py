@@ -24,7 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from reference import Attribute, Condition, Dimension, Row, Source, Value
 from rendered import Rendered
-from tables import moment_of, spark_type
+from tables import spark_type
 
 # as many as it takes to have each kind of key twice
 SEEDS = range(26)
@@ -68,7 +68,7 @@ class Family:
 
 
 def utc(text: str) -> dt.datetime:
-    return moment_of(text).replace(tzinfo=dt.timezone.utc)
+    return ref.moment_of(text).replace(tzinfo=dt.timezone.utc)
 
 
 WHOLE = (0, 1, 42)
