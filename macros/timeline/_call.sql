@@ -55,8 +55,8 @@
     {{- return(sql.replace(healing_tables._order_mark(), ', at as ' ~ healing_tables._order_column())) -}}
 {%- endmacro %}
 
-{#- Whether that column says the same as valid_from, so that a table can be joined to it: not where valid_from is
-    another moment than that of the first slice, or a date, and since or until may have a time. -#}
+{#- Whether that column holds the same moment as valid_from, so that stored rows can be joined by it. It does not with
+    valid_from_first, and need not where valid_from is a date: since and until may have a time. -#}
 {% macro _is_start_in_order(spec) -%}
     {%- set cuts = spec.sources | map(attribute='cut_from') | list + spec.sources | map(attribute='cut_to') | list -%}
     {{- return(spec.valid_from_first is none and (spec.moment_type == 'timestamp'
