@@ -34,11 +34,11 @@
         {%- do extra.update({'current_' ~ attribute.name: 'newest_versioned' ~ field,
             'previous_' ~ attribute.name: 'versioned_known' ~ field}) -%}
     {%- elif attribute.scd_type == 3 -%}
-        {%- do extra.update({'previous_' ~ attribute.name: 'finish.' ~ move.name ~ '.previous'}) -%}
+        {%- do extra.update({'previous_' ~ attribute.name: move.column ~ '.previous'}) -%}
     {%- endif -%}
     {%- if attribute.changed_at -%}
-        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(
-            healing_tables._moment_of_move(move), spec.moment_type)}) -%}
+        {%- do extra.update({attribute.name ~ '_changed_at': healing_tables._from_micros(move.column ~ '.at',
+            spec.moment_type)}) -%}
     {%- endif -%}
     {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
         {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
@@ -48,7 +48,7 @@
 
 {% macro _generated_columns(spec, moves) -%}
     {%- set moments = ['at', 'finish.valid_to'] -%}
-    {%- for move in moves -%} {%- do moments.append(healing_tables._moment_of_move(move)) -%} {%- endfor -%}
+    {%- for move in moves -%} {%- do moments.append(move.column ~ '.at') -%} {%- endfor -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
         {%- do moments.append(healing_tables._first_value_column(spec, attribute) ~ '_value.at') -%}
     {%- endfor -%}
@@ -67,11 +67,6 @@
         'key_hash': healing_tables._key_hash_of(spec),
         'row_hash': healing_tables._row_hash_of(spec),
     }) -}}
-{%- endmacro %}
-
-{#- When the last change inside a version was: of type 3 until its end, else of the key. -#}
-{% macro _moment_of_move(move) -%}
-    {{- return(('finish.' if move.window == 'so_far' else '') ~ move.name ~ '.at') -}}
 {%- endmacro %}
 
 {% macro _valid_to(spec, micros) -%}

@@ -6,9 +6,9 @@
     turns       whether a version starts or ends here; the neighbours themselves are dropped, so that the next window
                 has less to hold
     edges       only slices where one does (or a type 1 or 3 value changes), numbered
-    versions    the first slice of each version; `finish` is what counts of its last one
+    versions    the first slice of each version; `finish` holds what comes from its last one
 
-    A version is its first slice, so that versions come out in the order of the window: what joins or checks them by key
+    The row of a version is its first slice, so that versions leave the window in its order: a join or a check by key
     and start need not sort them again.
 
     Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
@@ -138,8 +138,9 @@ versions as (
 {%- endmacro %}
 
 {#-
-    Changes inside a version that a column tells of: [{name, of (SCD type), condition, fields, window}]. Type 3
-    needs each, with the value before it; changed_at and last_updated need the moment.
+    Changes inside a version that a column tells of: [{name, of (SCD type), condition, fields, window, column (in
+    `versions`: of type 3 that of the last slice)}]. Type 3 needs each, with the value before it; changed_at and
+    last_updated need the moment.
 -#}
 {% macro _inner_changes(spec) -%}
     {%- set dated = spec.names.last_updated is not none -%}
@@ -152,19 +153,20 @@ versions as (
                 'condition': '(overwritten_known is null or not (overwritten' ~ field ~ ' <=> overwritten_known'
                 ~ field ~ '))',
                 'fields': 'at' ~ (', overwritten_known' ~ field ~ ' as previous' if attribute.scd_type == 3),
-                'window': 'so_far' if attribute.scd_type == 3 else 'whole'}) -%}
+                'window': 'so_far' if attribute.scd_type == 3 else 'whole',
+                'column': ('finish.' if attribute.scd_type == 3) ~ 'move_' ~ loop.index}) -%}
         {%- elif attribute.scd_type == 6 and dated -%}
             {%- do moves.append({
                 'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': 6,
                 'condition': '(versioned_known is null or not (versioned' ~ field ~ ' <=> versioned_known' ~ field
                 ~ '))',
-                'fields': 'at', 'window': 'whole'}) -%}
+                'fields': 'at', 'window': 'whole', 'column': 'move_' ~ loop.index}) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if dated and not healing_tables._has_scd_type(spec, [2, 6]) -%}
         {%- do moves.append({
             'name': 'reopened', 'attribute': none, 'of': none, 'condition': 'slice_before is null', 'fields': 'at',
-            'window': 'whole'}) -%}
+            'window': 'whole', 'column': 'reopened'}) -%}
     {%- endif -%}
     {{- return(moves) -}}
 {%- endmacro %}

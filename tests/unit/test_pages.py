@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,3 +103,9 @@ def test_an_adapter_gets_one_method() -> None:
     made.config = SimpleNamespace()
     with pytest.raises(DbtRuntimeError, match="a folder that exists"):
         getattr(made, METHOD)("report", logged(1), "/none/page.html")
+
+
+def test_the_start_of_dbt_loads_no_spark() -> None:
+    """The method that writes pages is added whenever dbt starts."""
+    code = "import sys, dbt_healing_tables.pages.write; print('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "False\n"

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from healing_tables.sql.instants import micros
-
 NARROW, WIDTH = 28, 800  # pixels: of the shortest slice, and what the durations share
 ROW, BAR = 36, 16  # pixels: height of a line of the picture, and of a bar in it
 LABEL = 96  # pixels that the label of a moment takes
@@ -49,6 +47,8 @@ def widths_of(slices: Sequence[dict[str, Any]]) -> list[int]:
 
 def duration(start: str, end: str) -> float | None:
     """Seconds between two moments as a dimension shows them; None where Python has no such dates."""
+    from healing_tables.sql.instants import micros  # with it comes pyspark, which the start of dbt does not need
+
     try:
         return (micros(end) - micros(start)) / 1_000_000
     except ValueError:
