@@ -16,12 +16,12 @@
     location            the folder of this build's files, or none; once they are written, of all files of the table
     written             in how many key buckets, if in any, for people
     created             the table that the publishing statement makes: the target, or a name beside it
-    last                the newest build of the table in the log, or none (see _last_build)
+    last                the newest build of the table, or none (see _earlier_builds)
     changed_keys        the table of the keys to heal, and changed_key_count; none: all keys are built
     marks               how far this build sees each source (see _high_water_marks)
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
     is_as_left          the stored table is as the last build of this definition has left it
-    commits             those after the last build, or none (see _commits_after)
+    commits             those after the last build, or none (see _earlier_builds)
     query, columns      the statement that computes the candidate, and its columns {name: type}
     is_pure_call        the model is a call of dimension(), perhaps behind CTEs
     hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
@@ -49,18 +49,22 @@
 {% macro _begin_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing, 'rebuild') -%}
     {%- set row = build.log_row -%}
-    {%- set last = healing_tables._last_build(target, build.log) if build.stored else none -%}
-    {%- set commits = healing_tables._commits_after(existing, build.stored, last) -%}
+    {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
+    {%- set earlier = healing_tables._earlier_builds(build) -%}
+    {%- set last = earlier.last -%}
     {%- do row.update({
         'spec': healing_tables._definition_hash(sql, settings.call),
-        'version_before': commits.newest,
-        'table_id': healing_tables._table_id(existing, build.stored) if healing_tables._can_heal() else none}) -%}
+        'version_before': earlier.newest,
+        'table_id': last.table_id if last is not none and last.is_tagged
+            else healing_tables._table_id(existing, build.stored)
+                if healing_tables._can_heal() and not settings.format.has_commit_tags
+            else none}) -%}
     {%- do build.update({
         'sql': sql, 'location': settings.format.new_location(target, attempt),
         'written': none, 'created': target, 'last': last,
         'changed_keys': none, 'changed_key_count': 0, 'marks': {}, 'keeps_foreign': false, 'changes': none,
         'is_written': false, 'is_checked': false, 'is_pure_call': false, 'is_created': false,
-        'commits': commits.others}) -%}
+        'commits': earlier.others}) -%}
     {%- do build.update({'is_as_left': healing_tables._changed_since_last_build(build) is none}) -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do row.update({'mode': 'sample'}) -%}
@@ -95,6 +99,16 @@
     {%- set changes = {'selects': [], 'obstacle': obstacle} -%}
     {%- if obstacle is none -%}
         {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
+        {%- if last.is_tagged and (changes.obstacle is not none or changes.selects) -%}
+            {#- a build that published nothing may have seen more of the sources than the one of the last commit -#}
+            {%- set marks = healing_tables._logged_marks(build) -%}
+            {%- if marks not in [none, last.marks] -%}
+                {%- do last.update({'marks': marks}) -%}
+                {%- do build.update({'marks': healing_tables._high_water_marks(build.settings.metadata.sources,
+                    marks)}) -%}
+                {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, marks) -%}
+            {%- endif -%}
+        {%- endif -%}
     {%- endif -%}
     {%- if changes.obstacle is not none -%}
         {%- do healing_tables._rebuild_instead(build, changes.obstacle) -%}

@@ -92,16 +92,15 @@
     {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
 {%- endmacro %}
 
-{#- One row, one commit. `row`: what is known of the columns; the others are NULL. -#}
-{% macro _write_log(log, row) -%}
+{#- The statement that adds a row. `row`: what is known of the columns, of numbers also SQL; the others are NULL. -#}
+{% macro _log_insert(log, row) -%}
     {%- set names = [] -%}
     {%- set values = [] -%}
     {%- for name, type in healing_tables._log_columns().items() -%}
         {%- do names.append(name) -%}
         {%- do values.append(healing_tables._log_value(type, row.get(name)) ~ ' as ' ~ name) -%}
     {%- endfor -%}
-    {%- do healing_tables._run(
-        'insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -%}
+    {{- return('insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -}}
 {%- endmacro %}
 
 {% macro _log_value(type, value) -%}

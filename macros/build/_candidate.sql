@@ -17,13 +17,13 @@
         {%- do healing_tables._rebuild_instead(build, obstacle) -%}
         {{- return(healing_tables._compute_change(build, sequence)) -}}
     {%- endif -%}
-    {#- before the checks: a build that they refuse reports these rows too -#}
-    {%- set has_rows = healing_tables._warn_about_rows(build, not is_comparable) if not is_heal -%}
+    {%- set counts = healing_tables._set_aside_counts(build, not is_comparable) if not is_heal else none -%}
+    {%- set has_rows = healing_tables._look_for_rows(build, counts) if not is_comparable else none -%}
     {%- set needs_table = build.location is not none or sequence is not none -%}
     {%- set is_written = obstacle is not none and needs_table -%}
     {%- do healing_tables._write_candidate(build) if is_written -%}
     {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
-    {%- set change = healing_tables._compute_difference(build, obstacle) -%}
+    {%- set change = healing_tables._compute_difference(build, obstacle, counts if is_comparable else none) -%}
     {%- if change.how == 'overwrite' and is_heal -%}
         {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
         {{- return(healing_tables._compute_change(build, sequence)) -}}
@@ -111,10 +111,12 @@
     {{- return(hashes) -}}
 {%- endmacro %}
 
-{#- The rows that differ, in one pass [see _pass.sql]: as a table where they are to be merged, else as figures only. -#}
-{% macro _compute_difference(build, obstacle) -%}
+{#- The rows that differ, in one pass [see _pass.sql]: as a table where they are to be merged, else as figures only.
+    `counts`: see _set_aside_counts(); none in a heal. -#}
+{% macro _compute_difference(build, obstacle, counts) -%}
     {#- the rows of a key are together on both sides, whatever their starts -#}
-    {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false') -%}
+    {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false',
+        build.settings.session) -%}
     {%- set started = healing_tables._utc_now() -%}
     {%- set inputs = healing_tables._diff_inputs(build) -%}
     {%- set changes = healing_tables._changes(build, inputs) -%}
@@ -122,16 +124,26 @@
         {%- do build.update({'changes': healing_tables._create_side_table(build, '_changes', changes)}) -%}
     {%- endif -%}
     {%- set figures = healing_tables._read_figures(healing_tables._change_figures(
-        '(\n' ~ changes ~ '\n)' if build.changes is none else build.changes | string, inputs, build.existing)) -%}
+        '(\n' ~ changes ~ '\n)' if build.changes is none else build.changes | string, inputs,
+        healing_tables._stored_rows_count(build), counts)) -%}
     {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
     {%- do healing_tables._log_progress(
         build.target, 'computed ' ~ (figures.candidate_versions ~ ' versions' if build.changed_keys is none
             else build.changed_key_count ~ ' keys') ~ ' and compared them with ' ~ figures.stored_versions
         ~ ' stored ones: ' ~ figures.differing_keys ~ ' keys differ ('
         ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
+    {#- before the checks: a build that they refuse reports these rows too -#}
+    {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}
     {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {{- return(healing_tables._change_of_figures(build, inputs, figures, obstacle)) -}}
+{%- endmacro %}
+
+{#- How many rows are stored, as SQL: the last build has counted them. -#}
+{% macro _stored_rows_count(build) -%}
+    {%- set is_known = build.last is not none and build.last.row_count is not none
+        and (build.is_as_left or build.last.is_tagged) -%}
+    {{- return(build.last.row_count | int if is_known else '(select count(*) from ' ~ build.existing ~ ')') -}}
 {%- endmacro %}
 
 {#- One row as a map; numbers as integers. -#}
@@ -171,7 +183,8 @@
     {%- if build.get('location') and config.get('partition_by') is not none -%}
         {#- partitions kept in the metastore would stay behind when the table moves to another folder; not set back,
             since other threads of this session may be at the same point -#}
-        {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false') -%}
+        {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false',
+            build.settings.session) -%}
     {%- endif -%}
     {%- set query = healing_tables._checked_select(build) -%}
     {%- set buckets = healing_tables._key_buckets() if build.get('location') else none -%}

@@ -5,13 +5,15 @@
     obstacle    why it cannot be a merge, or none
     summary     the figures as a text
     log_row     the figures as columns of the log
+    row_count   the rows of the table afterwards, if known
     inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Of a merge only.
 -#}
 
 {#- The change of a heal without a changed key: what is stored has the rows that the last build left. -#}
 {% macro _no_change(build) -%}
     {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'log_row': {
-        'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': build.last.row_count}}) -}}
+        'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0,
+        'rows_unchanged': healing_tables._stored_rows_count(build)}}) -}}
 {%- endmacro %}
 
 {#- Whether the rows of the stored table can be known again by key and start. A loss of columns is refused. -#}
@@ -51,11 +53,19 @@
     {{- return({
         'how': 'unchanged' if is_unchanged else 'merge' if can_merge else 'overwrite',
         'inputs': inputs, 'buckets': figures.get('buckets'), 'staged': build.changes, 'obstacle': obstacle,
+        'row_count': figures.candidate_versions,
         'summary': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
         ~ ' deleted, ' ~ unchanged ~ ' as they were',
         'log_row': {
             'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,
             'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -}}
+{%- endmacro %}
+
+{#- Report the counts of _set_aside_counts(). Returns whether a source has a row after which its key exists. -#}
+{% macro _look_for_rows(build, counts) -%}
+    {%- set rows = run_query(counts).rows if counts is not none else [] -%}
+    {%- do healing_tables._report_set_aside(build, rows) -%}
+    {{- return(rows | selectattr('has_rows') | list | length > 0) -}}
 {%- endmacro %}
 
 {#- The change where there is nothing to compare with. Its rows are counted when they are written. A dimension has a row

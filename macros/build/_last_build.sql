@@ -1,8 +1,35 @@
 {#- The last build of a table, what has happened to the table since, and what builds that were killed have left. -#}
 
-{#- The newest build of this table that did what it should: mode, spec, table_id, version_after, marks, row_count (the
-    rows of the table since then); or none. -#}
-{% macro _last_build(target, log) -%}
+{#-
+    What is known of the builds of the stored table, {last, newest, others}:
+
+    last      the newest build that did what it should, or none: mode, spec, marks, row_count (the rows of the table
+              since then, or none), table_id; is_tagged: what is stored has the rows that it left
+    newest    the number of the newest commit of what is stored, or none
+    others    commits after the last build, the newest first; none where they are not known
+
+    A commit of a build has its tag [see _commit_tag.sql]. So the log is read only where the format has no tags, or the
+    newest commit that changed rows is another writer's.
+-#}
+{% macro _earlier_builds(build) -%}
+    {%- set format = healing_tables._stored_format(build.stored) -%}
+    {%- if not build.stored -%} {{ return({'last': none, 'newest': none, 'others': none}) }} {%- endif -%}
+    {%- if format is not none and format.has_commit_tags -%}
+        {%- set commits = format.newest_commits(build.existing) -%}
+        {%- set found = healing_tables._tagged_build(commits) -%}
+        {#- the newest ones may all be of OPTIMIZE and VACUUM -#}
+        {%- if found is none and not commits | selectattr('changes_rows') | list -%}
+            {%- set found = healing_tables._tagged_build(format.newest_commits(build.existing, none)) -%}
+        {%- endif -%}
+        {%- if found is not none -%} {{ return(found) }} {%- endif -%}
+    {%- endif -%}
+    {%- set last = healing_tables._logged_build(build.target, build.log) -%}
+    {%- set commits = healing_tables._commits_after(build.existing, format, last) -%}
+    {{- return(dict(commits, last=last)) -}}
+{%- endmacro %}
+
+{#- The newest build of this table in the log that did what it should; or none. -#}
+{% macro _logged_build(target, log) -%}
     {%- set found = run_query(
         'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks, rows_added + rows_changed'
         ~ ' + rows_unchanged as row_count from ' ~ log ~ ' where '
@@ -17,15 +44,18 @@
     {%- endfor -%}
     {{- return({
         'mode': row['mode'], 'spec': row['spec'], 'table_id': row['table_id'], 'version_after': row['version_after'],
-        'marks': marks, 'row_count': row['row_count']}) -}}
+        'marks': marks, 'row_count': row['row_count'], 'is_tagged': false}) -}}
 {%- endmacro %}
 
-{#-
-    {newest (the number of the newest commit of what is stored, or none), others (commits after the last build; none
-    where they are not known)}.
--#}
-{% macro _commits_after(existing, stored, last) -%}
-    {%- set format = healing_tables._stored_format(stored) -%}
+{#- The marks of the newest build in the log, if what is stored has the rows that it left; else none. -#}
+{% macro _logged_marks(build) -%}
+    {%- set logged = healing_tables._logged_build(build.target, build.log) -%}
+    {{- return(logged.marks if logged is not none and logged.table_id == build.last.table_id
+        and logged.spec == build.last.spec else none) -}}
+{%- endmacro %}
+
+{#- {newest, others} as in _earlier_builds(). -#}
+{% macro _commits_after(existing, format, last) -%}
     {%- if format is none or not format.has_commits -%} {{ return({'newest': none, 'others': none}) }} {%- endif -%}
     {%- set others = none if last is none or last.version_after is none
         else format.commits_since(existing, last.version_after | int) -%}
@@ -41,6 +71,12 @@
     {%- if last.spec != build.log_row.spec -%}
         {{- return('the definition, or a type of its sources, has changed since the last build') -}}
     {%- endif -%}
+    {%- if last.is_tagged -%} {{ return(none) }} {%- endif -%}
+    {%- set others = (build.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
+    {%- if others -%}
+        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
+            ~ '): a killed build, or another writer') -}}
+    {%- endif -%}
     {%- if last.table_id != build.log_row.table_id
         or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}
         {{- return('the stored table is another one than the last build made') -}}
@@ -48,18 +84,13 @@
     {%- if build.commits is none and (build.format.has_commits or last.table_id is none) -%}
         {{- return('the history of the stored table does not reach back to the last build') -}}
     {%- endif -%}
-    {%- set others = (build.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
-    {%- if others -%}
-        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
-            ~ '): a killed build, or another writer') -}}
-    {%- endif -%}
-    {{- return(none) -}}
+    {{- return('no build of this definition has made the newest commit of the stored table'
+        if build.format.has_commit_tags else none) -}}
 {%- endmacro %}
 
-{#- Candidates of builds that did not end, as tables or branches: the log knows those that were refused. -#}
-{% macro _report_leftovers(build) -%}
-    {%- set tables = healing_tables._tables_beside(build.target) -%}
-    {%- do healing_tables._warn_about_backups(build.target, tables) if build.existing is none -%}
+{#- Candidates of builds that did not end, as tables or branches: the log knows those that were refused. `tables`: names
+    of the tables beside the target. -#}
+{% macro _report_leftovers(build, tables) -%}
     {%- set leftovers = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(build.target, tables) | sort -%}
         {#- a side table of a candidate has more behind the id; it may be all that is left -#}

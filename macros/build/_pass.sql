@@ -180,9 +180,9 @@ where case
     {{- return(modules.re.sub(';\\s*$', '', query) ~ '\n') -}}
 {%- endmacro %}
 
-{#- Changes in figures: one row. `changes`: SQL for a `from`. `stored_versions` are those of all keys, also where a few
-    are healed. -#}
-{% macro _change_figures(changes, inputs, existing) -%}
+{#- Changes in figures: one row. `changes`: SQL for a `from`. `stored_versions`: SQL, those of all keys, also where a
+    few are healed. `counts`: a query whose rows are read along, as JSON, or none. -#}
+{% macro _change_figures(changes, inputs, stored_versions, counts=none) -%}
 with changed_keys as (
     select {{ inputs.key_names }},
         bool_or(differs) as differs,
@@ -211,6 +211,9 @@ select
         healing_tables._key_bucket(inputs.key_names.split(', ')) }}, null)), ', '), '') as buckets,
     {%- endif %}
     count_if(differs) as differing_keys,
-    (select count(*) from {{ existing }}) as stored_versions
+    {{ stored_versions }} as stored_versions
+    {%- if counts is not none %},
+    (select to_json(collect_list(struct(*))) from ({{ counts }})) as set_aside
+    {%- endif %}
 from changed_keys
 {%- endmacro %}

@@ -10,8 +10,8 @@
         {%- do healing_tables._write_changed_buckets(build, change) -%}
     {%- elif change.how == 'merge' -%}
         {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
-        {{- return(healing_tables._run_or_conflict(build.format, 'main',
-            healing_tables._merge_row_diff(build.format, place, change))
+        {{- return(healing_tables._run_or_conflict(build, 'main',
+            healing_tables._merge_row_diff(build, place, change))
             or build.format.end_commit(build.target, build.log_row.version_before)) -}}
     {%- elif healing_tables._can_use_branch(build) -%}
         {{- return(healing_tables._run_checked(build, 'main', healing_tables._insert_candidate(
@@ -30,12 +30,12 @@
         {%- do healing_tables._create_for_buckets(build) if is_in_buckets and not can_swap -%}
         {%- set conflicts = healing_tables._changes_of_files(build) -%}
         {%- if conflicts -%} {{ return(conflicts) }} {%- endif -%}
-        {{- return(healing_tables._run_or_conflict(build.format, 'main', healing_tables._swap_location(
+        {{- return(healing_tables._run_or_conflict(build, 'main', healing_tables._swap_location(
             build.format, build.created, build.columns, build.location, can_swap or is_in_buckets))) -}}
     {%- endif -%}
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
-        {'healing_tables.spec': build.settings.property}))) -}}
+        dict({'healing_tables.spec': build.settings.property}, **healing_tables._tag_properties(build))))) -}}
 {%- endmacro %}
 
 {#- Whether all rows can be replaced in a branch of the stored table. -#}
@@ -75,7 +75,12 @@
             else ', as a whole') -%}
     {%- endif -%}
     {%- set table_id = build.log_row.table_id -%}
-    {%- if healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
+    {%- if build.format.has_commit_tags -%}
+        {#- rows that another writer has left, or that have no tag yet: equal to the query's, as this build knows -#}
+        {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
+            healing_tables._tag_properties(build, change.row_count))) if is_unchanged and not build.is_as_left -%}
+        {%- set table_id = table_id if is_unchanged and build.is_as_left else invocation_id -%}
+    {%- elif healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
         or (build.location is not none and not is_unchanged)) -%}
         {%- set table_id = build.format.table_id(target, {'location': build.location}) -%}
     {%- endif -%}
@@ -86,29 +91,45 @@
     {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
 {%- endmacro %}
 
-{#- The rows and keys of a dimension that was built for the first time, as columns of the log. -#}
+{#- The rows and keys of a dimension that was built for the first time, as columns of the log: SQL that the insert of
+    its row runs. -#}
 {% macro _count_rows(build) -%}
     {%- set keys = healing_tables._ids(build.settings.key_columns) -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
-    {{- return(healing_tables._read_figures('select count(*) as rows_added, '
-        ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
-            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))')
-        ~ ' as keys_affected from ' ~ build.target)) -}}
+    {{- return({
+        'rows_added': '(select count(*) from ' ~ build.target ~ ')',
+        'keys_affected': '(select ' ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
+            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))') ~ ' from ' ~ build.target ~ ')'}) -}}
 {%- endmacro %}
 
 {#- The build's row in the log; of what it has made only the candidate may stay. -#}
 {% macro _end_build(build, status, more) -%}
     {%- set marks = {} -%}
+    {%- for name, mark in healing_tables._kept_marks(build).items() -%}
+        {%- do marks.update({name: tojson(mark)}) -%}
+    {%- endfor -%}
+    {%- set insert = healing_tables._log_insert(build.log, dict(build.log_row, high_water_marks=marks, status=status,
+        finished_at=healing_tables._utc_now(), **more)) -%}
+    {%- if build.side_tables and healing_tables._has_scripts(build.settings.session) -%}
+        {#- one statement instead of several -#}
+        {%- do healing_tables._run('begin\n' ~ insert ~ ';\ndrop table if exists '
+            ~ build.side_tables | join(';\ndrop table if exists ') ~ ';\nend') -%}
+        {%- do build.side_tables.clear() -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do healing_tables._run(insert) -%}
+    {%- do healing_tables._drop_side_tables(build) -%}
+{%- endmacro %}
+
+{#- The marks of a build, without what only this build has to know. -#}
+{% macro _kept_marks(build) -%}
+    {%- set marks = {} -%}
     {%- for name, mark in (build.get('marks') or {}).items() -%}
         {%- set kept = {} -%}
-        {#- what only this build has to know is not kept -#}
         {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time'] -%}
             {%- do kept.update({field: value}) -%}
         {%- endfor -%}
-        {%- do marks.update({name: tojson(kept)}) -%}
+        {%- do marks.update({name: kept}) -%}
     {%- endfor -%}
-    {%- do healing_tables._write_log(
-        build.log, dict(build.log_row, high_water_marks=marks, status=status, finished_at=healing_tables._utc_now(),
-            **more)) -%}
-    {%- do healing_tables._drop_side_tables(build) -%}
+    {{- return(marks) -}}
 {%- endmacro %}

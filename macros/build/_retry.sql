@@ -10,15 +10,16 @@
 {#-
     A look at the commits of the target since the build began: {conflicts (texts: what others have done), version (the
     newest number seen, or none)}. `own_commits`: commits of the build itself that are there by now, each of which may
-    have changed rows. The log gets the version that was seen: a commit after this look is another writer's.
+    have changed rows; `exists`: whether the target does. The log gets the version that was seen: a commit after this
+    look is another writer's.
 -#}
-{% macro _look_at_commits(build, own_commits) -%}
+{% macro _look_at_commits(build, own_commits, exists) -%}
     {%- set nothing = {'conflicts': [], 'version': none} -%}
     {%- set stored_format = healing_tables._stored_format(build.stored) -%}
     {%- set is_comparable = build.format.has_commits and build.created == build.target
         and (not build.stored or (stored_format is not none and stored_format.has_commits)) -%}
     {%- if not is_comparable -%} {{ return(nothing) }} {%- endif -%}
-    {%- if not healing_tables._table_exists(build.target) -%}
+    {%- if not exists -%}
         {{- return(dict(nothing, conflicts=['DROP TABLE'] if build.stored else [])) -}}
     {%- endif -%}
     {%- if build.existing is not none and not build.stored -%} {{ return(nothing) }} {%- endif -%}
@@ -71,9 +72,9 @@
 
 {#- Run a statement. Returns who has overtaken it, as a list, or an empty list. A Spark without scripts ends the build
     with the error. -#}
-{% macro _run_or_conflict(format, name, statement_text) -%}
+{% macro _run_or_conflict(build, name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
-    {%- if not (format.has_commits and healing_tables._has_scripts()) -%}
+    {%- if not (build.format.has_commits and healing_tables._has_scripts(build.settings.session)) -%}
         {%- call statement(name) -%} {{ statement_text }} {%- endcall -%}
         {{- return([]) -}}
     {%- endif -%}

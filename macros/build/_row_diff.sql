@@ -21,10 +21,12 @@ from (select {{ inputs.stored }} from {{ existing }})
     (_retry.sql).
     Where few keys differ, rows of other buckets are left out: else all of the target would be shuffled.
 -#}
-{% macro _merge_row_diff(format, target, change) -%}
+{% macro _merge_row_diff(build, target, change) -%}
 {%- set inputs = change.inputs -%}
 {%- set is_exact = inputs.changed_keys is none -%}
-{%- do format.before_merge() -%}
+{%- do build.format.before_merge(build.settings.session) -%}
+{%- set tag = healing_tables._text(healing_tables._commit_tag(build, change.row_count))
+    if build.format.has_commit_tags else none -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}
@@ -45,10 +47,11 @@ from (select {{ inputs.stored }} from {{ existing }})
 {%- for column in inputs.compared -%} {%- do compared.append('t.' ~ healing_tables._id(column)) -%} {%- endfor -%}
 {%- set same_row = ' and struct(' ~ (compared | join(', ')) ~ ') <=> d.stored_row' if is_exact else '' -%}
 merge into {{ target }} as t
-using (select * from {{ change.staged }} where differs) as d
+using (select *{{ ', ' ~ tag ~ ' as tag' if tag is not none }} from {{ change.staged }} where differs) as d
 on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ change.buckets }})
 and {% endif -%}
 {{ same_start | join(' and ') }}
+{%- if tag is not none %} and d.tag = {{ tag }}{% endif %}
 when matched and d.candidate_row is null{{ same_row }} then delete
 when matched{{ same_row }} then update set {{ assignments | join(', ') }}
 {%- if is_exact %}

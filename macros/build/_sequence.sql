@@ -134,7 +134,7 @@ cross join (
     {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- set place = format.begin_commit(sequence.key_map, sequence.version) -%}
-    {{- return(healing_tables._run_or_conflict(build.format, 'keys', healing_tables._key_map_merge(
+    {{- return(healing_tables._run_or_conflict(build, 'keys', healing_tables._key_map_merge(
         build, sequence, place)) or format.end_commit(sequence.key_map, sequence.version)
         or healing_tables._number_conflicts(build, sequence)) -}}
 {%- endmacro %}

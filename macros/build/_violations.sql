@@ -7,7 +7,7 @@
 -#}
 {% macro _run_checked(build, name, statement_text) -%}
     {%- set can_fail = healing_tables._violations_of_row(build) is not none -%}
-    {%- if can_fail and healing_tables._has_scripts() -%}
+    {%- if can_fail and healing_tables._has_scripts(build.settings.session) -%}
         {%- set caught = healing_tables._run_script(name, statement_text, {
             "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '58030'": 'a task failed',
             "sqlstate 'P0001'": 'an error was raised'}) -%}
@@ -20,7 +20,7 @@
     {%- do healing_tables._refuse_violations(build) if can_fail -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {#- after an error that was something else, such as a full disk, this shows it -#}
-    {{- return(healing_tables._run_or_conflict(build.format, name, statement_text)) -}}
+    {{- return(healing_tables._run_or_conflict(build, name, statement_text)) -}}
 {%- endmacro %}
 
 {#- Refuse the build if rows of its query violate something: all that fails is counted, with some keys. -#}
@@ -95,56 +95,4 @@
         {{- return('the candidate ' ~ build.candidate ~ ' is kept. Then drop the table.') -}}
     {%- endif -%}
     {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
-{%- endmacro %}
-
-{#- Rows without a place and ties that were decided by value: nothing is left out or chosen in silence. Returns whether,
-    if it looks for them, a source has a row after which its key exists. -#}
-{% macro _warn_about_rows(build, looks_for_rows=false) -%}
-    {%- set sources = build.settings.metadata.sources -%}
-    {%- set queries = [] -%}
-    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
-    {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
-    {%- set uncounted = [] -%}
-    {%- for source in sources -%}
-        {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
-            source.name) -%}
-        {%- else -%}
-            {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
-                ~ ') as set_aside, '
-                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties, '
-                ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
-                    if looks_for_rows and source.alive is not none else 'false') ~ ' as has_rows') -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- if uncounted -%}
-        {%- do healing_tables._log_progress(
-            build.target, 'rows set aside are not counted: source ' ~ (uncounted | join(', '))
-            ~ ' or its where is a part of the model, which only the model can read') -%}
-    {%- endif -%}
-    {%- set counts = {'rows_set_aside': 0, 'ties_resolved': 0} -%}
-    {%- set warnings, alive = [], [] -%}
-    {%- for row in (run_query((ctes or '') ~ queries | join(' union all ')).rows if queries else []) -%}
-        {%- do counts.update({
-            'rows_set_aside': counts.rows_set_aside + row['set_aside'] | int,
-            'ties_resolved': counts.ties_resolved + row['ties'] | int}) -%}
-        {%- do alive.append(row['source']) if row['has_rows'] -%}
-        {%- if row['set_aside'] > 0 -%}
-            {%- do warnings.append(
-                build.target ~ ': ' ~ row['set_aside'] ~ ' rows of source ' ~ row['source']
-                ~ ' set aside (NULL key, NULL or endless moment, '
-                ~ 'or empty period); healing_tables.set_aside lists them') -%}
-        {%- endif -%}
-        {%- if row['ties'] > 0 -%}
-            {%- do warnings.append(
-                build.target ~ ': ' ~ row['ties'] ~ ' ties in source ' ~ row['source']
-                ~ ' resolved by on_tie: greatest') -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- do build.log_row.update(counts) if not uncounted -%}
-    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
-        {#- dbt makes an error of the first -#}
-        {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
-    {%- endif -%}
-    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
-    {{- return(alive | length > 0) -}}
 {%- endmacro %}

@@ -6,7 +6,8 @@
     {%- set target = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {#- mistakes are raised before any hook runs -#}
-    {%- set settings = healing_tables._build_settings(sql, healing_tables._mistakes_of_format()) -%}
+    {%- set session = healing_tables._session_settings() -%}
+    {%- set settings = healing_tables._build_settings(sql, healing_tables._mistakes_of_format(session), session) -%}
 
     {{ run_hooks(pre_hooks) }}
 
@@ -41,34 +42,38 @@
     {%- if build.log_row.mode == 'heal' and build.changed_key_count == 0 -%}
         {%- set change = healing_tables._no_change(build) -%}
     {%- else -%}
-        {%- do healing_tables._report_leftovers(build) -%}
         {%- set change = healing_tables._compute_change(build, sequence) -%}
     {%- endif -%}
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
+        {%- do healing_tables._report_leftovers(build, healing_tables._tables_beside(target))
+            if build.changes is not none -%}
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
         {{- return(dict(change, properties=build.stored.properties, is_created=false)) -}}
     {%- endif -%}
     {#- a merge leaves rows that another writer has changed meanwhile; a replacement would not -#}
-    {%- set conflicts = (healing_tables._look_at_commits(build, 0).conflicts if change.how == 'overwrite' else [])
+    {%- set conflicts = (healing_tables._look_at_commits(build, 0, healing_tables._table_exists(target)).conflicts
+            if change.how == 'overwrite' else [])
         or healing_tables._publish_numbers(build, sequence)
         or healing_tables._publish(build, change) -%}
     {%- if conflicts -%}
         {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set seen = healing_tables._look_at_commits(build, 1) -%}
+    {%- set tables = healing_tables._tables_beside(target) -%}
+    {%- set seen = healing_tables._look_at_commits(build, 1, target.identifier | lower in tables | map('lower')) -%}
     {%- if seen.conflicts -%}
         {%- do healing_tables._after_conflict(build, attempt, seen.conflicts, true) -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- do healing_tables._report_leftovers(build, tables) -%}
     {%- do healing_tables._after_publish(build, change, seen.version) -%}
     {{- return(dict(change, properties=none if build.is_created else build.stored.properties,
         is_created=build.is_created)) -}}
 {%- endmacro %}
 
 {#- What is wrong with the format, or with the session that has to write it. -#}
-{% macro _mistakes_of_format() -%}
+{% macro _mistakes_of_format(session) -%}
     {%- set mistakes = [] -%}
     {%- set format = healing_tables._format() -%}
     {%- if format is none -%}
@@ -76,7 +81,7 @@
             mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
             'choose one of them') -%}
     {%- else -%}
-        {%- do format.check_session(mistakes) -%}
+        {%- do format.check_session(mistakes, session) -%}
         {%- do healing_tables._check_key_buckets(mistakes, format) -%}
     {%- endif -%}
     {{- return(mistakes) -}}
@@ -90,13 +95,14 @@
                        dimension()
     format             see _format.sql
     publish, mode      the options
+    session            see _session_settings()
     ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
     key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
                        as a check_request has them; valid_from and valid_to are none where they are left out
     sequence           the column of integer keys, or none
     property           what the table says of itself: see _check_property
 -#}
-{% macro _build_settings(sql, mistakes=[]) -%}
+{% macro _build_settings(sql, mistakes=[], session={}) -%}
     {%- set call = healing_tables._parse_call(sql) -%}
     {%- do healing_tables._check_model_options(mistakes) -%}
     {%- set metadata = healing_tables._configured_metadata(mistakes) if call is none else call.metadata -%}
@@ -131,7 +137,7 @@
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- set settings = dict(
-        chosen, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,
+        chosen, session=session, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,
         key_columns=metadata.key_columns,
         valid_from=metadata.names.valid_from, valid_to=metadata.names.valid_to, is_current=metadata.names.is_current,
         current_value=metadata.current_value, valid_to_current=metadata.valid_to_current, tracked=metadata.versioned,

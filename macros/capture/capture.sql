@@ -50,7 +50,7 @@
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
         {%- set version = healing_tables._base_version(build.format, target) -%}
-        {%- set conflicts = healing_tables._run_or_conflict(build.format, 'main', healing_tables._append_changes(
+        {%- set conflicts = healing_tables._run_or_conflict(build, 'main', healing_tables._append_changes(
             build, columns, at, build.format.begin_commit(target, version)))
             or build.format.end_commit(target, version) -%}
         {%- set is_appended = not conflicts
@@ -68,8 +68,8 @@
 {%- endmacro %}
 
 {#-
-    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, replaced
-    (see _full_refresh). Mistakes are raised, also about what has the target's name.
+    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, session
+    (see _session_settings), replaced (see _full_refresh). Mistakes are raised, also about what has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
@@ -81,7 +81,8 @@
             config.get('file_format'), 'choose one of them') -%}
         {%- set format = healing_tables._format('delta') -%}
     {%- endif -%}
-    {%- do format.check_session(mistakes) if not mistakes -%}
+    {%- set session = healing_tables._session_settings() -%}
+    {%- do format.check_session(mistakes, session) if not mistakes -%}
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
     {#- a partial run has some rows, which say nothing of the others -#}
     {%- set settings = {
@@ -90,7 +91,7 @@
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': 'ignore' if healing_tables._is_partial_run() else on_absence,
-        'ratios': healing_tables._removal_ratios(mistakes), 'format': format} -%}
+        'ratios': healing_tables._removal_ratios(mistakes), 'format': format, 'session': session} -%}
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(
         mistakes, target, existing, settings.key_columns + [settings.captured_at, settings.deleted]) -%}

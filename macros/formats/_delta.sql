@@ -2,7 +2,8 @@
 
 {% macro _format_delta() -%}
     {{- return({
-        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true,
+        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true, 'has_commit_tags': true,
+        'newest_commits': healing_tables._delta_newest_commits,
         'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
         'table_id': healing_tables._delta_table_id,
         'commits_since': healing_tables._delta_commits_since,
@@ -20,19 +21,19 @@
 
 {#-
     A session without Delta, in one mistake instead of Spark's stack trace: Jinja cannot catch an error, so the settings
-    are looked at before.
+    are looked at before. `session`: see _session_settings().
 -#}
-{% macro _check_delta(mistakes) -%}
+{% macro _check_delta(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
     {%- set missing, lines = [], [] -%}
     {%- set wanted = {
         'spark.sql.extensions': 'io.delta.sql.DeltaSparkSessionExtension',
         'spark.sql.catalog.spark_catalog': 'org.apache.spark.sql.delta.catalog.DeltaCatalog'} -%}
-    {%- for name, value in wanted.items() if healing_tables._session_conf(name) in ['<undefined>', 'builtin'] -%}
+    {%- for name, value in wanted.items() if not session.get(name) -%}
         {%- do missing.append(name) -%}
         {%- do lines.append(name ~ ': ' ~ value) -%}
     {%- endfor -%}
-    {%- if missing and healing_tables._session_conf('spark.databricks.clusterUsageTags.clusterId') == '<undefined>' -%}
+    {%- if missing and 'spark.databricks.clusterUsageTags.clusterId' not in session -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'a Spark session with Delta, for a Delta table', 'a session without '
             ~ (missing | join(' and ')),
@@ -66,21 +67,28 @@
 {%- endmacro %}
 
 {% macro _delta_commits_since(relation, version) -%}
-    {%- set commits, version = [], -1 if version is none else version -%}
+    {%- set version = -1 if version is none else version -%}
     {#- most often the commits asked for are the newest ones -#}
-    {%- set newest = 20 -%}
-    {%- set history = run_query('describe history ' ~ relation ~ ' limit ' ~ newest).rows -%}
-    {%- if history | length == newest and history[-1]['version'] | int > version + 1 -%}
-        {%- set history = run_query('describe history ' ~ relation).rows -%}
+    {%- set history = healing_tables._delta_newest_commits(relation) -%}
+    {%- if history and history[-1].version > version + 1 -%}
+        {%- set history = healing_tables._delta_newest_commits(relation, none) -%}
     {%- endif -%}
-    {%- if history[0]['version'] | int < version -%} {{ return(none) }} {%- endif -%}
-    {%- for row in history if row['version'] | int > version -%}
+    {%- if history[0].version < version -%} {{ return(none) }} {%- endif -%}
+    {%- set commits = history | selectattr('version', 'gt', version) | list -%}
+    {{- return(none if commits and commits[-1].version != version + 1 else commits) -}}
+{%- endmacro %}
+
+{#- The newest commits; `limit` none: all. -#}
+{% macro _delta_newest_commits(relation, limit=20) -%}
+    {%- set commits = [] -%}
+    {%- for row in run_query('describe history ' ~ relation ~ (' limit ' ~ limit if limit is not none)).rows -%}
+        {%- set written = modules.re.search('numOutputRows[^0-9]+([0-9]+)', row['operationMetrics'] | string) -%}
         {%- do commits.append({
             'version': row['version'] | int, 'at': row['timestamp'], 'operation': row['operation'],
             'parameters': row['operationParameters'] | string,
-            'changes_rows': row['operation'] not in healing_tables._delta_maintenance_operations()}) -%}
+            'changes_rows': row['operation'] not in healing_tables._delta_maintenance_operations(),
+            'written_rows': written.group(1) | int if written else none}) -%}
     {%- endfor -%}
-    {%- if commits and commits | map(attribute='version') | min != version + 1 -%} {{ return(none) }} {%- endif -%}
     {{- return(commits) -}}
 {%- endmacro %}
 
@@ -161,6 +169,6 @@
 {%- endmacro %}
 
 {#- The source of a MERGE is a table that nobody else writes: Delta need not keep a copy of it. -#}
-{% macro _delta_before_merge() -%}
-    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none') -%}
+{% macro _delta_before_merge(session) -%}
+    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none', session) -%}
 {%- endmacro %}

@@ -5,21 +5,23 @@
     name              the file_format, and the provider that Spark shows
     has_commits       a write is a commit: such a table can be merged into, and asked for its history
     has_ordered_versions   a later commit has a higher number
-    check_session     (mistakes): can this session write it?
+    has_commit_tags   the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
+                      see build/_commit_tag.sql; newest_commits (relation, limit=20): as commits_since has them
+    check_session     (mistakes, session): can this session, with these settings, write it?
     version           (relation): the number of its newest commit, or none
     table_id          (relation, details): another one for another table of that name, or none; of a format without
                       commits, also after each write
     part_obstacle     (details): why a part of the rows of what is stored cannot be written, or none
-    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows}], the newest first, since
-                      the beginning if version is none; none if the history does not reach back so far, or is another
-                      table's
+    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows, written_rows (or none)}],
+                      the newest first, since the beginning if version is none; none if the history does not reach back
+                      so far, or is another table's
     stored_type       (type): the type in which the format stores a type
     has_change_feed   (details); change_feed (relation, details, version, until): the changes after a version, up to
                       another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why they
                       are not all that has happened, or none
     properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
                       rows are changed at a time
-    before_merge      (): settings for a MERGE whose source is a table that nobody else writes
+    before_merge      (session): settings for a MERGE whose source is a table that nobody else writes
     begin_commit      (relation, version): where statements write that become one commit after this version: the table,
                       or a branch of it; end_commit (relation, version) publishes a branch, and returns who has
                       overtaken it, as a list
@@ -43,6 +45,7 @@
     {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
     {{- return({
         'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
+        'has_commit_tags': false, 'newest_commits': none_of_them,
         'check_session': nothing, 'version': nothing, 'table_id': nothing,
         'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,

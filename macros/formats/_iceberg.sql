@@ -25,14 +25,14 @@
 {%- endmacro %}
 
 {#- A session without Iceberg, in one mistake instead of Spark's stack trace. -#}
-{% macro _check_iceberg(mistakes) -%}
+{% macro _check_iceberg(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
     {%- set catalog = run_query('select current_catalog() as catalog').rows[0]['catalog'] -%}
     {%- set missing = [] -%}
     {%- do missing.append('its extension') if 'IcebergSparkSessionExtensions' not in
-        healing_tables._session_conf('spark.sql.extensions') -%}
+        session.get('spark.sql.extensions', '') -%}
     {%- do missing.append('a catalog of Iceberg, which ' ~ catalog ~ ' is not') if 'iceberg' not in
-        healing_tables._session_conf('spark.sql.catalog.' ~ catalog) | lower -%}
+        session.get('spark.sql.catalog.' ~ catalog, '') | lower -%}
     {%- if missing -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'a Spark session with Iceberg, for an Iceberg table', 'a session without '
@@ -47,10 +47,10 @@
 {%- endmacro %}
 
 {#- Where the default catalog is Iceberg's, a table `using parquet` would be an Iceberg table with parquet files. -#}
-{% macro _check_not_iceberg(mistakes) -%}
+{% macro _check_not_iceberg(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
-    {%- set catalog = healing_tables._session_conf('spark.sql.defaultCatalog') -%}
-    {%- if healing_tables._session_conf('spark.sql.catalog.' ~ catalog) == 'org.apache.iceberg.spark.SparkCatalog' -%}
+    {%- set catalog = session.get('spark.sql.defaultCatalog', 'spark_catalog') -%}
+    {%- if session.get('spark.sql.catalog.' ~ catalog) == 'org.apache.iceberg.spark.SparkCatalog' -%}
         {%- do healing_tables._mistake(
             mistakes, 'file_format', 'iceberg, since that is what the catalog ' ~ catalog ~ ' holds',
             config.get('file_format'), 'set file_format: iceberg') -%}

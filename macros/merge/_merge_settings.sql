@@ -50,7 +50,7 @@
         {{- return(healing_tables._format('delta')) -}}
     {%- endif -%}
     {%- set is_known = config.get('file_format') is not none or existing is none -%}
-    {%- do format.check_session(mistakes) if is_known and not mistakes -%}
+    {%- do format.check_session(mistakes, healing_tables._session_settings()) if is_known and not mistakes -%}
     {%- do healing_tables._check_key_buckets(mistakes, format) if is_known -%}
     {{- return(format) -}}
 {%- endmacro %}
@@ -59,7 +59,7 @@
     Delta; the log is then stored in parquet. -#}
 {% macro _merge_log_format() -%}
     {%- set format, mistakes = healing_tables._side_table_format(), [] -%}
-    {%- do format.check_session(mistakes) -%}
+    {%- do format.check_session(mistakes, healing_tables._session_settings()) -%}
     {{- return('parquet' if mistakes else format.name) -}}
 {%- endmacro %}
 

@@ -14,7 +14,7 @@
     {%- do healing_tables._check_library(rows) -%}
     {%- do healing_tables._check_settings(rows) if healing_tables._platform().has_set -%}
     {%- set format = healing_tables._side_table_format() -%}
-    {%- do format.check_session(mistakes) -%}
+    {%- do format.check_session(mistakes, healing_tables._session_settings()) -%}
     {#- before any error, since an error of Spark's ends the operation -#}
     {%- do healing_tables._print('healing_tables: the set-up of target ' ~ target.name) -%}
     {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=120) -%}

@@ -76,8 +76,8 @@
         ~ (' -> ' ~ outcome.version_after if outcome.version_after != outcome.version_before)) -%}
     {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
     {%- do healing_tables._ensure_log(outcome.target, log, outcome.format_name) -%}
-    {%- do healing_tables._write_log(log, dict(
+    {%- do healing_tables._run(healing_tables._log_insert(log, dict(
         outcome, dimension=outcome.target.identifier, relation=outcome.target | string,
         finished_at=healing_tables._utc_now(),
-        invocation_id=invocation_id)) -%}
+        invocation_id=invocation_id))) -%}
 {%- endmacro %}

@@ -5,8 +5,11 @@
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
 {%- endmacro %}
 
-{% macro _has_scripts() -%}
-    {{- return(healing_tables._session_conf('spark.sql.scripting.enabled') | lower == 'true') -}}
+{#- `session`: see _session_settings(); it gets the answer. -#}
+{% macro _has_scripts(session={}) -%}
+    {%- set name = 'spark.sql.scripting.enabled' -%}
+    {%- if name not in session -%} {%- do session.update({name: healing_tables._session_conf(name)}) -%} {%- endif -%}
+    {{- return(session[name] | lower == 'true') -}}
 {%- endmacro %}
 
 {#-
@@ -39,11 +42,21 @@ end
         else '<undefined>') -}}
 {%- endmacro %}
 
-{#- A setting of the session, where the platform has SET; quoted, so that a comment that dbt appends is not taken for a
-    part of the value. -#}
-{% macro _set_session_conf(name, value) -%}
+{#- The settings that the session or its profile gives, {name: value}, in one look; {} where the platform has no
+    SET. -#}
+{% macro _session_settings() -%}
+    {%- set settings = {} -%}
+    {%- for row in (run_query('set').rows if healing_tables._platform().has_set else []) -%}
+        {%- do settings.update({row[0]: row[1] | string}) -%}
+    {%- endfor -%}
+    {{- return(settings) -}}
+{%- endmacro %}
+
+{#- A setting of the session, where the platform has SET and `session` does not have it already; quoted, so that a
+    comment that dbt appends is not taken for a part of the value. -#}
+{% macro _set_session_conf(name, value, session={}) -%}
     {%- do healing_tables._run('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
-        if healing_tables._platform().has_set -%}
+        if healing_tables._platform().has_set and session.get(name) != value -%}
 {%- endmacro %}
 
 {% macro _spark_version() -%}

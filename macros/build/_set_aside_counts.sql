@@ -1,0 +1,59 @@
+{#- Rows that are set aside, and ties that are decided by value: nothing is left out or chosen in silence. -#}
+
+{#-
+    How many there are of each source, as a query; none if that cannot be counted for any source.
+
+    source | set_aside | ties | has_rows
+    crm    | 2         | 0    | true
+
+    `looks_for_rows`: has_rows is whether the source has a row after which its key exists; else it is false.
+-#}
+{% macro _set_aside_counts(build, looks_for_rows=false) -%}
+    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
+    {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
+    {%- set queries, uncounted = [], [] -%}
+    {%- for source in build.settings.metadata.sources -%}
+        {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
+            source.name) -%}
+        {%- else -%}
+            {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
+                ~ ') as set_aside, '
+                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties, '
+                ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
+                    if looks_for_rows and source.alive is not none else 'false') ~ ' as has_rows') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if uncounted -%}
+        {%- do healing_tables._log_progress(
+            build.target, 'rows set aside are not counted: source ' ~ (uncounted | join(', '))
+            ~ ' or its where is a part of the model, which only the model can read') -%}
+    {%- else -%} {%- do build.log_row.update({'rows_set_aside': 0, 'ties_resolved': 0}) -%}
+    {%- endif -%}
+    {{- return((ctes or '') ~ queries | join(' union all ') if queries else none) -}}
+{%- endmacro %}
+
+{#- Warn about what was counted, and put it into the row of the log. `counts`: rows of _set_aside_counts(). -#}
+{% macro _report_set_aside(build, counts) -%}
+    {%- set row, warnings = build.log_row, [] -%}
+    {%- for count in counts -%}
+        {%- do row.update({
+            'rows_set_aside': row.rows_set_aside + count['set_aside'] | int,
+            'ties_resolved': row.ties_resolved + count['ties'] | int}) if row.get('rows_set_aside') is not none -%}
+        {%- if count['set_aside'] > 0 -%}
+            {%- do warnings.append(
+                build.target ~ ': ' ~ count['set_aside'] ~ ' rows of source ' ~ count['source']
+                ~ ' set aside (NULL key, NULL or endless moment, '
+                ~ 'or empty period); healing_tables.set_aside lists them') -%}
+        {%- endif -%}
+        {%- if count['ties'] > 0 -%}
+            {%- do warnings.append(
+                build.target ~ ': ' ~ count['ties'] ~ ' ties in source ' ~ count['source']
+                ~ ' resolved by on_tie: greatest') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
+        {#- dbt makes an error of the first -#}
+        {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
+    {%- endif -%}
+    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
+{%- endmacro %}
