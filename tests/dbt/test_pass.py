@@ -32,7 +32,7 @@ def own_statements(lab: Lab, name: str) -> list[str]:
     texts = [
         re.sub(r"^/\*.*?\*/\s*", "", sql, flags=re.DOTALL).strip() for _, sql in lab.statements if f".{name}" in sql
     ]
-    others = ("show databases", "show table extended", "explain select 1", f"describe table {lab.schema}.crm", "set ")
+    others = ("show databases", "show table extended", "explain select 1", f"describe table {lab.schema}.crm", "set")
     return [text for text in texts if not text.startswith(others)]
 
 
