@@ -104,6 +104,24 @@ def test_the_first_dimension(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_pyspark_without_dbt(tmp_path: Path) -> None:
+    """The Python code of docs/install.md, in an empty folder and its own JVM."""
+    blocks = [block for block in blocks_of((ROOT / "docs" / "install.md").read_text()) if block.kind == "python"]
+    assert len(blocks) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks[0].lines)],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 1" in done.stdout
+    assert done.stdout.count("| basic|") == done.stdout.count("|  gold|") == 1, done.stdout
+
+
+@pytest.mark.slow
 def test_the_distributions(tmp_path: Path) -> None:
     """What an index would get: complete, with types and the command, and importable in an environment of its own."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
