@@ -27,7 +27,7 @@
     {%- set failing = kinds | reject('in', healing_tables._as_list(ignore)) | list -%}
     {%- if fail and failing -%}
         {%- do healing_tables._mistake(
-            mistakes, 'fail', 'nothing of that, since fail is true', 'the table above',
+            mistakes, 'fail', 'no findings, since fail is true', 'the table above',
             'build the dimension again, or run healing_tables.repair; ignore: [...] leaves kinds out') -%}
         {%- do healing_tables._raise_error('healing_tables.diagnose ' ~ stored_table.relation ~ ': '
             ~ (failing | join(', ')), mistakes) -%}

@@ -27,8 +27,8 @@
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that ends with one call of dimension()',
             node.name ~ (', which does not call it' if rendering.explained == 0 else ', which calls it '
-                ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', in which more follows'),
-            'move what follows into a model of its own') -%}
+                ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', followed by more code'),
+            'move the code after the call to another model') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set found = {'row': [], 'slice': [], 'version': []} -%}
@@ -78,9 +78,9 @@
             'attribute': attribute.name, 'from': owners | join(', '),
             'rule': attribute.rule if owners | length > 1 else 'one source', 'scd_type': attribute.scd_type,
             'shows': {
-                0: 'the first value', 1: 'the newest value', 2: 'the value then',
+                0: 'the first value', 1: 'the newest value', 2: 'the value at that time',
                 3: 'the newest value of the version, and the one before',
-                6: 'the value then, the newest, and the one before'}[attribute.scd_type]}) -%}
+                6: 'the value at that time, the newest, and the one before'}[attribute.scd_type]}) -%}
     {%- endfor -%}
     {{- return(rules) -}}
 {%- endmacro %}

@@ -74,21 +74,21 @@ order by relation
     {%- set found, before = [], row['rows_before'] or 0 -%}
     {%- if row['status'] == 'refused' -%}
         {%- do found.append('refused') -%}
-        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that ended well',
-            row['reason'] or 'refused', 'see healing_tables.history, and correct what it names') -%}
+        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that was not refused',
+            row['reason'] or 'refused', 'see the reason in healing_tables.history, and correct it') -%}
     {%- endif -%}
     {%- if row['hours'] is none or row['hours'] > limits.max_age_hours -%}
         {%- do found.append('stale') -%}
         {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is stale',
-            'a build that ended well in the last ' ~ limits.max_age_hours ~ ' hours (max_age_hours)',
-            'none' if row['hours'] is none else row['hours'] ~ ' hours ago', 'run it, or look at its schedule') -%}
+            'a successful build in the last ' ~ limits.max_age_hours ~ ' hours (max_age_hours)',
+            'none' if row['hours'] is none else row['hours'] ~ ' hours ago', 'run it, or check its schedule') -%}
     {%- endif -%}
     {%- for finding, count, limit in [('shrinking', row['removed'], 'max_removed_ratio'),
         ('growing', row['added'], 'max_added_ratio')] if before >= 20 and (count or 0) > limits[limit] * before -%}
         {%- do found.append(finding) -%}
         {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is ' ~ finding,
             'at most ' ~ limits[limit] ~ ' of ' ~ before ~ ' rows (' ~ limit ~ ')', count ~ ' rows',
-            'look at its sources with healing_tables.compare; if it is right, pass a larger ' ~ limit) -%}
+            'check it with healing_tables.compare; if it is right, pass a larger ' ~ limit) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

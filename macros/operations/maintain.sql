@@ -50,8 +50,8 @@
     {%- elif asked < least | max and not allow_short -%}
         {%- do healing_tables._mistake(
             mistakes, 'retention_hours', 'at least ' ~ (least | max)
-            ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
-            'leave it out; or, when nobody uses the table, add allow_short_retention: true') -%}
+            ~ ' hours: running readers and writers, and time travel, need the old files', asked,
+            'leave it out; or, if nobody uses the table, add allow_short_retention: true') -%}
     {%- endif -%}
     {{- return(asked) -}}
 {%- endmacro %}
@@ -82,7 +82,7 @@
 {% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- for candidate in candidates if candidate.is_young and not force -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours
+            mistakes, 'dimension', 'no running build: no candidate younger than ' ~ build_hours
             ~ ' hours (build_hours)',
             candidate.relation ~ ', ' ~ candidate.age,
             'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add '

@@ -185,7 +185,11 @@ def check_is_kept(spark: SparkSession, target: str) -> None:
         remedy = "name the path of a Delta table, or a session with a metastore: SPARK_REMOTE, spark-defaults.conf, "
         remedy += "or --conf spark.sql.catalogImplementation=hive"
         raise ArgumentError.one(
-            "the call", "--target", "a table that stays", f"{target}, in a catalog that ends with this command", remedy
+            "the call",
+            "--target",
+            "a table that is kept after the session",
+            f"{target}, in a catalog that ends with this command",
+            remedy,
         )
 
 

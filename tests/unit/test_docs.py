@@ -27,7 +27,9 @@ LINKED = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + [
 
 
 OWN_ANYWHERE = {"spark.sql.warehouse.dir", "spark.hadoop.javax.jdo.option.ConnectionURL"}  # places
-OWN = {"docs/sources.md": OWN_ANYWHERE | {"spark.jars.packages", "spark.jars.excludes", "spark.driver.extraJavaOptions"}}
+OWN = {
+    "docs/sources.md": OWN_ANYWHERE | {"spark.jars.packages", "spark.jars.excludes", "spark.driver.extraJavaOptions"}
+}
 
 
 def signature(path: Path) -> dict[str, str | None]:

@@ -67,7 +67,7 @@ def labels(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> list[tuple
 def source_line(
     slices: Sequence[dict[str, Any]], edges: Sequence[int], number: int, name: str, color: int
 ) -> dict[str, Any]:
-    """Bars where the source has the key, dots where it says something new, rings where it no longer has it."""
+    """Bars where the source has the key, dots where its values change, rings where the key ends."""
     bars: list[list[int]] = []
     dots: list[int] = []
     rings: list[int] = []

@@ -18,7 +18,7 @@ def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]
         return ()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        mistakes.append(Mistake(where, "each column once", ", ".join(twice), "remove the double"))
+        mistakes.append(Mistake(where, "each column once", ", ".join(twice), "remove the duplicate"))
     return names
 
 

@@ -66,7 +66,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
                     column_.name,
                     "a type with equality",
                     column_.type,
-                    "turn it into text, an array or a struct without maps",
+                    "convert it to text, an array or a struct without maps",
                 )
             )
         if stored is None and has_no_type(column_.type):
@@ -91,7 +91,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
 def duplicate_columns(batch: t.StructType) -> list[Mistake]:
     lowered = [name.lower() for name in batch.names]
     return [
-        Mistake(name, "each column of the batch once", "a name that stands there twice", "rename one")
+        Mistake(name, "each column of the batch once", "a name that occurs twice", "rename one")
         for position, name in enumerate(batch.names)
         if name.lower() in lowered[:position]
     ]

@@ -29,7 +29,7 @@ class DimensionSpec:
         attributes: name to SCD type (0, 1, 2, 3, 4, 6) or to ``{"scd_type": 3, "changed_at": True}``; or a list of
             names, of type 2. ``"*"`` stands for every column not named, and is the default with type 2.
         changed_at: column of the batch with the moment of each change; without it the batch has one moment.
-        full_batch: the batch holds every key there is, so that absent ones have ended.
+        full_batch: the batch holds every existing key, so that absent ones have ended.
         deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
         tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
         on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.

@@ -135,9 +135,9 @@ def unknown_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> lis
     return [
         Mistake(
             name,
-            "a column that the spec knows",
+            "a column of the spec",
             f"a stored column of type {kind} that the batch and the spec do not have",
-            "add it to the batch and to attributes; if it was renamed in the source, name it as before",
+            "add it to the batch and to attributes; if it was renamed in the source, use the old name",
         )
         for name, kind in stored.items()
         if name not in wanted
@@ -162,7 +162,7 @@ def missing_moments(layout: Layout) -> list[Mistake]:
     """Generated columns without which versions, or rows of type 4, cannot be told apart."""
     wanted = {}
     if layout.is_versioned:
-        why = "a column of the stored table, since attributes of type 2 or 6 make versions"
+        why = "a column of the stored table, since attributes of type 2 or 6 have versions"
         wanted.update(dict.fromkeys(("valid_from", "valid_to"), why))
     if layout.has_history:
         wanted["last_updated"] = "a column of the stored table, since type 4 needs the start of a row"

@@ -74,9 +74,9 @@ class Attempt:
             raise StalePlan  # another writer has made it
         mistake = Mistake(
             tables.history.name,
-            "no history, since there is no dimension yet",
+            "no history, since the dimension does not exist",
             "the history of an earlier table of this name",
-            "bring the dimension back, or drop or rename its history too",
+            "restore the dimension, or drop or rename its history, too",
         )
         raise TargetError(counted("the stored dimension", [mistake]), [mistake])
 
@@ -124,10 +124,10 @@ class Attempt:
             return
         if ahead <= CLOCK_WAIT:
             time.sleep(ahead)
-            raise StalePlan("the clock of another writer is a little ahead")
+            raise StalePlan("the clock of another writer is slightly ahead")
         mistake = Mistake(
             "the moment of the batch",
-            f"a moment after what is stored for its keys: {moment_text(newest)}",
+            f"a moment after the stored changes of its keys: {moment_text(newest)}",
             f"now by the clock of this machine, {moment_text(moment)}, {ahead:.0f} seconds earlier",
             "set the clocks of all writers by one time server; if the stored moment came from `at`, "
             "give this batch a later `at`",

@@ -102,7 +102,7 @@ class FilesTables(FolderTables):
         try:
             commits.expire(self.target.keep_versions)
         except TargetError as error:  # the rows are there; a later merge tries again
-            log.warning("%s: old states were not deleted: %s", self.target.path, error.mistakes[0].got)
+            log.warning("%s: old versions were not deleted: %s", self.target.path, error.mistakes[0].got)
 
     def base(self, spark: SparkSession) -> Commit:
         """What the first state of a dimension goes on from. Raises: StalePlan if there is one meanwhile."""

@@ -31,7 +31,7 @@ def convert_table(
 ) -> str:
     """Copy a Hive table to an external one of the same name, in the same format, and keep the old one beside it.
 
-    For tables that `merge` refuses: managed ones, and those whose partitions have a location each. The new table has
+    For tables that `merge` refuses: managed ones, and those whose partitions each have a location. The new table has
     the columns, the comments and the properties of the old one, and its partition columns unless it gets buckets; its
     partitions are found by listing its folder. Grants are not copied. Between two renames, readers find no table.
 
@@ -39,7 +39,7 @@ def convert_table(
         key_buckets: keep the rows in that many folders by a hash of their key, as ``HiveTarget(key_buckets=...)``.
         key_columns: of which columns; needed with ``key_buckets``.
         location: the folder for the states of the table. Default: beside the files of the old one.
-    Returns: the name that the old table has now; drop it once the new one is found to be right.
+    Returns: the name that the old table has now; drop it once you have checked the new one.
     Raises: ArgumentError, TargetError: the table is as it was.
     """
     target = HiveTarget(name, key_buckets=key_buckets, location=location)

@@ -132,7 +132,8 @@ class Commits:
             raise StalePlan
         if commit.version == 1 and is_s3(self.path) and self.store.create(name, content):
             log.warning(
-                "%s: this store overwrites a file although it is to be created; let one merge write at a time",
+                "%s: this store overwrites existing files instead of refusing to create them; "
+                "run only one merge at a time",
                 self.path,
             )
         if self.versions()[-1] > commit.version:

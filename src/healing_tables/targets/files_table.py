@@ -94,7 +94,7 @@ class FilesTable:
             return None
         if any(name.endswith((".csv", ".json", ".orc", ".txt")) for name in own) or self.file_format != "parquet":
             remedy = "name a new folder, and merge the rows of these files into it with the types that they should have"
-            got = f"files of others, such as {own[0]}"
+            got = f"files of another program, such as {own[0]}"
             raise TargetError.one("the target", self.path, "files in parquet, or none yet", got, remedy)
         schema = spark.read.parquet(self.path).schema
         return StoredTable((self.part,), "parquet", schema.jsonValue())

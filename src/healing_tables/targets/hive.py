@@ -231,9 +231,9 @@ class HiveTarget:
         if not described.is_external:
             got = "a managed table, whose files belong to the metastore"
         elif described.has_listed_partitions:
-            got = f"a table whose partitions (by {', '.join(described.partitions)}) have a location each"
+            got = f"a table whose partitions (by {', '.join(described.partitions)}) each have a location"
         if got is not None:
-            wanted = "an external table that one ALTER TABLE ... SET LOCATION can switch to a new state"
+            wanted = "an external table that one ALTER TABLE ... SET LOCATION can switch to a new folder"
             mistake = Mistake(self.name, wanted, got, remedy)
             raise TargetError(counted("the target", [mistake]), [mistake])
 
@@ -271,9 +271,9 @@ class HiveTarget:
         if last is not None and same_place(last.location, location):
             late = self.late_files(spark, last)
         elif last is not None:
-            log.warning("%s: someone else has set its location to %s; the merge begins there", self.name, location)
+            log.warning("%s: another program has set its location to %s; the merge uses it", self.name, location)
         if late and last is not None and last.base_location is not None:
-            log.warning("%s: rows that another writer put into %s are taken over", self.name, last.base_location)
+            log.warning("%s: rows that another writer has added to %s are kept", self.name, last.base_location)
             more = stored.load(spark, rows.schema, late, described.partitions, last.base_location)
             rows = rows.unionByName(more)
         return HiveSnapshot(
@@ -320,7 +320,7 @@ class HiveTarget:
         if late and gone:
             mistake = Mistake(
                 self.name,
-                f"no other writer in {last.base_location}, the state before the last merge",
+                f"no other writer in {last.base_location}, the folder before the last merge",
                 f"{len(gone)} files less and {len(late)} files more than that merge has read",
                 f"write these rows again: they are in {path_of(late[0])}, and not in the table; then remove the new "
                 "files",
@@ -534,7 +534,7 @@ class HiveTarget:
             if own not in folder:
                 continue
             if after.base_files is not None and files_in(spark, [folder]) != after.base_files:
-                log.warning("%s: %s keeps the rows that another writer has put there", self.name, folder)
+                log.warning("%s: %s keeps the rows that another writer has added", self.name, folder)
                 continue
             empty = spark.createDataFrame([], "emptied boolean")
             empty.write.format(self.file_format).mode("overwrite").save(folder)

@@ -175,7 +175,7 @@ class IcebergTarget(SqlTable):
         snapshot = self.snapshot(spark)
         noted = (own_properties or {}).get(CHANGE_LOG)
         if snapshot is None or snapshot.properties.get(CHANGE_LOG) != noted or not snapshot.rows.isEmpty():
-            raise StalePlan("another writer has made the table")
+            raise StalePlan("another writer has created the table")
         return snapshot.version
 
     @contextmanager

@@ -68,7 +68,7 @@ def merge_statement(
 ) -> str:
     """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
 
-    A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
+    A row that is to change has to be in the state in which it was read. A new version has to be the newest of its key:
     in the ON clause it looks for any newer row. A key that has come and gone has no row at all. The ON clause also
     carries the id of the merge: Delta writes it into the commit. Columns that the table lacks come with the same commit
     (schema evolution).

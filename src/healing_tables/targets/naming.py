@@ -40,7 +40,7 @@ def bad_name(name: object, wanted: str) -> ArgumentError:
         "target",
         wanted,
         repr(name),
-        "correct it; a part that is not of letters, digits and _ has to be in backticks",
+        "correct it; a part with other characters than letters, digits and _ must be in backticks",
     )
     return ArgumentError(counted("the target", [mistake]), [mistake])
 

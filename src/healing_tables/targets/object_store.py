@@ -165,5 +165,5 @@ def named_errors(path: str) -> Iterator[None]:
         yield
     except (BaseError, OSError, ValueError) as error:  # ValueError: a file that is no JSON
         first = str(error).strip().splitlines()[0]
-        remedy = "check the path, and the access that the settings of Spark or the environment give"
+        remedy = "check the path, and the access keys in the settings of Spark or in the environment"
         raise TargetError.one("the target", path, "a store that can be read and written", first, remedy) from error

@@ -24,7 +24,7 @@ def checked_path(path: object) -> str:
         raise bad(repr(path), "correct it")
     text = path.strip()
     if PATTERN.search(text):
-        raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark takes for a pattern")
+        raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark reads as a pattern")
     scheme, separator, rest = text.partition("://")
     if separator and scheme in S3:
         bucket, _, folder = rest.partition("/")

@@ -130,8 +130,10 @@ class PostgresTarget:
             raise StalePlan(first_line(error)) from error
         except psycopg.Error as error:
             if isinstance(error, errors.UniqueViolation) and "pg_type_typname" in str(error):
-                raise StalePlan("another writer makes the table") from error
-            raise self.error("a table that takes the rows", first_line(error), "make the table fit") from error
+                raise StalePlan("another writer is creating the table") from error
+            raise self.error(
+                "a table that accepts the rows", first_line(error), "change the table or the batch"
+            ) from error
 
     def error(self, wanted: str, got: str, remedy: str) -> TargetError:
         return TargetError.one("the target", self.name, wanted, got, remedy)
@@ -144,7 +146,7 @@ class PostgresTarget:
         if kind is None:
             return None
         if kind[0] not in ("r", "p"):
-            raise self.error("a table", "a view, or something else that has no rows of its own", "name its table")
+            raise self.error("a table", "a view, or another relation that is not a table", "name its table")
         rows = connection.execute(
             "select attname, format_type(atttypid, atttypmod), "
             "attidentity <> '' or pg_get_serial_sequence(%s, attname) is not null "

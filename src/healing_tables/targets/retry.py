@@ -31,7 +31,7 @@ def retrying(what: str, work: Callable[[], object], written: Callable[[], str] =
                 raise
             if attempt == ATTEMPTS:
                 raise ConflictError(
-                    f"{what}: {ATTEMPTS} attempts met a commit of another writer; {written()}. "
+                    f"{what}: {ATTEMPTS} attempts found a commit of another writer; {written()}. "
                     "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
                 ) from error
             # exponential backoff with full jitter

@@ -159,9 +159,9 @@ class SqlTable:
     def refused(self, told: str) -> TargetError:
         mistake = Mistake(
             self.name,
-            "a table that takes what the merge writes",
+            "a table that accepts the rows of the merge",
             " ".join(told.split()),
-            "make the table, its schema or the batch fit",
+            "change the table, its schema or the batch",
         )
         return TargetError(counted("the target", [mistake]), [mistake])
 
