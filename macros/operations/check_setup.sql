@@ -1,5 +1,5 @@
 {#-
-    Look at what this profile reaches, write and drop one small table there, and say what is wrong and what to do:
+    Check Spark, its settings and the catalog of this profile, write and drop a small table, and print what to change:
 
     what           | found                 | note
     -------------- | --------------------- | ------------------------------------------------------------------

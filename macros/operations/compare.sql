@@ -1,5 +1,5 @@
 {#-
-    Prints how a stored dimension differs from what its model gives now. Nothing is written.
+    Print how a stored dimension differs from what its model returns now. Nothing is written.
 
     stored  id | valid_from | name      rebuilt  id | valid_from | name
             1  | 2024-01-01 | Ann                1  | 2024-01-01 | Anne

@@ -1,6 +1,6 @@
 {#-
     Copy a Hive table that merges refuse (a managed one, or one whose partitions each have a location) to an external
-    one of the same name; the old one stays under another name. The library does it: src/healing_tables/targets/.
+    one of the same name; the old one is kept under another name. The library does it: src/healing_tables/targets/.
 
     lab.dim_user: copied to an external table; the old one is lab.dim_user__before_20261125180000: drop it ...
 -#}

@@ -1,6 +1,6 @@
 {#-
-    Print where a dimension has its values for one key: what the sources say, what became of each row, from slice to
-    slice which source has the key and gives each value that changes, and which slices are one version.
+    Print the origin of the values of one key: the rows of the sources and their use, for each slice the sources that
+    have the key and the source of each value that changes, and the slices of each version.
 
     crm  id | updated_at | name     erp  id | updated_at | limit
          1  | 2024-01-01 | Ann           1  | 2024-02-01 | 500
@@ -9,7 +9,7 @@
     1     | 2024-01-01 | ●   |     | ● 1     | name      | Ann   | crm
     2     | 2024-02-01 | │   | ●   | ● 2     | limit     | 500   | erp
 
-    `html`: a file to which the same goes as a page with a picture.
+    `html`: a file to which the same is written as a page with a picture.
 -#}
 {% macro explain(dimension=none, key=none, html=none) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}

@@ -1,6 +1,6 @@
 {#-
-    Look at the columns of tables, and print a model of a dimension with them as sources, and its yml; a comment says
-    what was guessed:
+    Print a model of a dimension with the given tables as sources, and its yml, from their columns. A comment lists the
+    guesses:
 
     stg_crm  customer_id | updated_at | name | is_deleted
 

@@ -1,6 +1,6 @@
 {#-
-    Print the yml of a model that calls dimension(), with the lineage of each attribute as its description: which source
-    gives it, by which rule. dbt shows it in its docs, and persist_docs writes it into the catalog.
+    Print the yml of a model that calls dimension(), with the lineage of each attribute as its description: its sources
+    and its rule. dbt shows it in its docs, and persist_docs writes it to the catalog.
 
     - name: credit_limit
       description: "From erp. Type 2: the value at that time."

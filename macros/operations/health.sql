@@ -1,14 +1,14 @@
 {#-
-    Look at the newest rows of the log, and end with an error if a table needs someone's attention:
+    Read the newest rows of the log, and fail if a table needs attention:
 
     table        | last build (UTC) | status    | hours | rows | finding
     dim_customer | 2024-03-02 02:00 | published | 5.2   | 1000 |
     dim_player   | 2024-02-27 02:00 | refused   | 101.2 | 412  | refused, stale
 
-    stale      no build has ended well for more than max_age_hours
+    stale      the last successful build is older than max_age_hours
     refused    the newest build was refused
     shrinking  the newest publication removed more than max_removed_ratio of the rows
-    growing    it added more than max_added_ratio of the rows that were there
+    growing    it added more than max_added_ratio of the previous rows
 -#}
 {% macro health(max_age_hours=26, max_removed_ratio=0.05, max_added_ratio=0.5) -%}
     {%- set mistakes = [] -%}

@@ -1,6 +1,6 @@
 {#-
-    Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Reports files and bytes
-    before and after. Not while a build of the same table runs.
+    Run OPTIMIZE, clustered by the key, and VACUUM on a stored dimension. Print files and bytes before and after.
+    Refused while a build of the same table is running.
 
     before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files,
                                       ...

@@ -1,6 +1,6 @@
 {#-
-    Mend a stored Delta table of versions whose sources are gone, so that it passes the checks. dry_run, the default,
-    only tells. Rows that cannot stay are set aside in <dimension>__set_aside.
+    Repair a stored table of versions whose sources no longer exist, so that it passes the checks. With dry_run, the
+    default, only report. Rows that cannot stay are set aside in <dimension>__set_aside.
 
     id | valid_from | valid_to   | is_current      id | valid_from | valid_to   | is_current
     1  | 2024-01-01 | (open)     | true        ->  1  | 2024-01-01 | 2024-03-01 | false

@@ -1,13 +1,13 @@
 """A dimension in a Hive table without transactions, in parquet or ORC (docs/decisions/0042-hive-tables.md).
 
-A merge writes the new state to a folder of its own and publishes it by two calls of the metastore:
+A merge writes all rows to a new folder and publishes it by two calls of the metastore:
 
-1. It adds the partition ``version = n`` to ``<table>__commits``. The metastore takes a partition once: of two merges
-   that have read the same state, one wins, and the other reads again. This call decides.
-2. ``alter table ... set location`` shows the new state to readers, all at once. The folder before it stays for those
-   that still read it.
+1. It adds the partition ``version = n`` to ``<table>__commits``. The metastore accepts a partition only once: of two
+   merges that have read the same rows, one succeeds, and the other reads again. This call is the commit.
+2. ``alter table ... set location`` makes the new folder visible to readers in one step. The previous folder is kept for
+   those that still read it.
 
-A merge that finds a commit whose second call is missing makes that call: nothing is ever undone.
+A merge that finds a commit whose second call is missing makes that call. Nothing is rolled back.
 """
 
 from __future__ import annotations
@@ -130,12 +130,12 @@ class HiveSnapshot(Snapshot):
 class HiveTarget:
     """A Hive table without transactions, by name (``schema.table``).
 
-    The rest is used when the table is made, on the first merge.
+    The other arguments are used when the first merge creates the table.
     Args:
         file_format: ``orc`` or ``parquet``.
-        key_buckets: the rows are kept in that many folders by a hash of their key, and a merge writes those that it
-            touches anew instead of all.
-        location: the folder for the states of the table. Default: that of its schema.
+        key_buckets: the rows are stored in that many folders by a hash of their key, and a merge writes only the
+            folders with keys of its batch.
+        location: the folder for the data of the table. Default: in the folder of the schema.
     Raises: ArgumentError for another name or format.
     """
 

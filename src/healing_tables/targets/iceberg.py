@@ -1,8 +1,8 @@
 """A dimension in an Iceberg table (docs/decisions/0046-iceberg-merges.md).
 
-A merge writes to a branch of its own, which begins at the snapshot that the plan was made from. One `fast_forward`
-publishes it; it fails if another writer has committed since. Until nothing is left to be done for the merge, the
-branch stays: it says whether the merge has committed.
+A merge writes to a branch, which starts at the snapshot that it has read. One `fast_forward` publishes the branch; it
+fails if another writer has committed in between. The branch is kept until the rows for the other tables are delivered:
+it shows whether the merge has committed.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Branch(Unfinished):
 class IcebergTarget(SqlTable):
     """An Iceberg table by name (``catalog.schema.table`` or ``schema.table``).
 
-    The rest is used when the table is made, on the first merge; ``partition_by`` also takes transforms such as
-    ``bucket(16, id)``. Raises: ArgumentError if it is no name.
+    The other arguments are used when the first merge creates the table; ``partition_by`` also takes transforms such as
+    ``bucket(16, id)``. Raises: ArgumentError for a wrong name.
     """
 
     # Spark makes an append of a MERGE that only inserts, and Iceberg then looks for no conflict

@@ -1,7 +1,7 @@
-"""A table in PostgreSQL: its columns, its rows as a DataFrame, and rows that go back.
+"""A table in PostgreSQL: its columns, its rows as a DataFrame, and the writing of rows.
 
-psycopg talks to the server; the JVM needs no driver. Rows travel through this process as text (postgres_types.py):
-those of the keys that a batch touches, and those that change.
+psycopg connects to the server; the JVM needs no driver. Rows are transferred through this process as text
+(postgres_types.py): the stored rows of the keys in a batch, and the rows that change.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class PostgresTarget:
     """A table in PostgreSQL, by name (``schema.table``; parts in double quotes keep their case).
 
     Args:
-        connection: a URL (``postgresql://user@host:5432/database``), or a map with what libpq calls host, port, dbname,
-            user and so on. What is not given comes from the environment: PGPASSWORD, PGHOST, ~/.pgpass ...
-    Raises: ArgumentError if it is no name.
+        connection: a URL (``postgresql://user@host:5432/database``), or a map with the names of libpq: host, port,
+            dbname, user and so on. Other settings are read from the environment: PGPASSWORD, PGHOST, ~/.pgpass ...
+    Raises: ArgumentError for a wrong name.
     """
 
     name: str
