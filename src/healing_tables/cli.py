@@ -161,7 +161,7 @@ def session(settings: Sequence[str]) -> SparkSession:
 
 
 def local_settings() -> dict[str, str]:
-    """Of a session on this machine alone, with Delta where its version is known."""
+    """The settings of a session on this machine, with Delta if the package has a jar for this version of Spark."""
     import pyspark
 
     found = {

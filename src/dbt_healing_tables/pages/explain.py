@@ -96,7 +96,7 @@ def version_blocks(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> li
 
 
 def with_old_values(slices: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each change with the value before it, where there was one."""
+    """Each change with the value before it, if there is one."""
     found: list[dict[str, Any]] = []
     before: dict[str, Any] | None = None
     for each in slices:

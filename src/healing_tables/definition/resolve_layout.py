@@ -27,8 +27,8 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
 
     Args:
         stored: schema of the table; None if there is none yet.
-        moment_type: of a table to be made.
-    Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
+        moment_type: of a new table.
+    Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)
     keys = tuple(

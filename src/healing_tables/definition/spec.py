@@ -1,4 +1,4 @@
-"""What a dimension is made of: keys, attributes with their SCD types, and the columns that come with them."""
+"""The definition of a dimension: keys, attributes with their SCD types, and the columns that they add."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class DimensionSpec:
 
     @property
     def causes(self) -> dict[str, str]:
-        """What the rows of a batch say of their cause: the name in CAUSE to the column of the batch."""
+        """The columns with the cause of a row: the name in CAUSE to the column of the batch."""
         found = {name: getattr(self, name) for name in CAUSE}
         return {name: column for name, column in found.items() if column is not None}
 
@@ -144,7 +144,7 @@ class DimensionSpec:
         return found
 
     def added(self, role: str, attribute: str) -> str:
-        """The name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+        """The name of a column that an attribute adds. Args: role: current, previous or changed_at."""
         name = added_name(role, attribute)
         return self.column_names.get(name) or name
 
@@ -187,7 +187,7 @@ def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mista
 
 
 def check(values: dict[str, Any]) -> list[Mistake]:
-    """Brings the options into one shape, in place; returns what is wrong with them."""
+    """Normalizes the options in place; returns the mistakes."""
     mistakes: list[Mistake] = []
     for name in ("key_columns", "tie_break_by"):
         values[name] = as_names(name, values[name], mistakes)

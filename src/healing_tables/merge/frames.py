@@ -1,4 +1,4 @@
-"""Batches that are no Spark DataFrame: pandas, Polars, and whatever else hands out Arrow data."""
+"""Batches that are not a Spark DataFrame: pandas, Polars, and other objects with Arrow data."""
 
 from __future__ import annotations
 

@@ -283,7 +283,8 @@ def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
 def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
     """Raises: ArgumentError if the table is partitioned by what it does not have, or by timestamps.
 
-    Delta stores a timestamp in a partition column as local time: where the clocks are set back, it is another moment.
+    Delta stores a timestamp in a partition column as local time: when clocks are set back,
+    it can be another moment.
     """
     columns = layout.columns(spec)
     mistakes = []
@@ -301,7 +302,7 @@ def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
 
 
 def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
-    """Raises: what `merge` into a table that is yet to be made would raise; nothing is written."""
+    """Raises: what `merge` into a new table would raise; nothing is written."""
     layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
     check_events(events, layout, spec.full_batch)

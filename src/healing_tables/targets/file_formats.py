@@ -39,7 +39,7 @@ NOT_IN_CSV = ("array", "binary", "interval", "map", "struct", "variant")
 
 
 def write_files(rows: DataFrame, folder: str, file_format: str) -> None:
-    """Write rows to a folder that nobody else knows."""
+    """Write rows to a new folder."""
     options = CSV | WRITE_CSV if file_format == "csv" else {}
     rows.write.format(file_format).options(**options).mode("overwrite").save(folder)
 

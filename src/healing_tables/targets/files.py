@@ -76,7 +76,7 @@ class FilesTarget(FilesTable):
         return SideTable(self, name_beside(self.path, suffix))
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need of a session: nothing."""
+        """The settings of a session that the statements of a merge need: none."""
         return nullcontext()
 
     # --- reading

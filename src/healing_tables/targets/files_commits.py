@@ -120,7 +120,7 @@ class Commits:
         return found
 
     def add(self, commit: Commit) -> None:
-        """The call that decides. Raises: StalePlan if another writer was faster; TargetError."""
+        """Create the commit. Raises: StalePlan if another writer has committed first; TargetError."""
         name, content = commit_file(commit.version), commit.to_json()
         try:
             is_mine = self.store.create(name, content)

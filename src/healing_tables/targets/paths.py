@@ -1,4 +1,4 @@
-"""Paths of folders on S3 and on local disks, as users give them and as commits hold them."""
+"""Paths of folders on S3 and on local disks, as users write them and as commits store them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def relative(path: str, base: str) -> str:
 
 
 def absolute(path: str, base: str) -> str:
-    """The way back from `relative`."""
+    """The inverse of `relative`."""
     if is_path(path):
         return path
     bucket, rest = split(base)

@@ -85,14 +85,15 @@ class PostgresTarget:
         return f"{row[0] if row else 'public'}.{self.parts[0]}"
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need of a session: nothing."""
+        """The settings of a session that the statements of a merge need: none."""
         return nullcontext()
 
     @contextmanager
     def connect(self) -> Iterator[Connection[Any]]:
         """A connection, with one transaction that is committed at the end, or else rolled back.
 
-        Raises: TargetError if there is no server, or it refuses a statement; StalePlan if another writer was faster.
+        Raises: TargetError if the server cannot be reached or refuses a statement; StalePlan if another writer has
+        committed first.
         """
         try:
             import psycopg
@@ -112,7 +113,7 @@ class PostgresTarget:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Raises: StalePlan if another writer was faster; TargetError if the server refuses a statement."""
+        """Raises: StalePlan if another writer has committed first; TargetError if the server refuses a statement."""
         import psycopg
         from psycopg import errors
 
@@ -175,12 +176,12 @@ class PostgresTarget:
         return [int(found[0]), int(found[1])]
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none."""
+        """The current table; None if it does not exist."""
         with self.connect() as connection:
             return None if self.columns(connection) is None else self.load(spark, connection)
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now."""
+        """The current table."""
         with self.connect() as connection:
             return self.load(spark, connection)
 
