@@ -117,8 +117,12 @@ def test_pyspark_without_dbt(tmp_path: Path) -> None:
         capture_output=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 1" in done.stdout
-    assert done.stdout.count("| basic|") == done.stdout.count("|  gold|") == 1, done.stdout
+    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in done.stdout
+    rows = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    assert [[cell.strip() for cell in row] for row in rows[1:]] == [
+        ["1", "basic", "2024-01-01", "2024-02-01", "false"],
+        ["1", "gold", "2024-02-01", "9999-12-31", "true"],
+    ]
 
 
 @pytest.mark.slow
