@@ -75,7 +75,7 @@
         {%- elif from | length > 1 and options.rule is none -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
-                "say {'from': [...], 'rule': ...}: who owns it") -%}
+                "set {'from': [...], 'rule': ...}") -%}
         {%- endif -%}
     {%- endif -%}
     {%- set from = from | select | list -%}
@@ -165,7 +165,7 @@
                     mistakes, 'attributes.' ~ column, 'a rule: the column is in '
                     ~ attributes[column | lower].from[0].source
                     ~ ' and ' ~ source.name, 'none',
-                    "say {'from': [...], 'rule': ...}: who owns it, or exclude it from one") -%}
+                    "set {'from': [...], 'rule': ...}, or exclude it from one of them") -%}
             {%- else -%}
                 {%- do attributes.update({column | lower: healing_tables._attribute(
                     mistakes, column,
