@@ -1,6 +1,6 @@
 {#-
-    Every fact once, with the version of its key that was in force at its moment. A fact without one stays, with the
-    unknown member.
+    Every fact once, with columns of the version of its key that was valid at its moment. A fact without such a version
+    gets the unknown member.
 
     facts                  dimension                                sale | id | sold_on    | city
     sale | id | sold_on    id | city | valid_from | valid_to        1    | 7  | 2024-02-01 | Oslo

@@ -1,6 +1,6 @@
 {#-
-    What changed in a dimension after `since`, up to and including `until`: what leads from the state at the one moment
-    to the state at the other, each change with the row before and after it.
+    The changes of a dimension after `since`, up to and including `until`, each with the row before and after it.
+    Applied to the rows valid at `since`, they give the rows valid at `until`.
 
     id | city | valid_from | valid_to        id | changed_at | change_reason | before.city | after.city
     7  | Oslo | 2024-01-01 | 2024-03-01  ->  7  | 2024-03-01 | changed       | Oslo        | Rome

@@ -1,5 +1,5 @@
 {#-
-    Merge touching rows of a key that carry equal values. Overlapping rows are never merged away: checks must see them.
+    Combine adjacent rows of a key with equal values. Overlapping rows are not combined, so that the checks find them.
 
     id | limit | valid_from | valid_to         id | limit | valid_from | valid_to   | compressed_row_count
     1  | 10    | 2024-01-01 | 2024-01-05   ->  1  | 10    | 2024-01-01 | 2024-01-09 | 2

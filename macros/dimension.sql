@@ -1,6 +1,6 @@
 {#-
-    A slowly changing dimension, rebuilt from the whole history of its sources. One select: usable in any
-    materialization and in a CTE. See docs/concepts.md for the rules.
+    A slowly changing dimension, computed from the whole history of its sources. It is one select, for any
+    materialization or a CTE. See docs/concepts.md for the rules.
 
     crm  id | updated_at | name        erp  id | updated_at | limit
          1  | 2024-01-01 | Ann              1  | 2024-02-01 | 500

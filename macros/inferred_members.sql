@@ -1,6 +1,6 @@
 {#-
-    Placeholders for keys that facts name before the dimension knows them: one period per such key, from its first fact
-    to the moment from which it is known. One more source of the dimension.
+    Placeholders for keys that facts reference before the dimension has them: one period for each such key, from its
+    first fact to the moment from which on it is known. They are another source of the dimension.
 
     facts              known                   id | valid_from | valid_to   | is_inferred
     id | sold_on       id | valid_from    ->   7  | 2024-01-10 | 2024-02-01 | true

@@ -1,5 +1,5 @@
 {#-
-    The rows that a build leaves out because they have no place on a timeline, each with the reason.
+    The rows that a build excludes because they cannot be placed on a timeline, each with the reason.
 
     id   | updated_at | name         id   | updated_at | name | reason
     1    | NULL       | Ann     ->   1    | NULL       | Ann  | NULL moment in updated_at

@@ -1,5 +1,5 @@
 {#-
-    Reduce full snapshots to change points; a key that is absent from a taken snapshot is deleted there.
+    Reduce full snapshots to change points; a key that is missing from a snapshot was deleted there.
 
     id | snapshot_at | name          id | name | changed_at | is_deleted
     1  | 2024-01-01  | Ann    ->     1  | Ann  | 2024-01-01 | false

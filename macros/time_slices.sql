@@ -1,5 +1,5 @@
 {#-
-    Turn an effectivity relation into half-open slices [valid_from, valid_to); deleted stretches are left out.
+    Turn an effectivity relation into half-open slices [valid_from, valid_to); periods after a deletion are left out.
 
     id | city | changed_at | is_deleted        id | city | valid_from | valid_to   | is_current
     1  | Oslo | 2024-01-01 | false       ->    1  | Oslo | 2024-01-01 | 2024-03-01 | false

@@ -1,5 +1,5 @@
 {#-
-    Bring several effectivity relations on one timeline: a slice begins wherever one of them changes.
+    Combine several effectivity relations on one timeline: a slice starts where one of them changes.
 
     crm  id | name | changed_at | is_deleted      id | name | limit | valid_from | valid_to   | is_current
          1  | Ann  | 2024-01-01 | false       ->  1  | Ann  | NULL  | 2024-01-01 | 2024-02-01 | false

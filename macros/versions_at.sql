@@ -1,5 +1,5 @@
 {#-
-    The rows of a dimension that were in force at a moment: its state at that time.
+    The rows of a dimension that are valid at a moment.
 
     id | city | valid_from | valid_to        at 2024-02-01:  id | city | valid_from | valid_to
     7  | Oslo | 2024-01-01 | 2024-03-01  ->                  7  | Oslo | 2024-01-01 | 2024-03-01

@@ -79,7 +79,7 @@
     {%- endif -%}
     {%- if not pairs -%}
         {%- do healing_tables._mistake(mistakes, 'columns', 'at least one column of the dimension', 'none',
-            'name what the facts should get') -%}
+            'name the columns that the facts get') -%}
     {%- endif -%}
     {%- set columns = [] -%}
     {%- set taken = (fact_columns or {}).keys() | map('lower') | list -%}

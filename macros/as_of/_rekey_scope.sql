@@ -36,7 +36,7 @@
             {%- set gap = format.change_feed_gap(dimension, details, since_version) -%}
             {%- if gap is not none -%}
                 {%- do healing_tables._report_rekey(facts,
-                    'looks at all facts, since_version notwithstanding: the dimension has changed, and ' ~ gap) -%}
+                    'checks all facts and ignores since_version: the dimension has changed, and ' ~ gap) -%}
                 {%- do moved.update({'since': none}) -%}
             {%- elif since_version != moved.version -%}
                 {%- do moved.update({'feed': format.change_feed(dimension, details, since_version, moved.version)}) -%}

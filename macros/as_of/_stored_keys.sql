@@ -70,14 +70,14 @@ from (
         {%- do column.update({'stored_type': type}) -%}
         {%- if column.name | string | lower in looked_up_by -%}
             {%- do healing_tables._mistake(
-                mistakes, 'columns.' ~ column.name, 'a column that stores what was looked up',
+                mistakes, 'columns.' ~ column.name, 'a column that stores a looked-up value',
                 'a key column, or the moment', 'name another') -%}
         {%- elif none not in [type, column.type] and (
             healing_tables._has_no_equality(type) or not healing_tables._can_cast(column.type, type)) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'columns.' ~ column.name, 'a type in which ' ~ column.type ~ ' can be stored and compared',
                 type,
-                'make the column anew with that type') -%}
+                'create the column again with that type') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do as_of_request.update({'facts': healing_tables._fact_columns_select(as_of_request, '')}) -%}
@@ -105,9 +105,9 @@ from (
 {%- endfor -%}
 select
     case
-        when has_version and was_unknown then 'unknown, but a version is in force'
-        when has_version then 'not the version in force'
-        when {{ healing_tables._key_differs(as_of_request) }} then 'a key, but no version is in force'
+        when has_version and was_unknown then 'unknown, but a version is valid'
+        when has_version then 'not the valid version'
+        when {{ healing_tables._key_differs(as_of_request) }} then 'a key, but no version is valid'
         when {{ no_key | join(' or ') }} then 'no key'
         when fact_at is null then 'no moment'
         when has_begun then 'in a gap, or after the end'

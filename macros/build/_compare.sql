@@ -24,7 +24,7 @@
     {%- set missing = healing_tables._missing_names(
         settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []),
         build.stored.columns) -%}
-    {%- do healing_tables._log_progress(build.target, 'not compared: what is stored has no ' ~ (missing | join(', ')))
+    {%- do healing_tables._log_progress(build.target, 'not compared: the stored table has no ' ~ (missing | join(', ')))
         if missing -%}
     {{- return(not missing) -}}
 {%- endmacro %}
@@ -41,7 +41,7 @@
     {%- set publish = build.settings.publish -%}
     {%- set is_unchanged = differing == 0 and figures.repeated == 0
         and healing_tables._overwrite_reason(build) is none -%}
-    {%- set obstacle = 'several rows of a key have one start' if figures.repeated > 0
+    {%- set obstacle = 'several rows of a key have the same start' if figures.repeated > 0
         else 'equal keys of this type can be in different key buckets'
             if obstacle is none and build.location is not none and not inputs.has_buckets
         else obstacle -%}
@@ -82,7 +82,7 @@
 {#- Why the rows that differ cannot be merged, so that the whole table is written; none if they can. -#}
 {% macro _merge_obstacle(build, is_comparable) -%}
     {%- if not is_comparable -%}
-        {{- return('nothing is stored' if not build.stored else 'what is stored cannot be compared') -}}
+        {{- return('nothing is stored' if not build.stored else 'the stored table cannot be compared') -}}
     {%- endif -%}
     {%- set obstacle = build.format.part_obstacle(build.stored) -%}
     {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
@@ -134,7 +134,7 @@
         {%- set stored = healing_tables._find_column(name, stored_columns) -%}
         {%- set text = 'column ' ~ name ~ ' becomes ' ~ type ~ ', it was ' ~ stored_columns.get(stored) -%}
         {%- if stored is none -%}
-            {%- do added.append('column ' ~ name ~ ' (' ~ type ~ ') is new: filled through all of history') -%}
+            {%- do added.append('column ' ~ name ~ ' (' ~ type ~ ') is new: added to all versions') -%}
         {%- elif not healing_tables._type_holds(type, stored_columns[stored]) -%} {%- do lost.append(text) -%}
         {%- elif stored_columns[stored] != type -%} {%- do widened.append(text) -%}
         {%- endif -%}
@@ -152,8 +152,8 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_schema_change: ' ~ option, {
-                'fail': 'the columns that are stored', 'append_new_columns': 'the columns that are stored, or more',
-                'ignore': 'the columns that are stored, or more, in types that hold every stored value'}[option],
+                'fail': 'the stored columns', 'append_new_columns': 'the stored columns, or more',
+                'ignore': 'the stored columns, or more, in types that hold every stored value'}[option],
                 refused | join('; '),
             'correct the model; or set on_schema_change: sync_all_columns; or run it once with --full-refresh') -%}
         {%- do healing_tables._refuse(build, mistakes, false) -%}

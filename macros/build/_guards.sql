@@ -62,6 +62,6 @@
     {%- set kept = healing_tables._keep_for_a_look(build) if has_candidate else none -%}
     {%- do healing_tables._end_build(build, 'refused', {'reason': (reasons or found) | join('; ')}) -%}
     {%- do healing_tables._raise_error(
-        config.get('materialized') ~ ' ' ~ build.target ~ ': ' ~ head ~ '; the target is as it was.', mistakes,
+        config.get('materialized') ~ ' ' ~ build.target ~ ': ' ~ head ~ '; the target is unchanged.', mistakes,
         'To look at it: ' ~ kept if kept is not none else none) -%}
 {%- endmacro %}

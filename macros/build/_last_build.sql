@@ -74,12 +74,12 @@
     {%- if last.is_tagged -%} {{ return(none) }} {%- endif -%}
     {%- set others = (build.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
     {%- if others -%}
-        {{- return('the stored table has commits that the log does not know (' ~ (others | join(', '))
+        {{- return('the stored table has commits that are not in the log (' ~ (others | join(', '))
             ~ '): a killed build, or another writer') -}}
     {%- endif -%}
     {%- if last.table_id != build.log_row.table_id
         or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}
-        {{- return('the stored table is another one than the last build made') -}}
+        {{- return('the stored table is not the one that the last build wrote') -}}
     {%- endif -%}
     {%- if build.commits is none and (build.format.has_commits or last.table_id is none) -%}
         {{- return('the history of the stored table does not reach back to the last build') -}}
@@ -114,7 +114,7 @@
             {%- do told.append(left.id) -%}
             {%- do healing_tables._log_progress(
                 build.target, 'another build of it was killed or is running: its ' ~ left.kind ~ ' ' ~ left.name
-                ~ ' is there, and the log has no row of it') -%}
+                ~ ' exists, and the log has no row for it') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

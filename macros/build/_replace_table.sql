@@ -31,7 +31,7 @@
             "name its columns in meta.healing_tables.column_names, e.g. {valid_from: effective_from}") -%}
     {%- elif healing_tables._is_same_location(build.stored, build.target) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'location_root', 'a folder of its own, since the table that is there is kept',
+            mistakes, 'location_root', 'another folder, since the existing table is kept',
             build.stored.location,
             'choose another location_root, or move the table away') -%}
     {%- else -%}
@@ -47,7 +47,7 @@
     {%- do healing_tables._mistake(
         mistakes, 'the table ' ~ target, 'a table that this model has built, or one with the columns '
         ~ (wanted | join(', ')),
-        'a table with rows that healing_log does not know, with the columns ' ~ (columns | join(', ')),
+        'a table with rows that is not in healing_log, with the columns ' ~ (columns | join(', ')),
         naming ~ "; or give the model another name (alias); or replace the table once: --vars '{allow_replace: true}', "
         "which keeps it as "
         ~ healing_tables._backup_relation(target)) -%}
@@ -119,10 +119,10 @@
     {%- if existing is none or not should_full_refresh() -%} {{ return(none) }} {%- endif -%}
     {%- if healing_tables._option('allow_full_refresh', none, false) is not sameas true -%}
         {%- do healing_tables._mistake(
-            mistakes, '--full-refresh', 'a run that keeps the history: a batch alone cannot bring it back',
+            mistakes, '--full-refresh', 'a run that keeps the history, which cannot be restored from a batch',
             'a full refresh of ' ~ target ~ ', which exists',
-            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and begin with this '
-            'batch') -%}
+            'run without it; or set meta.healing_tables.allow_full_refresh: true to drop the table and start again '
+            'with this batch') -%}
     {%- endif -%}
     {%- set stored = healing_tables._table_details(existing) -%}
     {%- set format = healing_tables._stored_format(stored) -%}

@@ -53,19 +53,19 @@
     {%- endif -%}
     {%- if not is_last -%}
         {%- do healing_tables._log_progress(
-            build.target, 'attempt ' ~ attempt ~ ' met a commit of another writer (' ~ found ~ '); it begins again') -%}
+            build.target, 'attempt ' ~ attempt ~ ' found a commit of another writer (' ~ found ~ '); it retries') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set remedy = 'run it again when fewer writers change the table' -%}
     {%- do healing_tables._mistake(
-        mistakes, 'concurrent writers', 'an attempt without a commit of another writer',
-        attempt ~ ' attempts that met one, at last: ' ~ found, remedy) -%}
+        mistakes, 'concurrent writers', 'an attempt without a commit of another writer in between',
+        attempt ~ ' attempts with such a commit, the last one: ' ~ found, remedy) -%}
     {%- if is_published -%}
         {#- without a row in the log, the next build rebuilds all keys -#}
         {%- do healing_tables._raise_error(
             config.get('materialized') ~ ' ' ~ build.target
-            ~ ': published, but another writer was at work: rows of both may be there.', mistakes) -%}
+            ~ ': published, but another writer has committed, too: the table may have rows of both.', mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._refuse(build, mistakes) -%}
 {%- endmacro %}

@@ -20,13 +20,13 @@
         {%- set type = healing_tables._type_of_column(build.columns, column) -%}
         {%- if type == 'timestamp' -%}
             {%- do healing_tables._mistake(
-                mistakes, 'partition_by', 'columns that a partition keeps as they are',
+                mistakes, 'partition_by', 'columns whose values a partition stores exactly',
                 column ~ ', a timestamp: its text follows the time zone of the session', remedy) -%}
         {%- elif type is not none and healing_tables._type_family(type) == 'text' -%}
             {%- do conditions.append({
                 'sql': 'coalesce(' ~ healing_tables._id(column) ~ " <> '', true)",
-                'argument': 'partition_by', 'wanted': 'columns that a partition keeps as they are',
-                'got': column ~ ', which is the empty text in {n} rows: a partition makes NULL of it',
+                'argument': 'partition_by', 'wanted': 'columns whose values a partition stores exactly',
+                'got': column ~ ', which is the empty text in {n} rows: a partition stores it as NULL',
                 'remedy': remedy}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -45,7 +45,7 @@
     {%- for column in model.columns.values() -%}
         {%- for constraint in column.constraints if constraint.type == 'not_null' -%}
             {%- do conditions.append({'sql': healing_tables._id(column.name) ~ ' is not null',
-                'argument': 'columns.' ~ column.name, 'wanted': 'no NULL, as its constraint says'}) -%}
+                'argument': 'columns.' ~ column.name, 'wanted': 'no NULL, as its constraint requires'}) -%}
         {%- endfor -%}
     {%- endfor -%}
     {%- for condition in conditions -%}

@@ -16,7 +16,7 @@
     {%- if settings.valid_from is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version beside its key',
+            mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version together with its key',
             'none',
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
@@ -169,7 +169,7 @@ cross join (
         ~ ') as given left anti join '
         ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '
         ~ 'and known.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
-    {{- return(['one that gave integer keys'] if lost else []) -}}
+    {{- return(['one that assigned integer keys'] if lost else []) -}}
 {%- endmacro %}
 
 {% macro _new_numbers(build, sequence) -%}

@@ -88,7 +88,7 @@
             ~ '. The next build drops the branch.') -}}
     {%- elif build.get('changes') is not none -%}
         {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
-        {{- return('the rows that differ from what is stored, and those that violate something, are kept in '
+        {{- return('the rows that differ from the stored ones, and those that violate a check, are kept in '
             ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. Then drop the table.')
             -}}
     {%- elif build.get('is_written', true) -%}

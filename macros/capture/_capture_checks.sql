@@ -21,7 +21,7 @@
         {%- if healing_tables._has_no_equality(type) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'a type with equality', type,
-                'turn it into text, an array or a struct without maps') -%}
+                'convert it to text, an array or a struct without maps') -%}
         {%- elif stored is none -%} {%- do added.append(name) -%}
         {%- elif was[stored] != type -%}
             {%- do healing_tables._mistake(
@@ -32,7 +32,7 @@
         and healing_tables._find_column(name, will) is none -%}
         {%- do healing_tables._mistake(
             mistakes, 'column ' ~ name, 'a column of the select, since the log has it', 'none',
-            'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name) ~ ' if the source has it no longer') -%}
+            'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name) ~ ' if the source no longer has it') -%}
     {%- endfor -%}
     {%- if log_table is not none and added and config.get('on_schema_change') == 'fail' -%}
         {%- do healing_tables._mistake(
@@ -65,7 +65,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'one row per key', found['repeated'] ~ ' keys with several rows, such as '
             ~ found['names'],
-            'correct the select, or add the column that tells them apart to unique_key') -%}
+            'correct the select, or add the column that distinguishes them to unique_key') -%}
         {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}

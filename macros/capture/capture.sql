@@ -102,7 +102,7 @@
     {%- if on_absence not in ['delete', 'ignore'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_absence', 'one of delete, ignore', on_absence,
-            'delete: the select holds every row; ignore: only some') -%}
+            'delete: the select returns every row; ignore: only some') -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
@@ -112,7 +112,7 @@
     {#- ignore is what dbt puts there where nothing is set -#}
     {%- if config.get('on_schema_change') not in [none, 'ignore', 'append_new_columns', 'fail'] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change', 'append_new_columns or fail: a log loses no column',
+            mistakes, 'on_schema_change', 'append_new_columns or fail: no column of a log is removed',
             config.get('on_schema_change'), 'choose one of them') -%}
     {%- endif -%}
     {%- do healing_tables._check_is_log(mistakes, target, existing, settings) if existing is not none
@@ -128,12 +128,12 @@
     {%- if healing_tables._type_of_column(columns, settings.captured_at) != 'timestamp'
         or healing_tables._type_of_column(columns, settings.deleted) != 'boolean' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'the table ' ~ target, 'a log that capture has made: a ' ~ settings.format.name ~ ' table with '
-            ~ settings.captured_at
+            mistakes, 'the table ' ~ target, 'a log that capture has created: a ' ~ settings.format.name
+            ~ ' table with ' ~ settings.captured_at
             ~ ' (timestamp) and '
             ~ settings.deleted ~ ' (boolean)', 'a ' ~ existing.type ~ (' with ' ~ (columns | join(', ')) if columns
                 else ' that is not in ' ~ settings.format.name),
-            'give the model another name, or move what stands there away') -%}
+            'give the model another name, or rename the existing table') -%}
     {%- endif -%}
 {%- endmacro %}
 
@@ -184,7 +184,7 @@
             if properties -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
         {%- do healing_tables._log_progress(target, 'new columns: ' ~ (columns.added | join(', '))
-            ~ '; rows from before have NULL') -%}
+            ~ '; existing rows have NULL in them') -%}
     {%- endif -%}
 {%- endmacro %}
 

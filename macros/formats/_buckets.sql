@@ -73,10 +73,10 @@
 {% macro _buckets_obstacle(stored) -%}
     {%- set buckets = healing_tables._key_buckets() -%}
     {%- if buckets is none -%}
-        {{- return('only a table with commits, such as Delta, or one with key_buckets can take a part of its rows') -}}
+        {{- return('only a table with commits, such as Delta, or one with key_buckets can be partly rewritten') -}}
     {%- elif healing_tables._stored_buckets(stored.get('location')).buckets != buckets
         or stored.get('type') != 'EXTERNAL' -%}
-        {{- return('what is stored is not in ' ~ buckets ~ ' key buckets yet') -}}
+        {{- return('the stored rows are not in ' ~ buckets ~ ' key buckets yet') -}}
     {%- endif -%}
     {{- return(none) -}}
 {%- endmacro %}

@@ -117,16 +117,16 @@
     {%- set widens_types = healing_tables._property(details, 'delta.enableTypeWidening') | lower == 'true' -%}
     {%- for commit in commits -%}
         {%- if commit.changes_rows and commit.operation not in usable -%}
-            {{- return('it has a commit that its change feed does not tell: ' ~ commit.operation) -}}
+            {{- return('it has a commit that is not in its change feed: ' ~ commit.operation) -}}
         {%- elif 'enableChangeDataFeed' in commit.parameters -%}
-            {{- return('its change feed was switched since') -}}
+            {{- return('its change feed was switched on or off since') -}}
         {%- elif commit.operation.startswith('CHANGE COLUMN') and widens_types -%}
             {{- return('a column may have another type since (delta.enableTypeWidening), and its change feed cannot be '
                 'read across that') -}}
         {%- endif -%}
     {%- endfor -%}
     {%- if healing_tables._may_be_vacuumed(commits, details) -%}
-        {{- return('a VACUUM may have taken its change data: they are older than its deleted files are kept '
+        {{- return('a VACUUM may have removed its change data, which are older than the retention of deleted files '
             '(delta.deletedFileRetentionDuration)') -}}
     {%- endif -%}
     {{- return(none) -}}

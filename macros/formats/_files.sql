@@ -26,7 +26,7 @@
         {%- endfor -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'location_root', 'a place for the files of ' ~ target, 'none, and the schema names no location',
+            mistakes, 'location_root', 'a location for the files of ' ~ target, 'none, and the schema has no location',
             'set location_root, or file_format: delta') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}

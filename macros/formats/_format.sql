@@ -79,7 +79,7 @@
 {% macro _check_not_overtaken(operation, relation, conflicts) -%}
     {%- set mistakes = [] -%}
     {%- if conflicts -%}
-        {%- do healing_tables._mistake(mistakes, 'concurrent writers', relation ~ ' as it was when the plan was made',
+        {%- do healing_tables._mistake(mistakes, 'concurrent writers', relation ~ ' in the state in which it was read',
             conflicts | join(', ') ~ ' of another writer', 'run it again; nothing was changed') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}

@@ -8,10 +8,10 @@
     {%- set needed = 'loaded_until' if source.loaded_at is not none else 'version' -%}
     {%- if mark is none or needed not in mark -%}
         {{- return({'select': none, 'obstacle': 'source ' ~ source.name
-            ~ ' has neither loaded_at nor is it a table in ' ~ healing_tables._formats_with_commits()}) -}}
+            ~ ' has no loaded_at, and is not a table in ' ~ healing_tables._formats_with_commits()}) -}}
     {%- elif last_mark is none or needed not in last_mark
         or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
-        {{- return({'select': none, 'obstacle': 'the last build left no mark of source ' ~ source.name
+        {{- return({'select': none, 'obstacle': 'the last build has no high-water mark of source ' ~ source.name
             ~ ' that fits'}) -}}
     {%- endif -%}
     {%- set obstacle = none -%}
@@ -88,7 +88,7 @@
 {% macro _change_feed_obstacle(source, mark, last_mark) -%}
     {%- set name = source.name -%}
     {%- if mark.table_id != last_mark.table_id -%}
-        {{- return('source ' ~ name ~ ' was made anew since the last build: a table that dbt rebuilds needs '
+        {{- return('source ' ~ name ~ ' was recreated since the last build: a table that dbt rebuilds needs '
             'loaded_at') -}}
     {%- elif not mark.has_change_feed or not last_mark.has_change_feed -%}
         {{- return('source ' ~ name

@@ -24,12 +24,12 @@
     {%- set wider = sources | rejectattr('is_row_local') | map(attribute='name') | list -%}
     {%- if wider -%}
         {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', '))
-            ~ ' asks for more than its own row'}) -}}
+            ~ ' reads more than its own row'}) -}}
     {%- endif -%}
     {%- set unreadable = sources | selectattr('parts', 'none') | map(attribute='name') | list -%}
     {%- if unreadable -%}
         {{- return({'obstacle': 'source ' ~ (unreadable | join(', '))
-            ~ ' is a CTE or an ephemeral model, or has such a calendar, which nobody else can read'}) -}}
+            ~ ' is a CTE or an ephemeral model, or its calendar is one, which cannot be read outside of the model'}) -}}
     {%- endif -%}
     {%- if healing_tables._requests_keys() -%}
         {{- return({'selects': healing_tables._requested_keys(settings, existing), 'obstacle': none}) -}}

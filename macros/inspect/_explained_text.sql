@@ -3,10 +3,10 @@
 {% macro _print_explained(explained) -%}
     {%- do healing_tables._print_part('Rules', ['attribute', 'from', 'rule', 'type', 'a version shows'],
         healing_tables._fields(explained.rules, ['attribute', 'from', 'rule', 'scd_type', 'shows'])) -%}
-    {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'says'],
+    {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'values'],
         healing_tables._fields(explained.rows, ['source', 'moment', 'became', 'says']), 160) -%}
     {%- do healing_tables._print_part(
-        'Timeline: ● says something new, │ has the key, ○ has it no longer',
+        'Timeline: ● new values, │ has the key, ○ the key ends',
         ['slice', 'from'] + explained.sources + ['version', 'attribute', 'value', 'by'],
         healing_tables._timeline_lines(explained)) -%}
     {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
@@ -29,7 +29,7 @@
             {%- do line.append('' if slice.version is none else '● ' ~ slice.version
                 if begins and slice.version != before else '│') -%}
             {%- do lines.append(line
-                + ([value.attribute, value.value, value.owner or '(nobody)'] if value else ['', '', ''])) -%}
+                + ([value.attribute, value.value, value.owner or '(no source)'] if value else ['', '', ''])) -%}
         {%- endfor -%}
     {%- endfor -%}
     {{- return(lines) -}}

@@ -143,14 +143,14 @@ from ordered
     {%- do history.update({'unit': chosen[0]}) -%}
     {%- if history.unit != 'none' -%}
         {%- do notes.append(history.end ~ ' is inclusive: ' ~ most ~ ' rows end one ' ~ history.unit
-            ~ ' before the next one starts; here an end is the moment at which the next version starts') -%}
+            ~ ' before the next one starts; in the model, an end is the moment at which the next version starts') -%}
     {%- endif -%}
     {%- for count, text in [
         (facts.no_place, 'have no key or no start: they are set aside'),
         (facts.empty, 'end before they start, or at that moment: they are set aside'),
-        (facts.overlapping, 'end after the next one of their key starts: they are cut there'),
-        (facts.doubled, 'share key and start with another: a build stops at them; exclude the wrong ones in the select'
-            ~ ' below')] if count -%}
+        (facts.overlapping, 'end after the next one of their key starts: they are ended there'),
+        (facts.doubled, 'have the same key and start as another row: a build fails on them; exclude the wrong ones '
+            ~ 'in the select below')] if count -%}
         {%- do notes.append(count ~ ' rows ' ~ text) -%}
     {%- endfor -%}
     {%- if history.left_out -%}

@@ -42,18 +42,18 @@
     {%- elif taken_at is not none -%}
         {%- do guess.options.append("'snapshot_at': '" ~ taken_at ~ "'") -%}
         {%- do taken.append(taken_at | lower) -%}
-        {%- do guess.notes.append('each ' ~ taken_at ~ ' is a whole state: a key that is missing then is gone; '
-            "if that is not so, add 'on_absence': 'ignore'") -%}
+        {%- do guess.notes.append('each ' ~ taken_at ~ ' is a full snapshot: a key that is missing from it was '
+            "deleted; if that is not so, add 'on_absence': 'ignore'") -%}
     {%- elif changed_at is not none or moments -%}
         {%- set moment = changed_at if changed_at is not none else moments[0] -%}
         {%- do guess.options.append("'changed_at': '" ~ moment ~ "'") -%}
         {%- do taken.append(moment | lower) -%}
-        {%- do guess.notes.append('a row is a change, in force from ' ~ moment ~ ' on'
+        {%- do guess.notes.append('a row is a change, valid from ' ~ moment ~ ' on'
             ~ ('; is that its moment?' if changed_at is none)) -%}
     {%- else -%}
         {%- do guess.options.append("'changed_at': '???'") -%}
-        {%- do guess.notes.append('no column has a moment: if it only has the present state, put a capture in front of '
-            'it (docs/current-state.md), and take that as the source') -%}
+        {%- do guess.notes.append('no column has a moment: if it has current rows only, put a capture in front of '
+            'it (docs/current-state.md), and use that as the source') -%}
     {%- endif -%}
     {%- if loaded_at is not none and loaded_at | lower not in taken -%}
         {%- do guess.options.append("'loaded_at': '" ~ loaded_at ~ "'") -%}

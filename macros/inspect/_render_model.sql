@@ -63,7 +63,7 @@
     {%- if not found -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'ref', 'a node that dbt knows the model to refer to', varargs | join('.'),
+            mistakes, 'ref', 'a node that the model refers to, as dbt has parsed it', varargs | join('.'),
             'write the ref in the model as dbt can find it') -%}
         {%- do healing_tables._raise_mistakes('ref', mistakes) -%}
     {%- endif -%}
@@ -109,7 +109,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'the name of one SQL model',
             (dimension if dimension is not none else 'none') ~ (', which several have' if found),
-            'say its package too: package.name' if found else "give --args '{dimension: ...}', one of "
+            'add its package: package.name' if found else "give --args '{dimension: ...}', one of "
             ~ (models | sort | join(', '))) -%}
     {%- elif modules.re.search('config[.](meta_)?(get|require)', found[0].raw_code) -%}
         {#- only dbt's own run of the model has a config to look into -#}
@@ -131,7 +131,7 @@
     {%- set node = graph.nodes.get(test.attached_node or '', {}) -%}
     {%- if node.get('language') != 'sql' or node.get('resource_type') != 'model' -%}
         {%- do healing_tables._mistake(
-            mistakes, 'model', 'a SQL model, whose code says what a rebuild is', test.attached_node or 'none',
+            mistakes, 'model', 'a SQL model, whose code can be rebuilt', test.attached_node or 'none',
             'attach the test to the dimension') -%}
     {%- else -%}
         {%- for id in node.depends_on.macros if not id.startswith('macro.healing_tables.')

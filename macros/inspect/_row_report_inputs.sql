@@ -32,7 +32,7 @@
     {%- set inputs = healing_tables._row_report_inputs_of(settings, stored_rows, rows, stored_columns, other_columns,
         'rebuilt' if other is none else 'other') -%}
     {{- return(dict(inputs, other_shape=[] if other is not none
-        else inputs.left_out.keys() | reject('in', ['integer keys, which only a build gives',
+        else inputs.left_out.keys() | reject('in', ['integer keys, which only a build assigns',
             'of a type without equality']) | list)) -}}
 {%- endmacro %}
 
@@ -87,7 +87,7 @@
     {%- if existing is none -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a table that has been built', rendering.relation ~ ', which is not there',
+            mistakes, 'dimension', 'a table that has been built', rendering.relation ~ ', which does not exist',
             'dbt run --select ' ~ rendering.node.name) -%}
         {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- endif -%}
@@ -97,11 +97,11 @@
 {#- Which columns are not compared, and why. -#}
 {% macro _uncompared_columns(settings, inputs, stored_columns, other_columns, called) -%}
     {%- set found = {
-        'integer keys, which only a build gives': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [],
+        'integer keys, which only a build assigns': [], 'only stored': [], 'only ' ~ called: [], 'of another type': [],
         'of a type without equality': []} -%}
     {%- for name, type in stored_columns.items() if name not in inputs.columns -%}
         {%- if name == settings.get('sequence') and name not in other_columns -%} {%- set which,
-            what = 'integer keys, which only a build gives', name -%}
+            what = 'integer keys, which only a build assigns', name -%}
         {%- elif name not in other_columns -%} {%- set which, what = 'only stored', name -%}
         {%- elif other_columns[name] != type -%}
             {%- set which, what = 'of another type', name ~ ' (' ~ type ~ ' stored, ' ~ other_columns[name] ~ ' '
@@ -129,7 +129,7 @@
         other_columns)] -%}
         {%- for name in wanted if name not in columns -%}
             {%- do healing_tables._mistake(
-                mistakes, relation, 'the column ' ~ name ~ ', by which rows are known again',
+                mistakes, relation, 'the column ' ~ name ~ ', by which rows are matched',
                 'columns ' ~ (columns | join(', ')),
                 'compare with a view that has it under this name') -%}
         {%- endfor -%}

@@ -99,7 +99,7 @@ select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
     'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
         ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from)
             ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
-        ~ "when row.nth > 1 then 'no change: said twice' when row.counts_at = point.at and point.changed then 'change' "
+        ~ "when row.nth > 1 then 'no change: equal row' when row.counts_at = point.at and point.changed then 'change' "
         "else 'no change' end"}) }} as told
 from (
     select *, row_number() over (partition by counts_at, state, left_out order by tie desc) as nth

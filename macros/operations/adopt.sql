@@ -1,6 +1,6 @@
 {#-
-    Look at a table of versions that another program has written; print a model that has its history and its columns,
-    and how the rows of that model differ from the table:
+    Print a model that has a table of versions of another program as its history, with the same columns, and how the
+    rows of that model differ from the table:
 
     customer_id | city | start_date | end_date   | current_flag
     1           | Oslo | 2024-01-01 | 2024-02-29 | N

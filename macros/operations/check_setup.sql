@@ -1,5 +1,5 @@
 {#-
-    Look at what this profile reaches, write and drop one small table there, and say what is wrong and what to do:
+    Check Spark, its settings and the catalog of this profile, write and drop a small table, and print what to change:
 
     what           | found                 | note
     -------------- | --------------------- | ------------------------------------------------------------------
@@ -32,7 +32,7 @@
         {%- do healing_tables._mistake(mistakes, 'Spark', '3.5 or newer', version, 'update Spark') -%}
     {%- endif -%}
     {%- do rows.append(['time zone of the session', run_query('select current_timezone() as zone').rows[0]['zone'],
-        'no result depends on it; what dbt show prints does']) -%}
+        'it affects only how dbt show prints timestamps']) -%}
 {%- endmacro %}
 
 {% macro _check_library(rows) -%}
@@ -51,7 +51,7 @@
     {%- do rows.append(['warehouse', healing_tables._session_conf('spark.sql.warehouse.dir'), '']) -%}
     {%- set has_scripts = healing_tables._has_scripts() -%}
     {%- do rows.append(['SQL scripts', 'on' if has_scripts else 'off',
-        '' if has_scripts else 'a build that loses a race ends with the error, and does not try again']) -%}
+        '' if has_scripts else 'a build that loses a race fails with Delta\'s error and does not retry']) -%}
     {%- for name, default, advice in [
             ('spark.sql.shuffle.partitions', 200, '4'), ('spark.databricks.delta.snapshotPartitions', 50, '2')]
         if is_local -%}

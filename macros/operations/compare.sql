@@ -1,5 +1,5 @@
 {#-
-    Prints how a stored dimension differs from what its model gives now. Nothing is written.
+    Print how a stored dimension differs from what its model returns now. Nothing is written.
 
     stored  id | valid_from | name      rebuilt  id | valid_from | name
             1  | 2024-01-01 | Ann                1  | 2024-01-01 | Anne
@@ -25,7 +25,7 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'fail', 'no difference', 'the differences above',
-            'dbt run --select ' ~ node.name ~ ' publishes what is missing' if other is none
+            'dbt run --select ' ~ node.name ~ ' publishes the difference' if other is none
             else 'find out which of the two is right; explain shows where a value comes from') -%}
         {%- do healing_tables._raise_error(
             'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'

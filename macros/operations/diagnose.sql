@@ -1,6 +1,6 @@
 {#-
-    All that is wrong with a stored table of versions, by kind, with numbers and examples, and what repair would do. One
-    scan; nothing is written.
+    Report the faults of a stored table of versions, by kind, with counts and examples, and what repair would do. It
+    reads the table once and writes nothing.
 
     id | valid_from | valid_to | is_current      kind            | found   | keys such as | repair
     1  | 2024-01-01 | (open)   | true        ->  overlap         | 1 pairs | id = 1       | the earlier row ends ...
@@ -27,7 +27,7 @@
     {%- set failing = kinds | reject('in', healing_tables._as_list(ignore)) | list -%}
     {%- if fail and failing -%}
         {%- do healing_tables._mistake(
-            mistakes, 'fail', 'nothing of that, since fail is true', 'the table above',
+            mistakes, 'fail', 'no findings, since fail is true', 'the table above',
             'build the dimension again, or run healing_tables.repair; ignore: [...] leaves kinds out') -%}
         {%- do healing_tables._raise_error('healing_tables.diagnose ' ~ stored_table.relation ~ ': '
             ~ (failing | join(', ')), mistakes) -%}

@@ -1,6 +1,6 @@
 {#-
-    Print where a dimension has its values for one key: what the sources say, what became of each row, from slice to
-    slice which source has the key and gives each value that changes, and which slices are one version.
+    Print the origin of the values of one key: the rows of the sources and their use, for each slice the sources that
+    have the key and the source of each value that changes, and the slices of each version.
 
     crm  id | updated_at | name     erp  id | updated_at | limit
          1  | 2024-01-01 | Ann           1  | 2024-02-01 | 500
@@ -9,7 +9,7 @@
     1     | 2024-01-01 | ●   |     | ● 1     | name      | Ann   | crm
     2     | 2024-02-01 | │   | ●   | ● 2     | limit     | 500   | erp
 
-    `html`: a file to which the same goes as a page with a picture.
+    `html`: a file to which the same is written as a page with a picture.
 -#}
 {% macro explain(dimension=none, key=none, html=none) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
@@ -27,8 +27,8 @@
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that ends with one call of dimension()',
             node.name ~ (', which does not call it' if rendering.explained == 0 else ', which calls it '
-                ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', in which more follows'),
-            'move what follows into a model of its own') -%}
+                ~ rendering.explained ~ ' times' if rendering.explained > 1 else ', followed by more code'),
+            'move the code after the call to another model') -%}
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set found = {'row': [], 'slice': [], 'version': []} -%}
@@ -78,9 +78,9 @@
             'attribute': attribute.name, 'from': owners | join(', '),
             'rule': attribute.rule if owners | length > 1 else 'one source', 'scd_type': attribute.scd_type,
             'shows': {
-                0: 'the first value', 1: 'the newest value', 2: 'the value then',
+                0: 'the first value', 1: 'the newest value', 2: 'the value at that time',
                 3: 'the newest value of the version, and the one before',
-                6: 'the value then, the newest, and the one before'}[attribute.scd_type]}) -%}
+                6: 'the value at that time, the newest, and the one before'}[attribute.scd_type]}) -%}
     {%- endfor -%}
     {{- return(rules) -}}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#-
-    Look at the columns of tables, and print a model of a dimension with them as sources, and its yml; a comment says
-    what was guessed:
+    Print a model of a dimension with the given tables as sources, and its yml, from their columns. A comment lists the
+    guesses:
 
     stg_crm  customer_id | updated_at | name | is_deleted
 
@@ -64,7 +64,7 @@
     {%- for attribute, names in owners.items() if names | length > 1 -%}
         {%- do shared.append("        '" ~ attribute ~ "': {'from': " ~ (names | string) ~ '}') -%}
         {%- do notes.append(attribute ~ ' is in ' ~ (names | join(' and '))
-            ~ ': the first of them that has a value gives it; change their order or the rule') -%}
+            ~ ': the first of them that is not NULL is used; change their order or the rule') -%}
     {%- endfor -%}
     {%- set lines = ["{{ config(materialized='healing_table', unique_key='" ~ key ~ "') }}", '{#-', '    Guessed:'] -%}
     {%- for note in notes -%} {%- do lines.append('    - ' ~ note) -%} {%- endfor -%}

@@ -1,11 +1,11 @@
 {#-
-    Print the yml of a model that calls dimension(), with the lineage of each attribute as its description: which source
-    gives it, by which rule. dbt shows it in its docs, and persist_docs writes it into the catalog.
+    Print the yml of a model that calls dimension(), with the lineage of each attribute as its description: its sources
+    and its rule. dbt shows it in its docs, and persist_docs writes it to the catalog.
 
     - name: credit_limit
-      description: "From erp. Type 2: the value then."
+      description: "From erp. Type 2: the value at that time."
     - name: email
-      description: "From web, crm by most_recent_row: the value that is not NULL and whose source row began last. ..."
+      description: "From web, crm by most_recent_row: of the values that are not NULL, the one whose ... ..."
 -#}
 {% macro generate_yml(dimension=none) -%}
     {%- set node = healing_tables._find_sql_model('generate_yml', dimension) -%}
@@ -29,9 +29,9 @@
 {% macro _lineage(rule) -%}
     {%- set meaning = {
         'first_non_null': 'the first value that is not NULL',
-        'first_present': 'the value of the first one that has the key, also if it is NULL',
-        'most_recent_row': 'the value that is not NULL and whose source row began last',
-        'most_recent_value': 'the value that is not NULL and began last'} -%}
+        'first_present': 'the value of the first one that has the key, even if it is NULL',
+        'most_recent_row': 'of the values that are not NULL, the one whose source row starts last',
+        'most_recent_value': 'of the values that are not NULL, the one that starts last'} -%}
     {{- return(('From ' ~ rule.from if rule.rule == 'one source'
         else 'From ' ~ rule.from ~ ' by ' ~ rule.rule ~ ': ' ~ meaning[rule.rule])
         ~ '. Type ' ~ rule.scd_type ~ ': ' ~ rule.shows ~ '.') -}}

@@ -1,14 +1,14 @@
 {#-
-    Look at the newest rows of the log, and end with an error if a table needs someone's attention:
+    Read the newest rows of the log, and fail if a table needs attention:
 
     table        | last build (UTC) | status    | hours | rows | finding
     dim_customer | 2024-03-02 02:00 | published | 5.2   | 1000 |
     dim_player   | 2024-02-27 02:00 | refused   | 101.2 | 412  | refused, stale
 
-    stale      no build has ended well for more than max_age_hours
+    stale      the last successful build is older than max_age_hours
     refused    the newest build was refused
     shrinking  the newest publication removed more than max_removed_ratio of the rows
-    growing    it added more than max_added_ratio of the rows that were there
+    growing    it added more than max_added_ratio of the previous rows
 -#}
 {% macro health(max_age_hours=26, max_removed_ratio=0.05, max_added_ratio=0.5) -%}
     {%- set mistakes = [] -%}
@@ -74,21 +74,21 @@ order by relation
     {%- set found, before = [], row['rows_before'] or 0 -%}
     {%- if row['status'] == 'refused' -%}
         {%- do found.append('refused') -%}
-        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that ended well',
-            row['reason'] or 'refused', 'see healing_tables.history, and correct what it names') -%}
+        {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that was not refused',
+            row['reason'] or 'refused', 'see the reason in healing_tables.history, and correct it') -%}
     {%- endif -%}
     {%- if row['hours'] is none or row['hours'] > limits.max_age_hours -%}
         {%- do found.append('stale') -%}
         {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is stale',
-            'a build that ended well in the last ' ~ limits.max_age_hours ~ ' hours (max_age_hours)',
-            'none' if row['hours'] is none else row['hours'] ~ ' hours ago', 'run it, or look at its schedule') -%}
+            'a successful build in the last ' ~ limits.max_age_hours ~ ' hours (max_age_hours)',
+            'none' if row['hours'] is none else row['hours'] ~ ' hours ago', 'run it, or check its schedule') -%}
     {%- endif -%}
     {%- for finding, count, limit in [('shrinking', row['removed'], 'max_removed_ratio'),
         ('growing', row['added'], 'max_added_ratio')] if before >= 20 and (count or 0) > limits[limit] * before -%}
         {%- do found.append(finding) -%}
         {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is ' ~ finding,
             'at most ' ~ limits[limit] ~ ' of ' ~ before ~ ' rows (' ~ limit ~ ')', count ~ ' rows',
-            'look at its sources with healing_tables.compare; if it is right, pass a larger ' ~ limit) -%}
+            'check it with healing_tables.compare; if it is right, pass a larger ' ~ limit) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

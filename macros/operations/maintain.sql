@@ -1,6 +1,6 @@
 {#-
-    Keep the files of a stored dimension in order: OPTIMIZE, clustered on the key, then VACUUM. Reports files and bytes
-    before and after. Not while a build of the same table runs.
+    Run OPTIMIZE, clustered by the key, and VACUUM on a stored dimension. Print files and bytes before and after.
+    Refused while a build of the same table is running.
 
     before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files,
                                       ...
@@ -50,8 +50,8 @@
     {%- elif asked < least | max and not allow_short -%}
         {%- do healing_tables._mistake(
             mistakes, 'retention_hours', 'at least ' ~ (least | max)
-            ~ ' hours: readers and writers at work, and time travel, need the old files', asked,
-            'leave it out; or, when nobody uses the table, add allow_short_retention: true') -%}
+            ~ ' hours: running readers and writers, and time travel, need the old files', asked,
+            'leave it out; or, if nobody uses the table, add allow_short_retention: true') -%}
     {%- endif -%}
     {{- return(asked) -}}
 {%- endmacro %}
@@ -82,7 +82,7 @@
 {% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- for candidate in candidates if candidate.is_young and not force -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'no build at work: no candidate younger than ' ~ build_hours
+            mistakes, 'dimension', 'no running build: no candidate younger than ' ~ build_hours
             ~ ' hours (build_hours)',
             candidate.relation ~ ', ' ~ candidate.age,
             'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add '

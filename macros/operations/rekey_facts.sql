@@ -1,5 +1,5 @@
 {#-
-    After history has moved: gives facts the key of the version that was in force at their moment, in one commit.
+    After history has changed: update facts to the key of the version that was valid at their moment, in one commit.
 
     facts                                dimension                          facts
     play | id | played_at  | player_sk   sk | id | valid_from | valid_to    play | player_sk
@@ -7,7 +7,7 @@
     2    | P1 | 2026-02-11 | 1           3  | P1 | 2026-02-10 | (open)   -> 2    | 3
     3    | P3 | 2026-02-12 | -1          4  | P3 | 2026-02-12 | (open)      3    | 4
 
-    Facts that store what they should are not touched; with nothing to change there is no commit.
+    Facts with the right key are not changed; if all keys are right, there is no commit.
 -#}
 {% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none,
     since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)',

@@ -1,6 +1,6 @@
 {#-
-    Mend a stored Delta table of versions whose sources are gone, so that it passes the checks. dry_run, the default,
-    only tells. Rows that cannot stay are set aside in <dimension>__set_aside.
+    Repair a stored table of versions whose sources no longer exist, so that it passes the checks. With dry_run, the
+    default, only report. Rows that cannot stay are set aside in <dimension>__set_aside.
 
     id | valid_from | valid_to   | is_current      id | valid_from | valid_to   | is_current
     1  | 2024-01-01 | (open)     | true        ->  1  | 2024-01-01 | 2024-03-01 | false
@@ -38,7 +38,7 @@
     {%- endif -%}
 
     {%- if found.keys_affected > 0 and stored_table.model is not none -%}
-        {%- do healing_tables._report('repair', stored_table.relation, 'the sources of its model are there: dbt run '
+        {%- do healing_tables._report('repair', stored_table.relation, 'the sources of its model exist: dbt run '
             ~ '--select ' ~ stored_table.model ~ ' --full-refresh rebuilds the table from them') -%}
     {%- endif -%}
     {%- if found.keys_affected > 0 and dry_run -%}
@@ -77,7 +77,7 @@
     {%- if failed -%}
         {%- do healing_tables._refuse_repair(
             stored_table, outcome, 'rows that pass the checks', failed | join('; '),
-            'look at the candidate ' ~ candidate ~ ', mend these keys by hand, and drop it') -%}
+            'look at the candidate ' ~ candidate ~ ', correct these keys by hand, and drop it') -%}
     {%- endif -%}
     {%- if found.rows_set_aside > 0 -%}
         {%- set mistakes = [] -%}
@@ -98,5 +98,5 @@
     {%- do healing_tables._run('drop table if exists ' ~ candidate) -%}
     {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '
         ~ healing_tables._table_version(target, stored)
-        ~ ('; the rows taken out are in ' ~ side if found.rows_set_aside > 0)) -%}
+        ~ ('; the removed rows are in ' ~ side if found.rows_set_aside > 0)) -%}
 {%- endmacro %}

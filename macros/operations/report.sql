@@ -1,11 +1,11 @@
 {#-
-    Write a page of the builds, merges and captures in the log, for a browser:
+    Write an HTML page with the builds, merges and captures in the log:
 
     table        | last build (UTC) | status    | rows | finding | added, changed, removed | seconds
     dim_customer | 2024-03-02 02:00 | published | 1000 |         | ▂▁▁▃▁                   | ▂▂▃▂▂
     dim_player   | 2024-02-27 02:00 | refused   | 412  | stale   | ▁▁▁                     | ▃▃▂
 
-    `html` is the file, `days` how far back the page goes; the limits are those of health.
+    `html` is the file, `days` the number of days that the page shows; the thresholds are those of health.
 -#}
 {% macro report(html='target/healing_report.html', days=90, max_age_hours=26, max_removed_ratio=0.05,
     max_added_ratio=0.5) -%}

@@ -13,31 +13,31 @@
         ('inverted', 'rows', "fate <=> 'inverted'", 'set aside'),
         ('null_end', 'rows', fit ~ ' and valid_to is null and ' ~ disordered,
             'ends where the next row starts, or gets the open end'),
-        ('exact_duplicate', 'rows', 'is_copy', 'one stays'),
+        ('exact_duplicate', 'rows', 'is_copy', 'one row is kept'),
         ('same_start', 'rows', "fate <=> 'same_start'",
-            'one stays: flagged, open, the latest end, the highest version, the greatest values; the others are set '
-            'aside'),
+            'one row is kept: flagged, open, the latest end, the highest version, the greatest values; the others are '
+            'set aside'),
         ('overlap', 'pairs', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_overlaps', {}),
             'the earlier row ends where the next one starts'),
         ('several_current', 'keys', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table,
             'single_current', {'at_most_one': true}),
-            'the latest start stays open; the others end where the next row starts'),
+            'the row with the latest start stays open; the others end where the next row starts'),
         ('no_current', 'keys', 'fate is null and will_be_current and current_rows = 0', 'the last version is flagged'),
         ('wrong_flag', 'rows', fit ~ ' and (' ~ healing_tables._lacks_flag(stored_table)
             ~ ' or (not is_current <=> is_open and if(is_open, next_start is null, '
             ~ ('number < last_number' if stored_table.current_while_deleted else 'true') ~ ')))',
-            'the flag follows the end'),
+            'the flag is set according to the end'),
         ('wrong_version', 'rows', 'fate is null and not after.version <=> row.'
             ~ healing_tables._id(stored_table.version or ''), 'numbered by start'),
         ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_consecutive_duplicates', {}),
-            'joined to the row before it and set aside' if healing_tables._merges_repeats(stored_table)
+            'the row before is extended to its end, and it is set aside' if healing_tables._merges_repeats(stored_table)
             else 'nothing, as asked'),
         ('wrong_key_hash', 'rows', healing_tables._has_other_hash(stored_table.key_hash, stored_table.key_hash_sql),
-            'nothing: nobody knows whether the key or its hash is right'),
+            'nothing: either the key or its hash can be wrong'),
         ('wrong_row_hash', 'rows', healing_tables._has_other_hash(stored_table.row_hash, stored_table.row_hash_sql),
-            'nothing: nobody knows whether a value or the hash is right; a build from the sources does'),
+            'nothing: either a value or the hash can be wrong; a build from the sources corrects it'),
         ('gap', 'gaps', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_gaps', {}),
-            'nothing: nobody knows whether the key was gone')] -%}
+            'nothing: the key may have been deleted')] -%}
         {%- set absent = (kind in ['no_current', 'wrong_flag'] and stored_table.is_current is none)
             or (kind == 'wrong_version' and stored_table.version is none)
             or (kind == 'wrong_key_hash' and stored_table.key_hash_sql is none)
@@ -148,7 +148,7 @@ from by_bucket
     {%- endif -%}
     {%- if unknown -%}
         {%- do healing_tables._report(operation, stored_table.relation,
-            'not looked for, since the columns are not there or not named: ' ~ (unknown | join(', '))) -%}
+            'not checked, since the columns are missing or not named: ' ~ (unknown | join(', '))) -%}
     {%- endif -%}
     {{- return(kinds) -}}
 {%- endmacro %}

@@ -47,8 +47,8 @@
             mistakes, 'dimension', 'a table in ' ~ healing_tables._formats_with_commits()
             ~ ', which takes a repair in one commit',
             relation ~ ', ' ~ (stored.get('provider') or 'a view'),
-            'make one of it: create table ... using delta as select * from ' ~ relation
-            ~ '; repair that; dry_run: true works as it is') -%}
+            'copy it: create table ... using delta as select * from ' ~ relation
+            ~ '; repair the copy; dry_run: true works without a copy') -%}
     {%- endif -%}
     {%- for name in ['set_aside_reason', 'set_aside_at', 'set_aside_by']
         if healing_tables._find_column(name, stored_table.columns) is not none -%}
@@ -66,7 +66,7 @@
     {%- set mistakes = [] -%}
     {%- do healing_tables._mistake(mistakes, 'repair', wanted, got, remedy) -%}
     {%- do healing_tables._raise_error('healing_tables.repair ' ~ stored_table.relation
-        ~ ': refused; the table is as it was.', mistakes) -%}
+        ~ ': refused; the table is unchanged.', mistakes) -%}
 {%- endmacro %}
 
 {#- The end of every repair that may write, published, unchanged or refused: told, and a row in the log. -#}

@@ -49,7 +49,7 @@ where fate is null
         {%- elif stored != type -%}
             {%- do healing_tables._mistake(
                 mistakes, side ~ '.' ~ name, type ~ ', as in the table', stored,
-                'rename the side table, so that a new one is made') -%}
+                'rename the side table, so that a new one is created') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._check_columns(mistakes, side | string, ['set_aside_reason', 'set_aside_at', 'set_aside_by'],
@@ -135,7 +135,7 @@ using (
     from compared
     lateral view explode(case
         when not copies <=> stored_copies then array(cast(raise_error(
-            'healing_tables.repair: another writer has changed these keys since the plan was made; run it again'
+            'healing_tables.repair: another writer has changed these keys in between; run it again'
         ) as string))
         when after is null then array('delete')
         when copies > 1 then array('delete', 'insert')

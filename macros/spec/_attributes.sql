@@ -52,7 +52,7 @@
     {%- if options.changed_at and options.scd_type not in [1, 3] -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.changed_at', 'an attribute of type 1 or 3', 'type ' ~ options.scd_type,
-            'remove it: valid_from says when a versioned value began') -%}
+            'remove it: valid_from is the moment at which a versioned value starts') -%}
     {%- endif -%}
     {{- return(options) -}}
 {%- endmacro %}
@@ -71,11 +71,11 @@
         {%- if not from -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
-                'correct the name, or say where it comes from with from') -%}
+                'correct the name, or set from') -%}
         {%- elif from | length > 1 and options.rule is none -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
-                "say {'from': [...], 'rule': ...}: who owns it") -%}
+                "set {'from': [...], 'rule': ...}") -%}
         {%- endif -%}
     {%- endif -%}
     {%- set from = from | select | list -%}
@@ -114,7 +114,8 @@
 {% macro _check_attribute_type(mistakes, at, from_type, type) -%}
     {%- if from_type is not none and healing_tables._has_no_equality(from_type) -%}
         {%- do healing_tables._mistake(
-            mistakes, at, 'a type with equality', from_type, 'turn it into text, an array or a struct without maps') -%}
+            mistakes, at, 'a type with equality', from_type,
+            'convert it to text, an array or a struct without maps') -%}
     {%- elif type is not none and not healing_tables._can_cast(from_type, type) -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.type', 'a type that ' ~ from_type ~ ' converts to in the same way everywhere', type,
@@ -164,7 +165,7 @@
                     mistakes, 'attributes.' ~ column, 'a rule: the column is in '
                     ~ attributes[column | lower].from[0].source
                     ~ ' and ' ~ source.name, 'none',
-                    "say {'from': [...], 'rule': ...}: who owns it, or exclude it from one") -%}
+                    "set {'from': [...], 'rule': ...}, or exclude it from one of them") -%}
             {%- else -%}
                 {%- do attributes.update({column | lower: healing_tables._attribute(
                     mistakes, column,

@@ -17,8 +17,8 @@
     {%- do healing_tables._check_options(mistakes, at ~ '.dbt_snapshot', asked, options) -%}
     {%- for option in ['valid_from', 'valid_to'] if given.get(option) -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.' ~ option, 'none: dbt_snapshot knows the columns', given[option],
-            "leave it out; other names are said as 'dbt_snapshot': {'snapshot_meta_column_names': {...}}") -%}
+            mistakes, at ~ '.' ~ option, 'none: dbt_snapshot sets the columns', given[option],
+            "leave it out; give other names as 'dbt_snapshot': {'snapshot_meta_column_names': {...}}") -%}
     {%- endfor -%}
     {%- set known = dict(healing_tables._snapshot_config(given.relation), **asked) -%}
     {%- set renamed = known.get('snapshot_meta_column_names') or {} -%}

@@ -78,7 +78,7 @@
     {%- if key.strategy not in known -%}
         {%- do healing_tables._mistake(
             mistakes, 'surrogate_key.strategy', known | join(' or '), key.strategy,
-            "a select can only give hash keys: integers are given by the materialization, "
+            "a select can only compute hash keys: integers are assigned by the materialization, "
             "materialized='healing_table'") -%}
     {%- endif -%}
     {{- return(key) -}}

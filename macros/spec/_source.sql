@@ -86,7 +86,7 @@
         {%- do healing_tables._mistake(
             mistakes, at, 'one of changed_at, snapshot_at, valid_from with valid_to, or dbt_snapshot',
             kinds | join(' and ') or 'no moment',
-            'say how the rows of this source tell time') -%}
+            'set the option for the kind of history of this source') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- if kinds == ['periods'] and not (given.get('valid_from') and given.get('valid_to')) -%}
@@ -107,7 +107,7 @@
         {%- do healing_tables._mistake(
             mistakes, at ~ '.' ~ option, 'an option of a source of ' ~ (kinds | join(' or ')),
             'a source of ' ~ source.kind,
-            'use where to leave rows out' if option == 'deleted_when' else 'remove it') -%}
+            'use where to exclude rows' if option == 'deleted_when' else 'remove it') -%}
     {%- endfor -%}
     {%- for option, values in {'on_tie': ['error', 'greatest'], 'on_absence': ['delete', 'ignore']}.items()
         if source[option] not in values -%}

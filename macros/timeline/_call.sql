@@ -103,7 +103,7 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'the select', 'one call of dimension()', (found | unique | list | length) ~ ' calls that differ',
-            'build each dimension in a model of its own') -%}
+            'build each dimension in a separate model') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
     {%- set select, after = sql.split(found[0] ~ ' */', 1)[1].split(healing_tables._call_end(), 1) -%}

@@ -110,7 +110,7 @@ case
         then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
         when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }}
         then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
-        else 'empty or inverted period'
+        else 'period that does not end after it starts'
     end
 {%- endmacro %}
 

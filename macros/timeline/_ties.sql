@@ -35,9 +35,9 @@
     {%- endfor -%}
     {%- if source.kind == 'periods' -%}
         {%- set what = 'overlapping periods' -%}
-        {%- set remedy = 'wanted: periods of a key that touch at most; got: a period that starts before the one before '
-            'it has ended; '
-            ~ 'remedy: cut or remove one of them in the source' -%}
+        {%- set remedy = 'wanted: periods of a key that do not overlap; got: a period that starts before the previous '
+            'one has ended; '
+            ~ 'remedy: shorten or remove one of them in the source' -%}
     {%- else -%}
         {%- set what = 'unresolved tie' -%}
         {%- set remedy = 'wanted: one row per key and moment; got: rows that differ'

@@ -36,6 +36,6 @@ else:
                 for plugin in FACTORY.plugins.values():
                     add_pages(plugin.adapter)
             except Exception:  # a broken plugin must not break projects that do not use it
-                logging.getLogger(__name__).debug("the adapters stay as they are", exc_info=True)
+                logging.getLogger(__name__).debug("the adapters are not changed", exc_info=True)
 
     plugins.append(SparkSessionModels)

@@ -1,4 +1,4 @@
-"""What the code that healing_merge writes calls: settings and batch in, merge, figures out."""
+"""Called by the code that healing_merge generates: merges a batch with the given settings and returns figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
             ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``,
             ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``,
             ``row``), ``batch_id``.
-        model: gives the batch of a Python model.
+        model: returns the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
     given = json.loads(settings)
@@ -81,7 +81,7 @@ def merge_batch(given: dict[str, Any], spark: SparkSession, model: Callable[[], 
 
 
 def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
-    """The table that is there, or the one that the settings ask for."""
+    """The existing table, or the one that the settings describe."""
     name, file_format = given["target"], given["file_format"]
     kind = target_of(spark, name) if file_format is None else None
     if isinstance(kind, HiveTarget):
@@ -94,7 +94,7 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
 
 
 def write_log(spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object) -> None:
-    """Append the row of this merge to healing_log; columns that are not known are NULL."""
+    """Append the row of this merge to healing_log; unknown columns are NULL."""
     finished = dt.datetime.now(dt.timezone.utc)
     row = {**log["row"], **known, "started_at": started, "finished_at": finished}
     schema = ", ".join(f"{name} {kind}" for name, kind in log["columns"].items())
@@ -106,10 +106,10 @@ def write_log(spark: SparkSession, log: dict[str, Any], started: dt.datetime, **
 
 @contextmanager
 def full_refresh(spark: SparkSession, replaced: dict[str, Any] | None, *, history: str | None) -> Iterator[None]:
-    """The stored tables make room for new ones, and come back if these cannot be made.
+    """Rename the stored tables during a full refresh, and rename them back if the new ones cannot be created.
 
     Args:
-        replaced: ``target``; ``before``, its name meanwhile; ``is_view``; ``is_kept``, for good. None: no full refresh.
+        replaced: ``target``; ``before``, its temporary name; ``is_view``; ``is_kept``. None: no full refresh.
         history: the table of type 4, which goes with its dimension.
     """
     if replaced is None:
@@ -143,7 +143,7 @@ def full_refresh(spark: SparkSession, replaced: dict[str, Any] | None, *, histor
 
 
 def history_of(target: Target, spec: DimensionSpec) -> str | None:
-    """The table in which type 4 keeps earlier rows; in any other dimension that name is someone else's."""
+    """The history table of type 4. With other types, a table of this name does not belong to the dimension."""
     attributes: Any = spec.attributes  # the spec has made a map of whatever was given
     if not any(attribute.scd_type == 4 for attribute in attributes.values()):
         return None

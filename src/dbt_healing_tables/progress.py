@@ -1,4 +1,4 @@
-"""What the library logs while a model runs appears in dbt's log."""
+"""Passes the log records of the library to dbt's log while a model runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _running = threading.local()  # the model of each of dbt's threads
 
 
 def to_dbt(record: logging.LogRecord) -> bool:
-    """A filter: hands dbt what a model's thread logs, and keeps it from a second way to the console."""
+    """A filter: passes the log records of a model's thread to dbt, and prevents that they are printed twice."""
     label = getattr(_running, "label", None)
     if label is None:
         return True

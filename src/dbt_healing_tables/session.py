@@ -43,7 +43,7 @@ class Source:
 
 
 class SessionJob(PythonJobHelper):
-    """dbt makes one for each model that it submits."""
+    """dbt creates one for each model that it submits."""
 
     def __init__(self, project: str, packages: str, parsed_model: dict[str, Any], credentials: Any) -> None:
         self.folders = [Path(project), Path(project, packages, parsed_model["package_name"])]
@@ -80,7 +80,7 @@ class SessionJob(PythonJobHelper):
 
 
 def source_of(model: dict[str, Any], compiled_code: str, folders: list[Path]) -> Source:
-    """The code at the lines it has in the model's file: dbt strips blank lines from its beginning.
+    """The code with the line numbers of the model's file, since dbt removes blank lines from its beginning.
 
     Args:
         folders: where the file may be, the project before an installed package.

@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
 def read_spec(path: str) -> DimensionSpec:
     """Raises: ArgumentError if there is no such file; SpecError."""
     if not Path(path).is_file():
-        raise ArgumentError.one("the call", "--spec", "a YAML file", f"{path}, which is none", "correct the path")
+        raise ArgumentError.one("the call", "--spec", "a YAML file", f"{path}, which is no file", "correct the path")
     return DimensionSpec.from_yaml(path)
 
 
@@ -161,7 +161,7 @@ def session(settings: Sequence[str]) -> SparkSession:
 
 
 def local_settings() -> dict[str, str]:
-    """Of a session on this machine alone, with Delta where its version is known."""
+    """The settings of a session on this machine, with Delta if the package has a jar for this version of Spark."""
     import pyspark
 
     found = {
@@ -185,7 +185,11 @@ def check_is_kept(spark: SparkSession, target: str) -> None:
         remedy = "name the path of a Delta table, or a session with a metastore: SPARK_REMOTE, spark-defaults.conf, "
         remedy += "or --conf spark.sql.catalogImplementation=hive"
         raise ArgumentError.one(
-            "the call", "--target", "a table that stays", f"{target}, in a catalog that ends with this command", remedy
+            "the call",
+            "--target",
+            "a table that is kept after the session",
+            f"{target}, in a catalog that ends with this command",
+            remedy,
         )
 
 

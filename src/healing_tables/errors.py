@@ -1,4 +1,4 @@
-"""One family of errors. Each message says what is wrong, where, what was wanted, what came, and what to do."""
+"""The errors. Each message contains what is wrong, where, what was wanted, what was given, and what to do."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class BatchError(HealingTablesError):
 
 
 class LateChangeError(BatchError):
-    """A change lies before what is stored for its key and disagrees with it."""
+    """A change is not after the stored ones of its key, and differs from the version that was valid at its moment."""
 
 
 class TargetError(HealingTablesError):
-    """The stored dimension cannot be merged into: no Delta table, other columns, damaged."""
+    """A batch cannot be merged into the stored dimension: it has another format or other columns, or is damaged."""
 
 
 class GuardError(HealingTablesError):
@@ -78,7 +78,7 @@ class GuardError(HealingTablesError):
 
 
 class ConflictError(HealingTablesError):
-    """Other writers changed the same rows in every attempt. The text says what was written."""
+    """Other writers committed during every attempt. The text states what was written."""
 
 
 def counted(what: str, mistakes: Sequence[Mistake]) -> str:

@@ -93,7 +93,7 @@ def test_inclusive_days_and_a_flag(old: Lab) -> None:
 def test_two_key_columns_an_overlap_and_no_end(old: Lab) -> None:
     lines = adopted(old, "prices", key=["shop", "CODE"])
     text = "\n".join(lines)
-    assert "1 rows end after the next one of their key starts: they are cut there" in text
+    assert "1 rows end after the next one of their key starts: they are ended there" in text
     assert "inclusive" not in text and "6 rows stored, 6 rows rebuilt, no difference" in text
     shown = built(old, "prices", "shop", "code", "price", "valid_to")
     assert shown == [

@@ -247,7 +247,7 @@ def test_no_difference_is_said_and_integer_keys_are_left_out(built: Lab) -> None
     ]
     assert built.succeeded
     assert compare(built, dimension="dim_seq", fail=True)[1:] == [
-        "  not compared, integer keys, which only a build gives: sk"
+        "  not compared, integer keys, which only a build assigns: sk"
     ]
     assert built.succeeded
 
@@ -315,7 +315,7 @@ def test_a_model_that_has_changed_since_its_build(built: Lab) -> None:
     path.write_text(before)
     assert lines[0].endswith("5 rows stored, 4 rows rebuilt, 0 missing, 1 superfluous, 4 different")
     assert lines[1:3] == [
-        "  not compared, integer keys, which only a build gives: sk",
+        "  not compared, integer keys, which only a build assigns: sk",
         "  not compared, only stored: city",
     ]
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]

@@ -149,7 +149,7 @@ MISTAKES = {
         "valid_from with valid_to, or dbt_snapshot",
         "changes and periods",
     ],
-    "'dbt_snapshot': true, 'valid_from': 'at'": ["log.valid_from", "knows the columns"],
+    "'dbt_snapshot': true, 'valid_from': 'at'": ["log.valid_from", "sets the columns"],
     "'dbt_snapshot': 'yes'": ["log.dbt_snapshot", "true, or a map of", "yes"],
     "'dbt_snapshot': true": ["log.valid_from", "dbt_valid_from", "its columns are id, at, name"],
     "'dbt_snapshot': {'strategy': 'check', 'snapshot_meta_column_names': {'valid_to': 'x'}}": [

@@ -68,7 +68,7 @@ def test_every_kind_is_told_with_its_number_and_keys(told: dict[str, list[str]])
 
 def test_a_run_fails_if_told_to(told: dict[str, list[str]]) -> None:
     text = "\n".join(told["fail"])
-    assert "wanted: nothing of that, since fail is true" in text
+    assert "wanted: no findings, since fail is true" in text
     named = next(line for line in told["fail"] if line.strip().endswith("wrong_version, repeat"))
     assert ": null_key, bad_start" in named
 

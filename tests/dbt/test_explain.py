@@ -138,20 +138,20 @@ healing_tables explain: {0}.dim_four, shop = 1, code = x'1: 14 rows in the sourc
 
   Rules
   attribute | from         | rule              | type | a version shows
-  --------- | ------------ | ----------------- | ---- | ----------------
+  --------- | ------------ | ----------------- | ---- | ----------------------
   d         | left, r, s   | most_recent_value | 1    | the newest value
-  a         | left, r, s   | first_non_null    | 2    | the value then
-  b         | left, r, s   | first_present     | 2    | the value then
-  c         | left, r, s.d | most_recent_row   | 2    | the value then
+  a         | left, r, s   | first_non_null    | 2    | the value at that time
+  b         | left, r, s   | first_present     | 2    | the value at that time
+  c         | left, r, s.d | most_recent_row   | 2    | the value at that time
 
   Rows of the sources
-  source | moment     | became                       | says
+  source | moment     | became                       | values
   ------ | ---------- | ---------------------------- | ----------------------------
   left   | 2024-01-01 | change                       | a=a1, b=b1, c=c1, d=d1, no=1
   r, s   | 2024-01-15 | change                       | a=a2, b=b2, d=d2
   left   | 2024-02-01 | lost a tie                   | a=lost, c=c1, d=d1, no=1
   left   | 2024-02-01 | change                       | c=c1, d=d1, no=2
-  left   | 2024-02-01 | no change: said twice        | c=c1, d=d1, no=2
+  left   | 2024-02-01 | no change: equal row         | c=c1, d=d1, no=2
   left   | 2024-02-15 | change                       | c=c1, d=d9, no=1
   left   | 2024-03-01 | no change                    | c=c1, d=d9, no=1
   left   | 2024-03-15 | not read: where              | a=x, c=c1, d=d1, no=1
@@ -162,7 +162,7 @@ healing_tables explain: {0}.dim_four, shop = 1, code = x'1: 14 rows in the sourc
   r, s   | 2024-08-01 | change                       | a=a2
   left   | NULL       | set aside: NULL moment in at | a=x, c=c1, d=d1, no=1
 
-  Timeline: ● says something new, │ has the key, ○ has it no longer
+  Timeline: ● new values, │ has the key, ○ the key ends
   slice | from       | left | r, s | version | attribute | value | by
   ----- | ---------- | ---- | ---- | ------- | --------- | ----- | ------
   1     | 2024-01-01 | ●    |      | ● 1     | d         | d1    | left
@@ -281,12 +281,12 @@ snap  | 2024-01-02 | no change                              | mail=m
 terms | 2024-01-02 | change                                 | office=Oslo, end=2024-01-05
 snap  | 2024-01-04 | change                                 | mail=m
 terms | 2024-01-05 | no change                              | office=Oslo
-terms | 2024-01-07 | set aside: empty or inverted period    | office=Bern, end=2024-01-07
+terms | 2024-01-07 | set aside: period that does not end after it starts    | office=Bern, end=2024-01-07
 """,
     "Timeline": """
 1 | 2024-01-01 | ● |   | ● 1 | mail   | m    | snap
 2 | 2024-01-02 | │ | ● | │   | office | Oslo | terms
-3 | 2024-01-03 | ○ | │ | ● 2 | mail   | NULL | (nobody)
+3 | 2024-01-03 | ○ | │ | ● 2 | mail   | NULL | (no source)
 4 | 2024-01-04 | ● | │ | ● 3 | mail   | m    | snap
 """,
     "Versions": """
@@ -345,7 +345,7 @@ def test_the_worked_example(rules: Lab, monkeypatch: pytest.MonkeyPatch) -> None
         ),
         (
             {"dimension": "dim_more", "key": {"shop": 1, "code": "x"}},
-            "dim_more, in which more follows",
+            "dim_more, followed by more code",
         ),
     ],
     ids=["no key", "half a key", "no dimension", "a select around it"],

@@ -77,7 +77,7 @@ def test_it_is_refused_with_and_without_a_full_refresh(built: Lab, name: str, wh
     status, message = built.results[f"{name} {what}"]
     assert status == "error", message
     for part in [
-        "the target is as it was",
+        "the target is unchanged",
         "wanted: ",
         "valid_from",
         "effective_from, effective_to",

@@ -104,6 +104,28 @@ def test_the_first_dimension(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_pyspark_without_dbt(tmp_path: Path) -> None:
+    """The Python code of docs/install.md, in an empty folder and its own JVM."""
+    blocks = [block for block in blocks_of((ROOT / "docs" / "install.md").read_text()) if block.kind == "python"]
+    assert len(blocks) == 1
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks[0].lines)],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in done.stdout
+    rows = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    assert [[cell.strip() for cell in row] for row in rows[1:]] == [
+        ["1", "basic", "2024-01-01", "2024-02-01", "false"],
+        ["1", "gold", "2024-02-01", "9999-12-31", "true"],
+    ]
+
+
+@pytest.mark.slow
 def test_the_distributions(tmp_path: Path) -> None:
     """What an index would get: complete, with types and the command, and importable in an environment of its own."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]

@@ -138,14 +138,14 @@ def test_files_that_another_writer_has_added_make_the_heal_a_rebuild(built: Lab)
     run(built, "dim_parquet")
     add_a_row(built, "parquet", 999)
     row = run(built, "dim_parquet")["parquet"]
-    assert (row["mode"], row["reason"]) == ("rebuild", "the stored table is another one than the last build made")
+    assert (row["mode"], row["reason"]) == ("rebuild", "the stored table is not the one that the last build wrote")
     assert (row["rows_removed"], row["publish"]) == (1, "overwrite")
 
 
 def test_another_number_of_buckets_is_a_rebuild(built: Lab) -> None:
     dim(built, "parquet", "parquet", key_buckets=4)
     row = run(built, "dim_parquet")["parquet"]
-    assert (row["mode"], row["reason"]) == ("rebuild", "what is stored is not in 4 key buckets yet")
+    assert (row["mode"], row["reason"]) == ("rebuild", "the stored rows are not in 4 key buckets yet")
     assert sorted(folders(built, "parquet")) == [0, 1, 2, 3]
     load(built, 9, (1, "F"))
     assert run(built, "dim_parquet")["parquet"]["mode"] == "heal"
@@ -178,7 +178,7 @@ def test_two_heals_at_once(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
     row = run(built, "dim_orc")["orc"]
     assert acted and (row["mode"], row["status"]) == ("rebuild", "published")
-    assert any("attempt 1 met a commit of another writer (its files have changed)" in line for line in built.log)
+    assert any("attempt 1 found a commit of another writer (its files have changed)" in line for line in built.log)
 
 
 @pytest.mark.slow

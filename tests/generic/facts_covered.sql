@@ -1,7 +1,7 @@
 {#-
-    A failing row is a fact that stores another key than that of the version in force at its moment: another version's,
-    the unknown member where there is a version, or a key where there is none. With allow_unknown: false also a fact
-    that rightly stores the unknown member.
+    A failing row is a fact that does not store the key of the version valid at its moment: it has the key of another
+    version, the unknown member although there is a version, or a key although there is none. With allow_unknown: false
+    also a fact that correctly stores the unknown member.
 -#}
 {% test facts_covered(
     model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',

@@ -1,5 +1,5 @@
-{#- A failing row is a row that the stored table lacks ('missing'), has too many ('superfluous') or that is 'different'
-    from what its model gives now; also one row that names columns that a rebuild would add, change or remove. -#}
+{#- A failing row is a row that is 'missing' from the stored table, 'superfluous' in it, or 'different' from what
+    its model returns now; also one row that lists columns that a rebuild would add, change or remove. -#}
 {% test matches_rebuild(model, key_columns=none, column_name=none) %}
 {%- set instead = healing_tables._placeholder_select('matches_rebuild', {'model': model}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}

@@ -1,4 +1,4 @@
-{#- A failing row touches its predecessor and carries equal versioned attributes. -#}
+{#- A failing row is adjacent to the row before it and has equal versioned attributes. -#}
 {% test no_consecutive_duplicates(
     model, key_columns=none, valid_from='(not given)', valid_to='(not given)', tracked_columns=none,
     row_hash='(not given)',

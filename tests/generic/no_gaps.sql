@@ -1,4 +1,4 @@
-{#- A failing row is a stretch between a key's first and last moment that no row covers. -#}
+{#- A failing row is a period between a key's first and last moment that no row covers. -#}
 {% test no_gaps(
     model, key_columns=none, valid_from='(not given)', valid_to='(not given)', allowed_gaps=[], tolerance=none,
     is_current='(not given)',

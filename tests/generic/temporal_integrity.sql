@@ -1,6 +1,6 @@
 {#-
-    All checks in one scan; on a model of this package those that its builds make. A failing row is what it is in
-    the single test, with the name of the check; `checks` gives arguments to a check or turns it off, as for the
+    All checks in one scan; on a model of this package, the checks that its builds make. A failing row is that of the
+    single test, with the name of the check. `checks` sets the arguments of a check or turns it off, as for the
     materialization: {no_gaps: false}.
 -#}
 {% test temporal_integrity(

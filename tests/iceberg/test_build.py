@@ -200,7 +200,7 @@ def test_main_has_moved(built: Lab, at_statement: Callable[..., None], text: str
     )
     at_statement(text, lambda: built.spark.sql(sql))
     built.build("dim")
-    assert any("met a commit of another writer" in line for line in built.log)
+    assert any("found a commit of another writer" in line for line in built.log)
     assert branches(built, "dim") == []
 
 
@@ -209,7 +209,7 @@ def test_main_moves_at_the_last_moment(built: Lab, at_statement: Callable[..., N
     add(built, row(4, "late", 3))
     at_statement("fast_forward", lambda: built.spark.sql(f"delete from {built.schema}.dim where id = 5"))
     built.build("dim")
-    assert any("attempt 1 met a commit of another writer" in line for line in built.log)
+    assert any("attempt 1 found a commit of another writer" in line for line in built.log)
     assert branches(built, "dim") == []
 
 
@@ -300,7 +300,7 @@ def test_what_others_did_to_the_table(built: Lab) -> None:
     built.spark.sql(f"drop table {healed}")
     built.spark.sql(f"create table {healed} using iceberg as select 1 as id")
     status, message = built.dbt("run", "--select", "healed")["healed"]
-    assert status == "error" and "a table with rows that healing_log does not know" in message
+    assert status == "error" and "a table with rows that is not in healing_log" in message
     found = built.dbt("run", "--select", "healed", "--vars", "{allow_replace: true}")
     assert found["healed"][0] == "success"
 

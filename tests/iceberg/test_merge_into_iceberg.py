@@ -191,9 +191,9 @@ def test_a_table_of_someone_else(tables: Tables, dim: str) -> None:
 def test_what_iceberg_does_not_take(tables: Tables, dim: str) -> None:
     """One mistake, and not 30 attempts."""
     given = tables.spark.sql("select 1 as id, struct(1 as y) as x, 'a' as `x.y`")
-    with pytest.raises(TargetError, match=r"takes what the merge writes\n.*multiple fields for name x\.y"):
+    with pytest.raises(TargetError, match=r"accepts the rows of the merge\n.*multiple fields for name x\.y"):
         merge(given, IcebergTarget(dim), DimensionSpec(key_columns="id"))
-    with pytest.raises(TargetError, match="takes what the merge writes"):
+    with pytest.raises(TargetError, match="accepts the rows of the merge"):
         merge(batch(tables, (1, "A")), IcebergTarget(dim, partition_by=["nope"]), SPEC)
     tables.spark.sql(f"create view {dim} as select 1 as id")
     with pytest.raises(TargetError, match="an Iceberg table, or none yet"):

@@ -75,9 +75,9 @@ def test_facts_get_the_key_of_another_version(lab: Lab, monkeypatch: pytest.Monk
     assert "1 facts changed in one commit" in told[0]
     assert [row[2] for row in lab.rows("facts", "id", "at", "shop_sk")] == [1, 4, 2, 3]
     assert len(lab.commits("facts")) == 2
-    assert not any("looks at all facts" in line for line in told)
+    assert not any("checks all facts" in line for line in told)
     # a snapshot that the dimension has never had
-    assert any("looks at all facts" in line for line in rekey(lab, since_version=7))
+    assert any("checks all facts" in line for line in rekey(lab, since_version=7))
 
     # another writer changes the facts meanwhile
     add(lab, "2, 'late', date '2024-02-01'")

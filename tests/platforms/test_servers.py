@@ -87,7 +87,7 @@ def test_a_refusal_is_a_few_lines(answer: Answer) -> None:
     """It names the check, the table and the remedy, without the Java trace of the server."""
     status, message = answer.runs["refused"]["results"]["dim_refused"]
     assert status == "error"
-    assert "no_overlaps" in message and "the target is as it was" in message, message
+    assert "no_overlaps" in message and "the target is unchanged" in message, message
     assert "\tat " not in message and len(message.splitlines()) < 25, message
 
 

@@ -196,7 +196,7 @@ def check_column(tables: Tables, own_actions: Actions, when: Callable[[Case], Ca
     case = Case(tables, "audit", own_actions)
     with (
         other_writer(tables.spark, lambda: case.act("column"), when(case)) as statements,
-        pytest.raises(TargetError, match=r"city\n.*a column that the spec knows"),
+        pytest.raises(TargetError, match=r"city\n.*a column of the spec"),
     ):
         case.disturbed()
     assert statements.has_acted

@@ -56,7 +56,13 @@ def explained(versions: int, *, text: str = "Oslo") -> dict[str, Any]:
         "counts": f"{versions} versions",
         "sources": ["crm", "erp"],
         "rules": [
-            {"attribute": "name", "from": "crm, erp", "rule": "first_present", "scd_type": 2, "shows": "the value then"}
+            {
+                "attribute": "name",
+                "from": "crm, erp",
+                "rule": "first_present",
+                "scd_type": 2,
+                "shows": "the value at that time",
+            }
         ],
         "rows": [{"source": "crm", "moment": "2024-01-01", "became": "change", "says": f"name={text} 0"}],
         "slices": slices,

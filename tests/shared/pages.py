@@ -28,6 +28,7 @@ PAGES += [
         "facts",
         "current-state",
         "leaving-dbt-snapshots",
+        "recipes",
     )
 ]
 

@@ -242,7 +242,7 @@ def test_what_the_dimension_refuses_never_reaches_the_log(tables: Tables, dim: s
     spec = spec_of(dim)
     merge(batch(tables, (1, "A", None)), dim, spec, at=day(1))
     bad = None if rule == "not null" else "too long"
-    with pytest.raises(TargetError, match="takes what the merge writes"):
+    with pytest.raises(TargetError, match="accepts the rows of the merge"):
         merge(batch(tables, (1, bad, None), (2, "A", None)), dim, spec, at=day(2))
     assert tables.spark.table(f"{dim}_changes").count() == 1
     assert tables.spark.table(f"{dim}__pending").isEmpty()
@@ -352,7 +352,7 @@ def test_a_log_that_begins_during_a_merge(tables: Tables, dim: str) -> None:
 
 
 def test_what_a_log_cannot_do(tables: Tables, dim: str) -> None:
-    with pytest.raises(SpecError, match="type 4 keeps what is replaced"):
+    with pytest.raises(SpecError, match="type 4 stores replaced rows"):
         spec_of(dim, attributes={"name": 4})
     merge(batch(tables, (1, "A", None)), dim, spec_of(dim), at=day(1))
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})

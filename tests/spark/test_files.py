@@ -386,7 +386,7 @@ def test_files_of_others(tables: Tables, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"(?s)a Delta table.*DeltaTarget"):
         merge(batch(tables, (1, "B")), FilesTarget(f"{tmp_path}/delta"), SPEC)
     tables.spark.range(1).write.csv(f"{tmp_path}/texts")
-    with pytest.raises(TargetError, match="files of others, such as part-"):
+    with pytest.raises(TargetError, match="files of another program, such as part-"):
         merge(batch(tables, (1, "B")), FilesTarget(f"{tmp_path}/texts", "csv"), SPEC)
 
 

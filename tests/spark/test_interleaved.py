@@ -42,7 +42,7 @@ def test_a_new_column_does_not_stay_when_its_merge_fails(tables: Tables) -> None
     case = Case(tables, "audit", OWN_ACTIONS)
     tables.spark.sql(f"alter table {case.dim} add constraint short check (length(name) < 2)")
     before = case.state()
-    with pytest.raises(TargetError, match="takes what the merge writes"):
+    with pytest.raises(TargetError, match="accepts the rows of the merge"):
         case.merge(3, (1, "long"), has_city=True)
     assert case.state() == before
     case.merge(3, (1, "C"), has_city=True)

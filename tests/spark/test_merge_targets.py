@@ -63,7 +63,7 @@ def test_tables_that_do_not_take_it(tables: Tables, dim: str, tmp_path: Path) ->
     for change in ("long enough", "b"):
         if change == "b":
             sql(f"alter table {dim} set tblproperties ('delta.appendOnly' = 'true')")
-        with pytest.raises(TargetError, match="takes what the merge writes") as error:
+        with pytest.raises(TargetError, match="accepts the rows of the merge") as error:
             merge(sql(f"select 1 as id, '{change}' as name"), dim, SPEC, at="2024-01-02")
         assert ("short" in str(error.value)) == (change != "b")
         assert ("append" in str(error.value)) == (change == "b")

@@ -149,7 +149,9 @@ def test_rows_without_a_place_are_listed_with_the_reason(steps: Rendered) -> Non
         (10, "NULL moment in changed_on"),
         (9, "NULL in key column id"),
     ]
-    assert [row[-2:] for row in plain_rows(steps.made("aside_terms"))] == [("empty", "empty or inverted period")]
+    assert [row[-2:] for row in plain_rows(steps.made("aside_terms"))] == [
+        ("empty", "period that does not end after it starts")
+    ]
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])

@@ -26,6 +26,12 @@ LINKED = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + [
 ]
 
 
+OWN_ANYWHERE = {"spark.sql.warehouse.dir", "spark.hadoop.javax.jdo.option.ConnectionURL"}  # places
+OWN = {
+    "docs/sources.md": OWN_ANYWHERE | {"spark.jars.packages", "spark.jars.excludes", "spark.driver.extraJavaOptions"}
+}
+
+
 def signature(path: Path) -> dict[str, str | None]:
     """Argument to default (None: required) of the macro or test that has the file's name."""
     pattern = rf"{{%-?\s*(?:macro|test)\s+{path.stem}\((.*?)\)\s*-?%}}"
@@ -109,6 +115,36 @@ def test_check_has_a_test_and_is_documented(name: str) -> None:
     assert macros._check(name)["condition"]
     assert name in GENERIC_TESTS
     assert name in first_column("docs/concepts.md", "check")
+
+
+SETTING = re.compile(r"""["']?(spark[.][\w.]+)["']?[:=] ?["']?([^"'\n]*?)["']?(?: \\|,| +#.*)?$""", re.MULTILINE)
+WAYS = ["README.md", *(f"docs/{page}.md" for page in ("install", "sources", "databricks", "glue", "fabric"))]
+
+
+@pytest.mark.parametrize("page", WAYS)
+def test_settings_agree_with_the_profile(page: str) -> None:
+    """Each way of running has the settings of profiles.yml, in a profile, a command or Python code."""
+    profile = yaml.safe_load((ROOT / "profiles.yml").read_text().replace("{{", "").replace("}}", ""))
+    wanted = profile["healing_tables"]["outputs"]["dev"]["server_side_parameters"]
+    blocks = [
+        dict(SETTING.findall("\n".join(block.lines)))
+        for block in blocks_of((ROOT / page).read_text())
+        if block.kind in ("yaml", "sh", "python")
+    ]
+    with_delta = [settings for settings in blocks if "spark.sql.extensions" in settings]
+    assert len(with_delta) == {"docs/install.md": 5, "docs/databricks.md": 0, "docs/fabric.md": 0}.get(page, 1)
+    for settings in with_delta:
+        assert "spark.sql.catalog.spark_catalog" in settings
+        assert "spark.sql.codegen.cache.maxEntries" in settings
+        if page != "docs/sources.md":  # its jars for S3 need other excludes
+            assert ("spark.jars.packages" in settings) == ("spark.jars.excludes" in settings)
+    different = [
+        (name, value, wanted[name])
+        for settings in blocks
+        for name, value in settings.items()
+        if name in wanted and value != str(wanted[name]) and name not in OWN.get(page, OWN_ANYWHERE)
+    ]
+    assert different == []
 
 
 @pytest.mark.parametrize("page", LINKED)

@@ -90,8 +90,8 @@ def test_candidates_for_the_key() -> None:
 
 
 RULES = {
-    "first_present": "the value of the first one that has the key, also if it is NULL",
-    "most_recent_row": "the value that is not NULL and whose source row began last",
+    "first_present": "the value of the first one that has the key, even if it is NULL",
+    "most_recent_row": "of the values that are not NULL, the one whose source row starts last",
 }
 
 
@@ -113,5 +113,5 @@ def test_lineage_of_an_attribute(rule: str) -> None:
     rules = made.macros._explained_rules(rendering["spec"])
     assert [made.macros._lineage(each) for each in rules] == [
         f"From crm, erp.label by {rule}: {RULES[rule]}. Type 1: the newest value.",
-        "From crm. Type 2: the value then.",
+        "From crm. Type 2: the value at that time.",
     ]

@@ -32,7 +32,8 @@ def test_dbt_docs_show_the_public_macros_only() -> None:
     texts = [file.read_text() for file in (ROOT / "macros").rglob("*.sql")]
     names = sorted(name for text in texts for name in re.findall(r"{%-? *macro +((?:\w+__)?_\w+)", text))
     lines = [f"  - {{name: {name}, docs: {{show: false}}}}\n" for name in names]
-    listed = "# What others do not call: dbt docs leaves it out. `make golden` writes this list.\nversion: 2\nmacros:\n"
+    listed = "# Private macros, which are left out of the docs of dbt. `make golden` writes this list.\n"
+    listed += "version: 2\nmacros:\n"
     listed += "".join(lines)
     private = ROOT / "macros" / "_private.yml"
     if os.environ.get("UPDATE_GOLDEN"):

@@ -67,7 +67,7 @@ def labels(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> list[tuple
 def source_line(
     slices: Sequence[dict[str, Any]], edges: Sequence[int], number: int, name: str, color: int
 ) -> dict[str, Any]:
-    """Bars where the source has the key, dots where it says something new, rings where it no longer has it."""
+    """Bars where the source has the key, dots where its values change, rings where the key ends."""
     bars: list[list[int]] = []
     dots: list[int] = []
     rings: list[int] = []
@@ -96,7 +96,7 @@ def version_blocks(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> li
 
 
 def with_old_values(slices: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each change with the value before it, where there was one."""
+    """Each change with the value before it, if there is one."""
     found: list[dict[str, Any]] = []
     before: dict[str, Any] | None = None
     for each in slices:

@@ -18,7 +18,7 @@ METHOD = "healing_tables_write_page"
 
 
 def add_pages(adapter: Any) -> None:
-    """Give a class of adapters the method; of what it has, nothing changes."""
+    """Add the method to a class of adapters; nothing else of the class changes."""
     if METHOD not in adapter._available_:
         setattr(adapter, METHOD, available(lambda _, page, content, file: write_page(page, content, file)))
         adapter._available_ |= {METHOD}

@@ -1,4 +1,4 @@
-"""Facts with the version of each key that was in force at their moment. The macro as_of() does the same in SQL."""
+"""Look-up of the version of each key that was valid at the moment of a fact. The macro as_of() does the same in SQL."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ def as_of(
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END,
     versions_per_key: str = "many",
 ) -> DataFrame:
-    """Every fact once, with the version of its key that was in force at its moment.
+    """Return every fact once, with columns of the version of its key that was valid at its moment.
 
-    A fact without a key, without a moment, or whose key has no version at that moment stays, with the unknown member.
-    Where versions overlap, the one that began last counts; of those the one that ends last; then the columns decide.
+    A fact without a key, without a moment, or whose key has no version at that moment gets the unknown member.
+    If versions overlap, the one with the latest start is used; of those, the one with the latest end; of those, the one
+    with the greatest values.
 
     Args:
         key_columns: the business key: names, or a map from the dimension's column to that of the facts.
         at: the column of the facts with the moment: date, timestamp or timestamp_ntz (read as UTC).
-        columns: what to bring from the dimension: names, or a map from the name in the result to the column.
+        columns: the columns of the dimension to add: names, or a map from the name in the result to the column.
         unknown: the unknown member: a map from a name in the result to its value, or one value for all.
         valid_from: the column with the start of a version.
         valid_to: the column with its end.
-        valid_to_current: the open end, as in `DimensionSpec`; NULL and anything from 9999-12-31 on are open anyway.
-        versions_per_key: ``"many"`` or ``"few"``: how the look-up is made; the result is the same.
-    Returns: the columns of the facts, then those brought.
-    Raises: ArgumentError with everything that is wrong.
+        valid_to_current: the open end, as in `DimensionSpec`; NULL and every moment from 9999-12-31 on are open in any
+            case.
+        versions_per_key: ``"many"`` or ``"few"``: the method of the look-up; the result is the same.
+    Returns: the columns of the facts, then the added columns.
+    Raises: ArgumentError with all mistakes.
     """
     request = look_up(
         types_of(facts.schema),

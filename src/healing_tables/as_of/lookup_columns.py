@@ -54,7 +54,7 @@ def lookup_columns(
     listed = list(pairs.items()) if pairs is not None else [(name, name) for name in names]
     if not listed:
         wanted = "at least one column of the dimension"
-        mistakes.append(Mistake("columns", wanted, "none", "name what the facts should get"))
+        mistakes.append(Mistake("columns", wanted, "none", "name the columns that the facts get"))
     taken = {name.lower() for name in fact.types}
     found: list[LookupColumn] = []
     for name, column_name in listed:

@@ -1,1 +1,1 @@
-"""What a dimension is made of: the specification that a user writes, and the columns that follow from it."""
+"""The definition of a dimension: the specification of the user, and the columns that follow from it."""

@@ -45,7 +45,7 @@ def as_attributes(given: Any, mistakes: list[Mistake]) -> dict[str, Attribute]:
                     f"{where}.changed_at",
                     "an attribute of type 1 or 3",
                     f"type {scd_type}",
-                    "remove it: a column of the row says when the value began",
+                    "remove it: a column of the row has the moment at which the value starts",
                 )
             )
         found[str(name)] = Attribute(int(scd_type), bool(changed_at))
@@ -62,17 +62,17 @@ def check_attributes(values: dict[str, Any], mistakes: list[Mistake]) -> None:
                 "attributes",
                 "type 4 alone, or with types 0 and 1",
                 f"type 4 with type {others}",
-                "the history of type 4 is a table of its own: choose 4 or the others"
-                + (", and say {'*': 4} for the columns not named" if "*" in attributes else ""),
+                "the history of type 4 is a separate table: choose 4 or the others"
+                + (", and set {'*': 4} for the columns that are not named" if "*" in attributes else ""),
             )
         )
     if 4 in types and values["change_log"] is not None:
         mistakes.append(
             Mistake(
                 "change_log",
-                "None: type 4 keeps what is replaced in a history of its own",
+                "None: type 4 stores replaced rows in a separate history",
                 repr(values["change_log"]),
-                "remove it; or use type 2, whose versions are made anew from the log",
+                "remove it; or use type 2, whose versions are computed from the log",
             )
         )
     taken = {name.lower() for name in values["key_columns"]}

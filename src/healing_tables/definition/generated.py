@@ -1,4 +1,4 @@
-"""The columns that a dimension has beside keys and attributes."""
+"""The columns of a dimension other than keys and attributes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STRATEGIES = ("hash", "dbt_utils", "sequence")  # of surrogate keys
 
 
 def added_name(role: str, attribute: str) -> str:
-    """The default name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+    """The default name of a column that an attribute adds. Args: role: current, previous or changed_at."""
     return f"{attribute}_changed_at" if role == "changed_at" else f"{role}_{attribute}"
 
 
 def added_roles(scd_type: int, changed_at: bool) -> list[str]:
-    """What comes with an attribute: types 3 and 6 keep earlier values, ``changed_at`` keeps a moment."""
+    """The columns that an attribute adds: types 3 and 6 store earlier values, ``changed_at`` a moment."""
     roles = {3: ["previous"], 6: ["current", "previous"]}.get(scd_type, [])
     return [*roles, "changed_at"] if changed_at else roles
 

@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def has_history(self) -> bool:
-        """Type 4: what is replaced goes to a table of its own."""
+        """Type 4: replaced rows are moved to a separate table."""
         return bool(self.of_type(4))
 
     def flag_type(self, values: Sequence[object]) -> str:
@@ -71,7 +71,7 @@ class Layout:
         return dict(self.listed(spec))
 
     def listed(self, spec: DimensionSpec) -> list[tuple[str, str]]:
-        """Names with their types; one that is taken stands there twice."""
+        """Names with their types; a name that is used twice occurs twice."""
         found = self.surrogate_column()
         for key in self.keys:
             found.append((key.name, key.type))

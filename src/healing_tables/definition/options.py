@@ -1,4 +1,4 @@
-"""What options have in common, whoever takes them."""
+"""Common checks of options."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]
         return ()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        mistakes.append(Mistake(where, "each column once", ", ".join(twice), "remove the double"))
+        mistakes.append(Mistake(where, "each column once", ", ".join(twice), "remove the duplicate"))
     return names
 
 
 def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
-    """A mistake for each name that is not known; ``where`` stands before it."""
+    """A mistake for each unknown name; ``where`` is its prefix."""
     wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
     mistakes = []
     for name in given:
@@ -36,5 +36,5 @@ def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> l
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most like this one, if any is."""
+    """The known name that is most similar to this one, if any is similar."""
     return next(iter(get_close_matches(name.lower(), known, n=1)), None)

@@ -27,8 +27,8 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
 
     Args:
         stored: schema of the table; None if there is none yet.
-        moment_type: of a table to be made.
-    Raises: BatchError, TargetError: with everything that is wrong with the batch's or the table's columns.
+        moment_type: of a new table.
+    Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)
     keys = tuple(
@@ -66,7 +66,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
                     column_.name,
                     "a type with equality",
                     column_.type,
-                    "turn it into text, an array or a struct without maps",
+                    "convert it to text, an array or a struct without maps",
                 )
             )
         if stored is None and has_no_type(column_.type):
@@ -91,7 +91,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
 def duplicate_columns(batch: t.StructType) -> list[Mistake]:
     lowered = [name.lower() for name in batch.names]
     return [
-        Mistake(name, "each column of the batch once", "a name that stands there twice", "rename one")
+        Mistake(name, "each column of the batch once", "a name that occurs twice", "rename one")
         for position, name in enumerate(batch.names)
         if name.lower() in lowered[:position]
     ]

@@ -1,4 +1,4 @@
-"""What a dimension is made of: keys, attributes with their SCD types, and the columns that come with them."""
+"""The definition of a dimension: keys, attributes with their SCD types, and the columns that they add."""
 
 from __future__ import annotations
 
@@ -25,33 +25,35 @@ class DimensionSpec:
     """The definition of a dimension that batches are merged into.
 
     Args:
-        key_columns: the business key; a single name or several.
-        attributes: name to SCD type (0, 1, 2, 3, 4, 6) or to ``{"scd_type": 3, "changed_at": True}``; or a list of
-            names, of type 2. ``"*"`` stands for every column not named, and is the default with type 2.
-        changed_at: column of the batch with the moment of each change; without it the batch has one moment.
-        full_batch: the batch holds every key there is, so that absent ones have ended.
-        deleted_when: boolean SQL expression over a row of the batch: the key ends. NULL means false.
-        tie_break_by: columns of the batch; of rows with one key and moment the greatest wins.
-        on_tie: ``"error"``, or ``"greatest"``: of rows that still differ, the greatest by value; a delete wins.
-        change_reason: column of the batch, as text: the reason for a row. The dimension stores it in a column of this
-            name, the audit too.
-        change_source: column of the batch, as text: the source of a row; stored as ``change_reason`` is.
-        correlation_id: column of the batch, as text: the event upstream; only the audit stores it.
-        change_log: table that keeps every change; the versions of touched keys are made anew from it, so that late
-            changes find their place.
-        history: of type 4, the table of the earlier rows; by default ``<dimension>_history``.
-        max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused (from 20 keys on).
+        key_columns: the business key: one name, or several.
+        attributes: map from name to SCD type (0, 1, 2, 3, 4, 6) or to ``{"scd_type": 3, "changed_at": True}``; or a
+            list of names, which have type 2. ``"*"`` means all columns that are not named; the default is ``{"*": 2}``.
+        changed_at: column of the batch with the moment of each change; without it, all rows have the same moment.
+        full_batch: the batch contains every existing key, so keys that are missing from it end.
+        deleted_when: boolean SQL expression over a row of the batch; true means that the key ends. NULL means false.
+        tie_break_by: columns of the batch that order rows with the same key and moment; the greatest is used.
+        on_tie: what to do with rows that still differ: ``"error"``, or ``"greatest"``: a deletion is used, or else the
+            row with the greatest values.
+        change_reason: column of the batch with the reason for a row. It is stored as text in the column
+            ``change_reason`` of the dimension, and in the audit.
+        change_source: column of the batch with the source of a row; stored in the same way.
+        correlation_id: column of the batch with the id of the upstream event; stored in the audit only.
+        change_log: table that stores every change; the versions of the keys in a batch are computed from it, so that
+            late changes can be merged.
+        history: of type 4, the table of the earlier rows; default ``<dimension>_history``.
+        max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused, if there are at
+            least 20.
         current_while_deleted: the last version of a deleted key keeps its current flag.
         surrogate_key: ``{"name": ..., "strategy": "hash" | "dbt_utils" | "sequence"}``.
-        column_names: generated column to the name wanted, or to None to leave it out; also of the columns that an
-            attribute brings along, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
+        column_names: map from generated column to the name that it gets, or to None to leave it out; also for the
+            columns that attributes add, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
         valid_to_current: the open end: a moment, or None for NULL.
         current_values: the two values of the current flag.
         deleted_values: the two values of ``ended_by_delete``.
-        valid_from_first: start of each key's first version, instead of its first change.
-        audit: ``{"table", "actor", "reason", "source"}``: a row per changed version is kept in that table.
-        on_schema_change: ``"fail"``, or ``"append_new_columns"``: what a new column in the batch does.
-    Raises: SpecError with everything that is wrong.
+        valid_from_first: the start of the first version of each key, if its first change is later.
+        audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
+        on_schema_change: what to do with a new column in the batch: ``"fail"``, or ``"append_new_columns"``.
+    Raises: SpecError with all mistakes.
     """
 
     key_columns: Sequence[str] | str
@@ -90,7 +92,7 @@ class DimensionSpec:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> DimensionSpec:
-        """The same keys as the arguments; ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
+        """Read a map of the arguments. ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
         mistakes: list[Mistake] = []
         if not isinstance(given, Mapping):
             mistakes.append(Mistake("DimensionSpec", "a map of options", repr(given), "write {'key_columns': [...]}"))
@@ -104,7 +106,7 @@ class DimensionSpec:
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> DimensionSpec:
-        """A YAML file with the keys of `from_dict`."""
+        """Read a YAML file with the keys of `from_dict`."""
         import yaml
 
         given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
@@ -114,14 +116,14 @@ class DimensionSpec:
         return cls.from_dict(given)
 
     def sink(self, target: Any, name: str | None = None) -> Callable[[Any, int], None]:
-        """For ``stream.writeStream.foreachBatch(...)``: each micro-batch is merged once.
+        """Return a function for ``stream.writeStream.foreachBatch(...)`` that merges each micro-batch once.
 
-        A batch that was merged before, by its number, is left out, also after a restart. The commit holds the number.
+        A batch whose number was merged before is skipped, also after a restart. The commit contains the number.
 
         Args:
-            target: as `merge` takes it.
+            target: as for `merge`.
             name: of the stream: the same after a restart, another one for another checkpoint. Default: the id of the
-                query, which its checkpoint keeps; Spark Connect does not know it.
+                query, which is stored in its checkpoint; required on Spark Connect.
         """
         return self.new_sink(self, target, name)  # type: ignore[no-any-return]
 
@@ -131,7 +133,7 @@ class DimensionSpec:
 
     @property
     def causes(self) -> dict[str, str]:
-        """What the rows of a batch say of their cause: the name in CAUSE to the column of the batch."""
+        """The columns with the cause of a row: the name in CAUSE to the column of the batch."""
         found = {name: getattr(self, name) for name in CAUSE}
         return {name: column for name, column in found.items() if column is not None}
 
@@ -142,7 +144,7 @@ class DimensionSpec:
         return found
 
     def added(self, role: str, attribute: str) -> str:
-        """The name of a column that an attribute brings along. Args: role: current, previous or changed_at."""
+        """The name of a column that an attribute adds. Args: role: current, previous or changed_at."""
         name = added_name(role, attribute)
         return self.column_names.get(name) or name
 
@@ -185,7 +187,7 @@ def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mista
 
 
 def check(values: dict[str, Any]) -> list[Mistake]:
-    """Brings the options into one shape, in place; returns what is wrong with them."""
+    """Normalizes the options in place; returns the mistakes."""
     mistakes: list[Mistake] = []
     for name in ("key_columns", "tie_break_by"):
         values[name] = as_names(name, values[name], mistakes)

@@ -1,4 +1,4 @@
-"""The layout of a dimension that is stored already, which may be of someone else's making."""
+"""The layout of an existing dimension, which another program may have created."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]) -> Layout:
-    """What is there decides over default columns: one that the table lacks is left out, one that it has is kept up.
+    """The existing table determines the default columns: those that it lacks are left out, those that it has are kept.
 
-    Args: wanted: the layout of a table to be made; stored: columns with their types.
-    Raises: TargetError with everything that is wrong.
+    Args: wanted: the layout of a new table; stored: columns with their types.
+    Raises: TargetError with all mistakes.
     """
     mistakes: list[Mistake] = []
     keys = tuple(stored_column(key, stored, mistakes) for key in wanted.keys)
@@ -122,7 +122,7 @@ def columns_to_add(
 
 
 def of_fixed_length(stored: t.StructType) -> list[Mistake]:
-    """Columns that Spark pads where it reads them: Delta does not merge into such a table."""
+    """Columns that Spark pads when it reads them: Delta does not merge into such a table."""
     types = {field.name: field.metadata.get(DECLARED, "") for field in stored}
     return [
         Mistake(name, "text of any length", kind, "make it string or varchar")
@@ -135,9 +135,9 @@ def unknown_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> lis
     return [
         Mistake(
             name,
-            "a column that the spec knows",
+            "a column of the spec",
             f"a stored column of type {kind} that the batch and the spec do not have",
-            "add it to the batch and to attributes; if it was renamed in the source, name it as before",
+            "add it to the batch and to attributes; if it was renamed in the source, use the old name",
         )
         for name, kind in stored.items()
         if name not in wanted
@@ -159,10 +159,10 @@ def other_types(wanted: Sequence[tuple[str, str]], stored: Mapping[str, str]) ->
 
 
 def missing_moments(layout: Layout) -> list[Mistake]:
-    """Generated columns without which versions, or rows of type 4, cannot be told apart."""
+    """Generated columns without which versions, or rows of type 4, cannot be distinguished."""
     wanted = {}
     if layout.is_versioned:
-        why = "a column of the stored table, since attributes of type 2 or 6 make versions"
+        why = "a column of the stored table, since attributes of type 2 or 6 have versions"
         wanted.update(dict.fromkeys(("valid_from", "valid_to"), why))
     if layout.has_history:
         wanted["last_updated"] = "a column of the stored table, since type 4 needs the start of a row"

@@ -31,11 +31,11 @@ CLOCK_WAIT = 10.0  # seconds
 
 @dataclass
 class Attempt:
-    """One attempt, from what is stored.
+    """One attempt, which starts from the stored rows.
 
     Attributes:
         events: of the batch (batch.events).
-        at: the moment of the batch where its rows have none, in microseconds; None: that of the attempt.
+        at: the moment of the batch if its rows have none, in microseconds; None: the time of the attempt.
         snapshot: the dimension; None if there is none yet.
     """
 
@@ -66,7 +66,7 @@ class Attempt:
             self.merge_with_log(recovered)
 
     def check_begins(self) -> None:
-        """Raises: TargetError if a dimension that is to be made has a history already."""
+        """Raises: TargetError if a new dimension already has a history."""
         tables, spark = self.tables, self.events.sparkSession
         if tables.history.rows(spark).isEmpty():
             return
@@ -74,9 +74,9 @@ class Attempt:
             raise StalePlan  # another writer has made it
         mistake = Mistake(
             tables.history.name,
-            "no history, since there is no dimension yet",
+            "no history, since the dimension does not exist",
             "the history of an earlier table of this name",
-            "bring the dimension back, or drop or rename its history too",
+            "restore the dimension, or drop or rename its history, too",
         )
         raise TargetError(counted("the stored dimension", [mistake]), [mistake])
 
@@ -124,10 +124,10 @@ class Attempt:
             return
         if ahead <= CLOCK_WAIT:
             time.sleep(ahead)
-            raise StalePlan("the clock of another writer is a little ahead")
+            raise StalePlan("the clock of another writer is slightly ahead")
         mistake = Mistake(
             "the moment of the batch",
-            f"a moment after what is stored for its keys: {moment_text(newest)}",
+            f"a moment after the stored changes of its keys: {moment_text(newest)}",
             f"now by the clock of this machine, {moment_text(moment)}, {ahead:.0f} seconds earlier",
             "set the clocks of all writers by one time server; if the stored moment came from `at`, "
             "give this batch a later `at`",
@@ -135,9 +135,10 @@ class Attempt:
         raise LateChangeError(counted("the batch", [mistake]), [mistake])
 
     def merge_with_log(self, recovered: list[str]) -> None:
-        """The versions of the touched keys follow from all that the log holds of them, and the batch.
+        """The versions of the keys in the batch are computed from their rows in the log and in the batch.
 
-        Rows reach the log after the commit of the dimension. Whoever delivers later sees both changes, and plans again.
+        Rows are added to the log after the commit of the dimension. The merge that delivers last sees all of them, and
+        plans again.
         Args: recovered: earlier merges whose rows are in the log, and whose keys may not be planned with them.
         """
         tables, layout, spec, log = (

@@ -1,7 +1,7 @@
 """The change log of a dimension: every row of every batch, kept in an append-only table.
 
-The versions of a touched key follow from all that the log holds of it, and the batch. So the order in which changes
-arrive does not matter. Rows reach the log by way of the outbox, once the dimension has committed
+The versions of a key in a batch are computed from its rows in the log and in the batch. So the order in which changes
+arrive does not matter. Rows are added to the log by the outbox, once the dimension has committed
 (docs/decisions/0015-change-log.md).
 """
 
@@ -104,7 +104,7 @@ class ChangeLog:
             self.target.add_columns(spark, missing)
 
     def first_rows(self, stored: DataFrame, merge_id: str) -> DataFrame:
-        """What an empty log begins with. Raises: TargetError if what is stored is damaged."""
+        """The first rows of a new log. Raises: TargetError if the stored dimension is damaged."""
         check_stored(stored, self.layout, self.spec)
         return self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
 
@@ -115,7 +115,7 @@ class ChangeLog:
         return {str(row[0]) for row in rows.select("merge_id").distinct().collect()}
 
     def read(self, spark: SparkSession, version: int, keys: str = "") -> DataFrame:
-        """Rows in the names of the plan, as `batch.events` gives them, with ``is_full``, ``is_seed``, ``merge_id``.
+        """Rows with the columns of `batch.events` and ``is_full``, ``is_seed``, ``merge_id``.
 
         Args: version: of the table; keys: a condition on ``t``, the table.
         """
@@ -139,7 +139,7 @@ class ChangeLog:
         )
 
     def changes(self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None) -> DataFrame:
-        """What log and batch say about the touched keys, one row per key and moment, as `batch.events` gives it.
+        """The rows of log and batch for the keys in the batch, one per key and moment, as `batch.events` returns them.
 
         Args:
             logged: of `read`.
@@ -158,14 +158,14 @@ class ChangeLog:
         return one_per_moment(said, self.layout, self.spec)
 
     def keys_with_later_rows(self, batch: DataFrame, full_at: int | None) -> DataFrame:
-        """``k1..n``, ``at``: keys that a full batch holds with later rows only, so that nothing else says so."""
+        """``k1..n``, ``at``: keys of which a full batch has only later rows."""
         if full_at is None or self.spec.changed_at is None:
             return batch.limit(0).select(*key_names(self.layout), "at")
         first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
         return first.where(f"first_at > {full_at}L").selectExpr(*key_names(self.layout), f"{full_at}L as at")
 
     def with_absences(self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None) -> DataFrame:
-        """``said``, and the end of each key that the next full batch does not hold; ``full``: the full batches."""
+        """``said``, and the end of each key that the next full batch does not contain; ``full``: the full batches."""
         keys = key_names(self.layout)
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
         held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
@@ -187,13 +187,13 @@ class ChangeLog:
         return said.unionByName(absent, allowMissingColumns=True)
 
     def knows_full_batch(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
-        """Whether the log knows of a full batch at this moment, and of its keys with later rows only."""
+        """Whether the log has a full batch at this moment, and its keys with later rows only."""
         known = full.where(f"at = {full_at}L")
         new = held.join(known, key_names(self.layout), "left_anti")
         return not known.isEmpty() and new.isEmpty()
 
     def seed_rows(self, logged: DataFrame) -> DataFrame:
-        """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the stored versions that the log began with."""
+        """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the versions that were the first rows of the log."""
         keys = key_names(self.layout)
         return logged.where("is_seed and not gone").selectExpr(
             *keys,
@@ -203,7 +203,7 @@ class ChangeLog:
         )
 
     def agrees(self) -> str:
-        """Whether a stored version was made of this change; it does not show first values, nor old ones of 1 and 3."""
+        """Whether a stored version may be of this change; it has no first values, nor old ones of types 1 and 3."""
         same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
         same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
         return " and ".join(["seed is not null", "not gone", *same])
@@ -254,7 +254,7 @@ class ChangeLog:
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
     def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool, when_matched: str) -> str:
-        """The MERGE that adds rows which are not there.
+        """The MERGE that adds the missing rows.
 
         Args:
             table: the log, or a branch of it.

@@ -60,7 +60,7 @@ def dry_run(
     Raises: what `merge` raises before it writes; ArgumentError with a change log, whose rows only a merge places.
     """
     if spec.change_log is not None:
-        wanted, remedy = "a spec without it: only a merge finds the place of late changes", "leave it out for a dry run"
+        wanted, remedy = "a spec without it: only a merge can place late changes", "leave it out for a dry run"
         raise ArgumentError.one("the dry run", "change_log", wanted, spec.change_log, remedy)
     batch = spark_frame(batch)
     spark = batch.sparkSession

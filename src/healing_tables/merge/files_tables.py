@@ -102,16 +102,16 @@ class FilesTables(FolderTables):
         try:
             commits.expire(self.target.keep_versions)
         except TargetError as error:  # the rows are there; a later merge tries again
-            log.warning("%s: old states were not deleted: %s", self.target.path, error.mistakes[0].got)
+            log.warning("%s: old versions were not deleted: %s", self.target.path, error.mistakes[0].got)
 
     def base(self, spark: SparkSession) -> Commit:
-        """What the first state of a dimension goes on from. Raises: StalePlan if there is one meanwhile."""
+        """The base of the first version of a dimension. Raises: StalePlan if the dimension exists by now."""
         if self.target.commits(spark).newest() is not None:
             raise StalePlan
         return Commit(0, str(uuid.uuid4()), "")
 
     def append(self, spark: SparkSession, side: SideTable, base: Commit, rows: DataFrame, folder: str) -> StoredTable:
-        """Write new rows of a table beside the dimension; all of its rows where they are in many folders."""
+        """Write new rows of a table beside the dimension; all of its rows if they are in many folders."""
         known = side.stored(spark, base)
         if known is not None and len(known.folders) >= MOST_FOLDERS:
             rows = self.target.load(spark, known).unionByName(rows, allowMissingColumns=True)

@@ -1,6 +1,6 @@
-"""A dimension of which a merge writes the new state to a folder, and so the new rows of the tables beside it.
+"""A dimension for which a merge writes the new version, and the new rows of the tables beside it, to new folders.
 
-One commit names all of these folders. Subclasses say what a commit is.
+One commit names all of these folders. Subclasses define what a commit is.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class FolderTables(DimensionTables):
         return spark.createDataFrame([], f"{keys}, is_full boolean")
 
     def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
-        """The commit has said so: whoever adds to the log commits to the dimension."""
+        """The commit has checked this, since every writer of the log commits to the dimension."""
 
     def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
         """There is nothing to forget."""
 
     def rows_to_write(self, change: Change) -> tuple[DataFrame, dict[str, DataFrame]]:
-        """The plan with the numbers of its new rows, and what it brings to each table beside the dimension."""
+        """The plan with the numbers of its new rows, and the new rows of each table beside the dimension."""
         plan, rows, counts = change.plan, {}, change.counts
         if self.layout.is_sequence and "insert" in counts:
             plan, rows[KEYS] = self.with_numbers(plan, change.stored)
@@ -69,7 +69,7 @@ class FolderTables(DimensionTables):
         return plan, rows
 
     def new_state(self, plan: DataFrame, stored: DataFrame | None, columns: Sequence[str]) -> DataFrame:
-        """The rows that a plan leads to. Args: stored: those of the touched keys at least; columns: of the table."""
+        """The rows after a plan. Args: stored: at least those of the keys in the batch; columns: of the table."""
         new = plan.where("action in ('insert', 'close', 'update')").selectExpr("new.*")
         state = new if stored is None else self.without_old(stored, plan).unionByName(new, allowMissingColumns=True)
         return state.select(*map(quoted, columns))

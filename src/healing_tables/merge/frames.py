@@ -1,4 +1,4 @@
-"""Batches that are no Spark DataFrame: pandas, Polars, and whatever else hands out Arrow data."""
+"""Batches that are not a Spark DataFrame: pandas, Polars, and other objects with Arrow data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def spark_frame(batch: Any) -> DataFrame:
             "batch",
             "a DataFrame of Spark, pandas or Polars, or a pyarrow.Table",
             got,
-            "collect it into one of these",
+            "convert it to one of these",
         )
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise ArgumentError.one(
-            "the call", "batch", "a Spark session", "none", "start one before: SparkSession.builder.getOrCreate()"
+            "the call", "batch", "a Spark session", "none", "create one first: SparkSession.builder.getOrCreate()"
         )
     return arrow_frame(spark, for_spark(batch))
 

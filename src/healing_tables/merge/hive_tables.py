@@ -1,8 +1,8 @@
 """A dimension in a Hive table, and the tables beside it.
 
-A merge writes all that it brings to new folders: the state of the dimension, and the new rows of its history, audit,
-change log and key map. Its commit names them all, and is the only thing that decides. The tables beside the dimension
-take a folder as a partition of their own, named by the merge: a call that can be made twice.
+A merge writes to new folders: the rows of the dimension, and the new rows of its history, audit,
+change log and key map. Its commit names all of them. The tables beside the dimension add a folder as a partition, named
+by the merge: a call that can be repeated.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class HiveTables(FolderTables):
         self.target.finish(spark, commit)
 
     def note(self, spark: SparkSession, *, is_new: bool) -> None:
-        """Note the change log where later merges look. Args: is_new: so is the dimension: it has no other log."""
+        """Record the change log for later merges. Args: is_new: so is the dimension: it has no other log."""
         commits, wanted = self.target.commits, self.notes(spark)
         commits.ensure(spark)
         known = commits.properties(spark)
@@ -144,7 +144,7 @@ class HiveTables(FolderTables):
         self.target.expire(spark, commit.version)
 
     def next_version(self, spark: SparkSession, snapshot: HiveSnapshot | None) -> int:
-        """Raises: StalePlan if a table that is to be made is there already."""
+        """Raises: StalePlan if a new table already exists."""
         if snapshot is not None:
             return snapshot.version + 1
         newest = self.target.commits.newest(spark)
@@ -156,7 +156,7 @@ class HiveTables(FolderTables):
         return self.target.create_statement(self.layout.columns(self.spec), location, {}, {})
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
-        """Of a table in buckets, the rows of the buckets that the batch touches."""
+        """Of a table in buckets, the rows of the buckets with keys of the batch."""
         if is_full or not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
             return super().rows_for(snapshot, events, is_full)
         touched = numbers(events, bucket_of(key_names(self.layout), snapshot.key_buckets))
@@ -171,7 +171,7 @@ class HiveTables(FolderTables):
         return replace(self.target, file_format=snapshot.file_format).load(spark, schema, read, ())
 
     def write_state(self, plan: DataFrame, snapshot: HiveSnapshot | None, folder: str) -> str:
-        """Write the state that a plan leads to. Returns: its location."""
+        """Write the rows after a plan. Returns: their location."""
         spark, columns = plan.sparkSession, list(self.layout.columns(self.spec))
         buckets, stored, target = self.target.key_buckets, None, self.target
         partitions: Sequence[str] = target.partition_columns

@@ -1,4 +1,4 @@
-"""The merge: plan, check, one commit; and again from the start if another writer was faster."""
+"""The merge: plan, check, one commit; and again from the start if another writer has committed in between."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class MergeResult:
     """What a merge did.
 
     Attributes:
-        inserted, closed, updated: rows. Of type 4, ``closed`` counts keys that left the table.
-        removed: versions that a late change replaced, by way of a change log.
-        attempts: 1 unless other writers were faster.
-        commit_version: of the Delta table, in ``<table>__commits`` of a Hive table, of a dimension in files, the
-            snapshot of the Iceberg table, or the number of the transaction in PostgreSQL; None if there was nothing to
-            change, and so no commit.
+        inserted, closed, updated: numbers of rows. With type 4, ``closed`` is the number of keys that left the table.
+        removed: number of versions that were replaced because of a late change, with a change log.
+        attempts: 1 unless other writers committed in between.
+        commit_version: the version of the Delta table, the number in ``<table>__commits`` of a Hive table, the version
+            of a dimension in files, the snapshot of the Iceberg table, or the number of the transaction in PostgreSQL;
+            None if nothing changed, so that there is no commit.
         seconds: from the call to the commit.
     """
 
@@ -107,16 +107,16 @@ def merge(
     Args:
         batch: current states of some or all keys, or changes with moments (``spec.changed_at``). A Spark DataFrame,
             whose session is used; or a DataFrame of pandas or Polars, or a pyarrow.Table, with the active session.
-        target: a table by name, in Delta, Iceberg, ORC or parquet, or a Delta table by path. The first merge makes one
-            in Delta, or in Iceberg where the catalog is one of Iceberg's. Or a DeltaTarget, a FilesTarget, a
+        target: the name of a table in Delta, Iceberg, ORC or parquet, or the path of a Delta table. The first merge
+            creates a Delta table, or an Iceberg table in a catalog of Iceberg. Or a DeltaTarget, a FilesTarget, a
             HiveTarget, an IcebergTarget or a PostgresTarget.
-        at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now, anew in
-            each attempt.
+        at: the moment of the batch if its rows have none; in UTC unless it has an offset. Default: the time of each
+            attempt.
         full_batch: overrides ``spec.full_batch``.
-        batch_id: stands in the audit. Default: a new one.
+        batch_id: an id for the audit. Default: a new one.
         micro_batch: of a stream, see `DimensionSpec.sink`.
     Raises: ArgumentError, BatchError, LateChangeError, TargetError, GuardError, ConflictError. Nothing is written then,
-    unless the text says so.
+    unless the text says otherwise.
     """
     started = time.monotonic()
     batch = spark_frame(batch)
@@ -283,7 +283,8 @@ def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
 def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
     """Raises: ArgumentError if the table is partitioned by what it does not have, or by timestamps.
 
-    Delta stores a timestamp in a partition column as local time: where the clocks are set back, it is another moment.
+    Delta stores a timestamp in a partition column as local time: when clocks are set back,
+    it can be another moment.
     """
     columns = layout.columns(spec)
     mistakes = []
@@ -301,7 +302,7 @@ def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
 
 
 def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
-    """Raises: what `merge` into a table that is yet to be made would raise; nothing is written."""
+    """Raises: what `merge` into a new table would raise; nothing is written."""
     layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
     check_events(events, layout, spec.full_batch)

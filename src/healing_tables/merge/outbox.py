@@ -268,7 +268,7 @@ class Outbox(DimensionTables):
                 retrying(
                     table.name,
                     partial(table.run, spark, statement),
-                    lambda: f"the rows for it wait in {self.table.name}, and the next merge delivers them",
+                    lambda: f"its rows are kept in {self.table.name}, and the next merge delivers them",
                 )
             except HealingTablesError:
                 raise
@@ -293,9 +293,9 @@ class Outbox(DimensionTables):
     def delivery_error(self, name: str, table: SqlTable, error: Exception) -> TargetError:
         mistake = Mistake(
             table.name,
-            f"the {name.replace('_', ' ')} of {self.target.name}, which takes its rows",
+            f"the {name.replace('_', ' ')} of {self.target.name}, which accepts its rows",
             str(error).strip().splitlines()[0],
-            "make the table fit; the next merge delivers the rows",
+            "change the table so that it accepts them; the next merge delivers the rows",
         )
         return TargetError(
             f"the dimension has committed, and the rows for its {name.replace('_', ' ')} wait in {self.table.name}.",

@@ -152,9 +152,8 @@ class PostgresTables(DimensionTables):
         except TargetError:
             row = None
         if row is None or row[0] == "in progress":
-            text = (
-                f"the connection broke, and whether the transaction has committed is not known: pg_xact_status('{xid}')"
-            )
+            text = "the connection was lost, and it is not known whether the transaction has committed: "
+            text += f"pg_xact_status('{xid}')"
             raise TargetError(text, error.mistakes) from error
         return bool(row[0] == "committed")
 
@@ -293,7 +292,7 @@ class PostgresTables(DimensionTables):
         assert taken is not None
         first, last = taken[0][0], taken[0][-1]
         if last - first + 1 != number:
-            raise StalePlan("another writer has taken numbers of the sequence")
+            raise StalePlan("another writer has used numbers of the sequence")
         numbers = new.selectExpr(
             "key", "valid_from", f"{first - 1}L + row_number() over (order by key, valid_from) as surrogate_key"
         )

@@ -50,7 +50,7 @@ def query_id(spark: SparkSession) -> str:
         raise ArgumentError.one(
             "the sink",
             "name",
-            "the name of the stream: on Spark Connect nothing else says which stream a batch is of",
+            "the name of the stream, which Spark Connect needs to identify it",
             "none",
             "spec.sink(target, name='...'): the same after a restart, another one for another checkpoint",
         )

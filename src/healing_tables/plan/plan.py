@@ -1,4 +1,4 @@
-"""The pure half of a merge: what has to change in a stored dimension, given a batch."""
+"""The plan of a merge: the row changes that a batch makes to a stored dimension. It reads and writes no table."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def plan(
     *,
     full_batch: bool | None = None,
 ) -> DataFrame:
-    """The row changes that a batch makes to a dimension. Nothing is read but the two, nothing is written.
+    """Return the row changes that a batch makes to a dimension. Only the two are read, and nothing is written.
 
     Args:
         batch: current states, or changes with moments (``spec.changed_at``).
-        stored: the dimension as it is; None if there is none yet.
-        at: the moment of the batch where its rows have none; without an offset it is UTC. Default: now.
+        stored: the stored dimension; None if it does not exist yet.
+        at: the moment of the batch if its rows have none; in UTC unless it has an offset. Default: now.
         full_batch: overrides ``spec.full_batch``.
     Returns: a row per change:
         ``action`` (string): insert, close, update; remove, archive (type 4: from the table, to its history), absent
@@ -40,15 +40,15 @@ def plan(
         ``reason`` (string): why
         ``key`` (struct of the key columns)
         ``moment`` (bigint): microseconds, when it happened
-        ``cause`` (struct of the texts change_reason, change_source, correlation_id): what the batch says of the start
-            of a version
+        ``cause`` (struct of the texts change_reason, change_source, correlation_id): from the row of the batch that
+            starts the version
         ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
-        ``new``, ``stored`` (structs of all columns of the dimension): as the row shall be, and as it was
+        ``new``, ``stored`` (structs of all columns of the dimension): the row after and before the merge
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
-    Raises: ArgumentError, BatchError, TargetError: on a moment or columns that do not fit. What is wrong with rows is
-    told by ``refuse``.
+    Raises: ArgumentError, BatchError, TargetError: for a wrong moment or wrong columns. Wrong rows are changes with the
+    action ``refuse``.
     """
     layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)

@@ -49,7 +49,7 @@ REMEDIES = {
     ),
     UNKNOWN: (
         "a log of every change of its keys",
-        "name the change log in every merge into this dimension; drop its table to begin it anew from what is stored",
+        "name the change log in every merge into this dimension; drop its table to start it again from the stored rows",
     ),
     AHEAD: (
         "a history that ends where the row of its key starts",
@@ -90,8 +90,8 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigur
     if is_full and rows == 0:
         mistake = Mistake(
             "full_batch",
-            "every key there is",
-            "a batch without a row, which would end every key",
+            "every existing key",
+            "a batch without rows, which would end every key",
             "check the extract; merge with full_batch=False if nothing has changed",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])

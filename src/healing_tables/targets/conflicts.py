@@ -45,7 +45,7 @@ ICEBERG_CLASSES = (
 class StalePlan(Exception):
     """What the plan was made from has changed since: read and plan again."""
 
-    def __init__(self, why: str = "another writer has committed since the plan was made") -> None:
+    def __init__(self, why: str = "another writer has committed since the table was read") -> None:
         super().__init__(why)
 
 

@@ -1,4 +1,4 @@
-"""From a Hive table that no single call can switch to one that merges can publish into."""
+"""Copies a Hive table that cannot be switched to new files by one call to an external one, which merges can write."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ def convert_table(
     key_columns: Sequence[str] | str = (),
     location: str | None = None,
 ) -> str:
-    """Copy a Hive table to an external one of the same name, in the same format, and keep the old one beside it.
+    """Copy a Hive table to an external one of the same name, in the same format, and keep the old one.
 
-    For tables that `merge` refuses: managed ones, and those whose partitions have a location each. The new table has
+    For tables that `merge` refuses: managed ones, and those whose partitions each have a location. The new table has
     the columns, the comments and the properties of the old one, and its partition columns unless it gets buckets; its
-    partitions are found by listing its folder. Grants are not copied. Between two renames, readers find no table.
+    partitions are read from the names of its folders. Grants are not copied. Between two renames, the table does not
+    exist for readers.
 
     Args:
-        key_buckets: keep the rows in that many folders by a hash of their key, as ``HiveTarget(key_buckets=...)``.
-        key_columns: of which columns; needed with ``key_buckets``.
-        location: the folder for the states of the table. Default: beside the files of the old one.
-    Returns: the name that the old table has now; drop it once the new one is found to be right.
-    Raises: ArgumentError, TargetError: the table is as it was.
+        key_buckets: store the rows in that many folders by a hash of their key, as ``HiveTarget(key_buckets=...)``.
+        key_columns: the key; required with ``key_buckets``.
+        location: the folder for the data of the table. Default: next to the files of the old one.
+    Returns: the new name of the old table; drop it once you have checked the new one.
+    Raises: ArgumentError, TargetError: the table is unchanged.
     """
     target = HiveTarget(name, key_buckets=key_buckets, location=location)
     described = target.described(spark)

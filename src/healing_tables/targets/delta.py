@@ -49,7 +49,7 @@ class Commit:
 class DeltaTarget(SqlTable):
     """A Delta table by name (``schema.table``) or path (``/somewhere`` or ``s3://...``).
 
-    The rest is used when the table is made, on the first merge. Raises: ArgumentError if it is no name.
+    The other arguments are used when the first merge creates the table. Raises: ArgumentError for a wrong name or path.
     """
 
     cluster_by: Sequence[str] = ()

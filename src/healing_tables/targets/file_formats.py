@@ -39,7 +39,7 @@ NOT_IN_CSV = ("array", "binary", "interval", "map", "struct", "variant")
 
 
 def write_files(rows: DataFrame, folder: str, file_format: str) -> None:
-    """Write rows to a folder that nobody else knows."""
+    """Write rows to a new folder."""
     options = CSV | WRITE_CSV if file_format == "csv" else {}
     rows.write.format(file_format).options(**options).mode("overwrite").save(folder)
 
@@ -59,7 +59,12 @@ def check_types(name: str, schema: StructType, file_format: str) -> None:
     if file_format != "csv":
         return
     mistakes = [
-        Mistake(f"{name}, column {column}", "a type with a text in CSV", kind, "use file_format='parquet', or cast it")
+        Mistake(
+            f"{name}, column {column}",
+            "a type that can be written to CSV",
+            kind,
+            "use file_format='parquet', or cast it",
+        )
         for column, kind in types_of(schema).items()
         if kind.startswith(NOT_IN_CSV)
     ]

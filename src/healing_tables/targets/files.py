@@ -38,12 +38,12 @@ class FilesSnapshot(Snapshot):
 
 @dataclass(frozen=True)
 class FilesTarget(FilesTable):
-    """A dimension as files in a folder of its own, on S3 (``s3a://bucket/folder``) or on a local disk (``/folder``).
+    """A dimension as plain files in a folder, on S3 (``s3a://bucket/folder``) or on a local disk (``/folder``).
 
     It needs obstore (``pip install 'dbt-healing-tables[files]'``); on S3, Spark needs hadoop-aws as well.
     Args:
         file_format: ``parquet`` or ``csv``, of a new dimension. The tables beside it are in parquet.
-        keep_versions: how many states stay readable; each is a full copy.
+        keep_versions: how many versions of the dimension can be read; each is a full copy.
     Raises: ArgumentError for another path or format.
     """
 
@@ -76,7 +76,7 @@ class FilesTarget(FilesTable):
         return SideTable(self, name_beside(self.path, suffix))
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need of a session: nothing."""
+        """The settings of a session that the statements of a merge need: none."""
         return nullcontext()
 
     # --- reading

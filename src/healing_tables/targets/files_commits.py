@@ -120,7 +120,7 @@ class Commits:
         return found
 
     def add(self, commit: Commit) -> None:
-        """The call that decides. Raises: StalePlan if another writer was faster; TargetError."""
+        """Create the commit. Raises: StalePlan if another writer has committed first; TargetError."""
         name, content = commit_file(commit.version), commit.to_json()
         try:
             is_mine = self.store.create(name, content)
@@ -132,7 +132,8 @@ class Commits:
             raise StalePlan
         if commit.version == 1 and is_s3(self.path) and self.store.create(name, content):
             log.warning(
-                "%s: this store overwrites a file although it is to be created; let one merge write at a time",
+                "%s: this store overwrites existing files instead of refusing to create them; "
+                "run only one merge at a time",
                 self.path,
             )
         if self.versions()[-1] > commit.version:

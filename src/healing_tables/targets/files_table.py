@@ -60,17 +60,17 @@ class FilesTable:
         return read_files(spark, folders, table.file_format, schema)
 
     def stored(self, spark: SparkSession, commit: Commit | None) -> StoredTable | None:
-        """What a commit holds of this table, or files that someone else has put here; None if there is neither."""
+        """The entry of a commit for this table, or existing files of another program; None if there is neither."""
         found = None if commit is None else commit.tables.get(self.part)
         return found or self.plain_files(spark)
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none. The rows stay what they are when the table changes."""
+        """The current table; None if it does not exist. The rows do not change when the table does."""
         stored = self.stored(spark, self.commits(spark).newest())
         return None if stored is None else self.load(spark, stored)
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now. Raises: TargetError if there is none."""
+        """The current table. Raises: TargetError if there is none."""
         found = self.read(spark)
         if found is None:
             raise self.missing()
@@ -84,7 +84,7 @@ class FilesTable:
         return TargetError.one("the target", self.path, "files of a dimension", "none", "merge into it first")
 
     def plain_files(self, spark: SparkSession) -> StoredTable | None:
-        """Parquet files that someone else has put here. Raises: TargetError for files in another format."""
+        """Existing parquet files of another program. Raises: TargetError for files in another format."""
         store = open_store(spark, self.path)
         if "_delta_log" in store.folders(""):
             remedy = "merge into DeltaTarget(path)"
@@ -94,7 +94,7 @@ class FilesTable:
             return None
         if any(name.endswith((".csv", ".json", ".orc", ".txt")) for name in own) or self.file_format != "parquet":
             remedy = "name a new folder, and merge the rows of these files into it with the types that they should have"
-            got = f"files of others, such as {own[0]}"
+            got = f"files of another program, such as {own[0]}"
             raise TargetError.one("the target", self.path, "files in parquet, or none yet", got, remedy)
         schema = spark.read.parquet(self.path).schema
         return StoredTable((self.part,), "parquet", schema.jsonValue())

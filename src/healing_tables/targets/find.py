@@ -1,4 +1,4 @@
-"""Which kind of table a name stands for."""
+"""Finds the kind of table that a name means."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """A dimension in a Hive table without transactions, in parquet or ORC (docs/decisions/0042-hive-tables.md).
 
-A merge writes the new state to a folder of its own and publishes it by two calls of the metastore:
+A merge writes all rows to a new folder and publishes it by two calls of the metastore:
 
-1. It adds the partition ``version = n`` to ``<table>__commits``. The metastore takes a partition once: of two merges
-   that have read the same state, one wins, and the other reads again. This call decides.
-2. ``alter table ... set location`` shows the new state to readers, all at once. The folder before it stays for those
-   that still read it.
+1. It adds the partition ``version = n`` to ``<table>__commits``. The metastore accepts a partition only once: of two
+   merges that have read the same rows, one succeeds, and the other reads again. This call is the commit.
+2. ``alter table ... set location`` makes the new folder visible to readers in one step. The previous folder is kept for
+   those that still read it.
 
-A merge that finds a commit whose second call is missing makes that call: nothing is ever undone.
+A merge that finds a commit whose second call is missing makes that call. Nothing is rolled back.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Commit:
 
     Attributes:
         is_finished: readers see it, and its side tables too.
-        is_old: what was there before it need not be kept.
+        is_old: the folders before it need not be kept.
     """
 
     version: int
@@ -94,7 +94,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Described:
-    """What the metastore knows of a table."""
+    """The description of a table in the metastore."""
 
     file_format: str
     location: str
@@ -108,11 +108,11 @@ class Described:
 
 @dataclass(frozen=True)
 class HiveSnapshot(Snapshot):
-    """The state of a table at one location.
+    """The rows of a table at one location.
 
     Attributes:
         location: where its files are; `table_id` is the same.
-        files: what is there, as path, time and size; None where nobody else can write (key buckets).
+        files: its files as path, time and size; None if no other program can write (key buckets).
         key_buckets: how many there are; None without.
         has_late_rows: the rows are more than readers see: the next commit has to show them.
         micro_batches: stream to the number of the newest one that is in the table.
@@ -130,12 +130,12 @@ class HiveSnapshot(Snapshot):
 class HiveTarget:
     """A Hive table without transactions, by name (``schema.table``).
 
-    The rest is used when the table is made, on the first merge.
+    The other arguments are used when the first merge creates the table.
     Args:
         file_format: ``orc`` or ``parquet``.
-        key_buckets: the rows are kept in that many folders by a hash of their key, and a merge writes those that it
-            touches anew instead of all.
-        location: the folder for the states of the table. Default: that of its schema.
+        key_buckets: the rows are stored in that many folders by a hash of their key, and a merge writes only the
+            folders with keys of its batch.
+        location: the folder for the data of the table. Default: in the folder of the schema.
     Raises: ArgumentError for another name or format.
     """
 
@@ -187,7 +187,7 @@ class HiveTarget:
     # --- what is there
 
     def described(self, spark: SparkSession) -> Described | None:
-        """What the metastore knows of the table; None if there is none. Raises: TargetError for another format."""
+        """The description of the table in the metastore, if it exists. Raises: TargetError for another format."""
         if not spark.catalog.tableExists(self.sql_name):  # PySpark logs each error, also one that is caught
             return None
         try:
@@ -221,7 +221,7 @@ class HiveTarget:
         return TargetError(counted("the target", [mistake]), [mistake])
 
     def check_switch(self, described: Described) -> None:
-        """Raises: TargetError if one call cannot show readers a new state of the table."""
+        """Raises: TargetError if the table cannot be switched to a new folder by one call."""
         remedy = (
             f"healing_tables.convert_table(spark, {self.name!r}), or dbt run-operation healing_tables.convert_table "
             f"--args '{{dimension: {self.name}}}': it copies the table to an external one of this name, and "
@@ -231,18 +231,18 @@ class HiveTarget:
         if not described.is_external:
             got = "a managed table, whose files belong to the metastore"
         elif described.has_listed_partitions:
-            got = f"a table whose partitions (by {', '.join(described.partitions)}) have a location each"
+            got = f"a table whose partitions (by {', '.join(described.partitions)}) each have a location"
         if got is not None:
-            wanted = "an external table that one ALTER TABLE ... SET LOCATION can switch to a new state"
+            wanted = "an external table that one ALTER TABLE ... SET LOCATION can switch to a new folder"
             mistake = Mistake(self.name, wanted, got, remedy)
             raise TargetError(counted("the target", [mistake]), [mistake])
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none."""
+        """The current table; None if it does not exist."""
         return None if self.described(spark) is None else self.rows(spark)
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now; nothing in a side table changes while a merge has the right to commit."""
+        """The current table; nothing in a side table changes while a merge has the right to commit."""
         spark.sql(f"refresh table {self.sql_name}")
         return spark.table(self.sql_name)
 
@@ -251,7 +251,7 @@ class HiveTarget:
         return 0
 
     def snapshot(self, spark: SparkSession) -> HiveSnapshot | None:
-        """The state that readers see, after unfinished commits are finished; None if there is no table.
+        """The rows that readers see, after unfinished commits are finished; None if there is no table.
 
         Raises: TargetError for a table of another format, or one that cannot be switched.
         """
@@ -271,9 +271,9 @@ class HiveTarget:
         if last is not None and same_place(last.location, location):
             late = self.late_files(spark, last)
         elif last is not None:
-            log.warning("%s: someone else has set its location to %s; the merge begins there", self.name, location)
+            log.warning("%s: another program has set its location to %s; the merge uses it", self.name, location)
         if late and last is not None and last.base_location is not None:
-            log.warning("%s: rows that another writer put into %s are taken over", self.name, last.base_location)
+            log.warning("%s: rows that another writer has added to %s are kept", self.name, last.base_location)
             more = stored.load(spark, rows.schema, late, described.partitions, last.base_location)
             rows = rows.unionByName(more)
         return HiveSnapshot(
@@ -309,9 +309,9 @@ class HiveTarget:
             return spark.createDataFrame([], schema)
 
     def late_files(self, spark: SparkSession, last: Commit) -> list[str]:
-        """Files that another writer has put into the folder before while the table was switched.
+        """Files that another writer has added to the previous folder while the table was switched.
 
-        Raises: TargetError if others of that folder are gone as well.
+        Raises: TargetError if other files of that folder have been removed.
         """
         if last.base_files is None or last.base_location is None or same_place(last.base_location, last.location):
             return []
@@ -320,7 +320,7 @@ class HiveTarget:
         if late and gone:
             mistake = Mistake(
                 self.name,
-                f"no other writer in {last.base_location}, the state before the last merge",
+                f"no other writer in {last.base_location}, the folder before the last merge",
                 f"{len(gone)} files less and {len(late)} files more than that merge has read",
                 f"write these rows again: they are in {path_of(late[0])}, and not in the table; then remove the new "
                 "files",
@@ -338,7 +338,7 @@ class HiveTarget:
         what: str,
         own_properties: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The table, made with these columns if there is none; a partition per merge. See `Table.ensure`."""
+        """The table, created with these columns if it does not exist; a partition per merge. See `Table.ensure`."""
         table = self.read(spark)
         if table is None:
             columns = {name: kind for name, kind in columns.items() if name != "merge_id"}
@@ -413,7 +413,7 @@ class HiveTarget:
         return partitions_in_metastore(spark, True)
 
     def write(self, rows: DataFrame, folder: str, partitions: Sequence[str] = ()) -> None:
-        """Write rows to a folder that nobody else knows."""
+        """Write rows to a new folder."""
         writer = rows.write.format(self.file_format).mode("overwrite")
         if partitions:
             writer = writer.partitionBy(*partitions)
@@ -449,7 +449,7 @@ class HiveTarget:
             raise StalePlan("another writer has changed files of the table")
 
     def finish(self, spark: SparkSession, commit: Commit) -> None:
-        """Show a commit to readers and hand its rows to the side tables. Several processes may do so at once.
+        """Make a commit visible and deliver its rows to the side tables. Several processes may do so at once.
 
         Raises: StalePlan if another writer has changed the files that it was made from: readers get these again.
         """
@@ -492,7 +492,7 @@ class HiveTarget:
         new.coalesce(1).write.insertInto(self.sql_name)
 
     def go_back(self, spark: SparkSession, commit: Commit) -> None:
-        """A commit that shows the state before a commit again, with what another writer has put there.
+        """A commit that restores the rows before a commit, with the rows that another writer has added.
 
         Raises: StalePlan
         """
@@ -503,7 +503,7 @@ class HiveTarget:
         raise StalePlan("another writer has changed files of the table while it was switched")
 
     def set_location(self, spark: SparkSession, location: str) -> None:
-        """The switch: readers see the new state from now on."""
+        """Switch the table to a new folder, which readers see from now on."""
         spark.sql(f"alter table {self.sql_name} set location {in_quotes(location)}")
         spark.sql(f"refresh table {self.sql_name}")
 
@@ -528,13 +528,13 @@ class HiveTarget:
             self.commits.drop(spark, state.version)
 
     def empty(self, spark: SparkSession, folders: Iterable[str], after: Commit) -> None:
-        """Empty folders that a merge has made; SQL deletes none. Args: after: the commit that has replaced them."""
+        """Empty folders of a merge; SQL cannot delete them. Args: after: the commit that has replaced them."""
         own = f"/{name_parts(self.name)[-1]}__versions/"
         for folder in folders:
             if own not in folder:
                 continue
             if after.base_files is not None and files_in(spark, [folder]) != after.base_files:
-                log.warning("%s: %s keeps the rows that another writer has put there", self.name, folder)
+                log.warning("%s: %s keeps the rows that another writer has added", self.name, folder)
                 continue
             empty = spark.createDataFrame([], "emptied boolean")
             empty.write.format(self.file_format).mode("overwrite").save(folder)
@@ -542,7 +542,7 @@ class HiveTarget:
 
 @dataclass(frozen=True)
 class Commits:
-    """``<table>__commits``: a partition per state that the table has had, and one more once readers see it."""
+    """``<table>__commits``: a partition for each commit, and another one once it is visible to readers."""
 
     table: HiveTarget
 
@@ -551,7 +551,7 @@ class Commits:
         return self.read(spark, [max(steps)], steps)[0] if steps else None
 
     def steps(self, spark: SparkSession) -> dict[int, set[str]]:
-        """Number of each commit to what has been done of it."""
+        """Number of each commit to its completed steps."""
         if not spark.catalog.tableExists(self.table.sql_name):
             return {}
         partitions = spark.sql(f"show partitions {self.table.sql_name}").collect()
@@ -564,7 +564,7 @@ class Commits:
     def read(
         self, spark: SparkSession, versions: Iterable[int], steps: Mapping[int, set[str]] | None = None
     ) -> list[Commit]:
-        """Those of these commits that are there, in their order. Args: steps: of `steps`, if it is known."""
+        """The existing ones of these commits, in their order. Args: steps: of `steps`, if it is known."""
         known = self.steps(spark) if steps is None else steps
         names = [name for name in COMMIT_COLUMNS if name != "committed_at"]
         is_old = f"committed_at < now() - make_interval(0, 0, 0, 0, 0, 0, {KEPT_SECONDS}) as is_old"
@@ -579,7 +579,7 @@ class Commits:
         return found
 
     def drop(self, spark: SparkSession, version: int) -> None:
-        """Forget a commit that nobody needs any more."""
+        """Remove a commit that is no longer needed."""
         partitions = ", ".join(f"partition (version = {version}, step = '{step}')" for step in (COMMITTED, FINISHED))
         spark.sql(f"alter table {self.table.sql_name} drop if exists {partitions}")
 
@@ -611,7 +611,7 @@ class Commits:
         spark.sql(f"alter table {self.table.sql_name} add if not exists {partition}")
 
     def ensure(self, spark: SparkSession) -> None:
-        """Make the table if it is not there."""
+        """Create the table if it does not exist."""
         if self.table.described(spark) is None:
             by = {"version": "bigint", "step": "string"}
             folder = self.table.new_folder(spark, "rows")

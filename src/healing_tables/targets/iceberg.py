@@ -1,8 +1,8 @@
 """A dimension in an Iceberg table (docs/decisions/0046-iceberg-merges.md).
 
-A merge writes to a branch of its own, which begins at the snapshot that the plan was made from. One `fast_forward`
-publishes it; it fails if another writer has committed since. Until nothing is left to be done for the merge, the
-branch stays: it says whether the merge has committed.
+A merge writes to a branch, which starts at the snapshot that it has read. One `fast_forward` publishes the branch; it
+fails if another writer has committed in between. The branch is kept until the rows for the other tables are delivered:
+it shows whether the merge has committed.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Branch(Unfinished):
 class IcebergTarget(SqlTable):
     """An Iceberg table by name (``catalog.schema.table`` or ``schema.table``).
 
-    The rest is used when the table is made, on the first merge; ``partition_by`` also takes transforms such as
-    ``bucket(16, id)``. Raises: ArgumentError if it is no name.
+    The other arguments are used when the first merge creates the table; ``partition_by`` also takes transforms such as
+    ``bucket(16, id)``. Raises: ArgumentError for a wrong name.
     """
 
     # Spark makes an append of a MERGE that only inserts, and Iceberg then looks for no conflict
@@ -75,7 +75,7 @@ class IcebergTarget(SqlTable):
 
     @property
     def partition_columns(self) -> list[str]:
-        """None that a merge has to know: Iceberg keeps every value as it is."""
+        """None that a merge must check: Iceberg stores every value exactly."""
         return []
 
     def partition_terms(self) -> list[str]:
@@ -175,7 +175,7 @@ class IcebergTarget(SqlTable):
         snapshot = self.snapshot(spark)
         noted = (own_properties or {}).get(CHANGE_LOG)
         if snapshot is None or snapshot.properties.get(CHANGE_LOG) != noted or not snapshot.rows.isEmpty():
-            raise StalePlan("another writer has made the table")
+            raise StalePlan("another writer has created the table")
         return snapshot.version
 
     @contextmanager
@@ -238,7 +238,7 @@ class IcebergTarget(SqlTable):
         keys: str = "",
         open_rows: tuple[int, int] | None = None,
     ) -> int | None:
-        """See `SqlTable.apply`. The branch has the rows that the plan was made from: the open ones are not compared."""
+        """See `SqlTable.apply`. The branch has the rows that the plan has read, so the open ones are not compared."""
         missing = [(name, kind) for name, kind in layout.columns(spec).items() if find(name, stored) is None]
         if missing:  # a MERGE adds none
             self.add_columns(spark, missing)
@@ -272,9 +272,9 @@ class IcebergTarget(SqlTable):
         return head
 
     def publish(self, spark: SparkSession, name: str, head: int, base_version: int) -> None:
-        """Let readers see a branch. After an error the table says whether they do.
+        """Publish a branch. After an error, read from the table whether it is published.
 
-        Raises: StalePlan if another writer has committed since the branch began. Another error: it is not known.
+        Raises: StalePlan if another writer has committed since the branch began. With another error, this is not known.
         """
         catalog, table = self.place(spark)
         places = f"table => {in_quotes(table)}, branch => 'main', to => {in_quotes(name)}"
@@ -366,7 +366,7 @@ class IcebergTarget(SqlTable):
                 self.alter(spark, f"drop branch if exists {quoted(branch.name)}")
 
     def drop_quietly(self, spark: SparkSession, name: str) -> None:
-        """Drop a branch that nobody publishes; a later merge drops it if this fails."""
+        """Drop a branch that is not published; if this fails, a later merge drops it."""
         with suppress(Exception):
             self.alter(spark, f"drop branch if exists {quoted(name)}")
 

@@ -1,7 +1,7 @@
 """The key map of a dimension with integer surrogate keys (docs/decisions/0040-key-map.md).
 
-``<dimension>__keys`` holds every number that was ever given: a version, identified by its key and its start, gets one
-once. The macros in macros/build/_sequence.sql keep the same table.
+``<dimension>__keys`` has every number that was ever assigned: a version, identified by its key and its start, gets its
+number once. The macros in macros/build/_sequence.sql keep the same table.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeyMap:
 
         Args:
             plan: of plan.plan.
-            stored: the dimension; the first merge takes over the numbers that it has.
+            stored: the dimension; the first merge copies the numbers that it has.
         """
         spark, surrogate = plan.sparkSession, quoted(self.layout.surrogate or "")
         self.prepare(spark, stored)

@@ -1,4 +1,4 @@
-"""The MERGE that applies a plan, and fails where the table is not as the plan expects it."""
+"""The MERGE that applies a plan, and fails if the table differs from what the plan expects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROW, MERGE_ID = "healing_tables_row", "healing_tables_merge_id"
 
 
 def stale_text(merge_id: str) -> str:
-    """What a statement of this merge raises if the table has changed since the plan; no value of a user can hold it."""
+    """The text of the error that a statement of this merge raises if the table has changed since it was read."""
     return f"healing_tables: stale plan {merge_id}"
 
 
@@ -47,7 +47,7 @@ def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
 
 
 def has_open_rows(table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int], merge_id: str) -> str:
-    """A condition that fails where the open rows are not the expected ones: an absent key would stay open."""
+    """A condition that fails if the open rows are not the expected ones, since a missing key would stay open."""
     alive, summary = open_rows_of(layout, spec)
     found = f"(select {summary} from {table} where {alive})"
     refused = f"cast(raise_error('{stale_text(merge_id)}, other open rows') as boolean)"
@@ -66,11 +66,11 @@ def merge_statement(
     keys: str = "",
     open_rows: tuple[int, int] | None = None,
 ) -> str:
-    """The MERGE: rows that are not as the plan expects them make it fail, with everything undone.
+    """The MERGE, which fails without a change if rows differ from what the plan expects.
 
-    A row that is to change has to be as it was when the plan was made. A new version has to be the newest of its key:
-    in the ON clause it looks for any newer row. A key that has come and gone has no row at all. The ON clause also
-    carries the id of the merge: Delta writes it into the commit. Columns that the table lacks come with the same commit
+    A row to be changed must be equal to the row that was read. A new version must be the newest of its key: in the ON
+    clause it matches any newer row. A key that starts and ends within the batch must have no row. The ON clause also
+    contains the id of the merge, which Delta writes into the commit. Missing columns are added in the same commit
     (schema evolution).
 
     Args:

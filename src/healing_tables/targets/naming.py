@@ -1,4 +1,4 @@
-"""Names of tables as a user gives them, and of temporary views."""
+"""Names of tables as users write them, and of temporary views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))*")
 
 @contextmanager
 def as_view(rows: DataFrame) -> Iterator[str]:
-    """A name under which SQL finds these rows; gone afterwards."""
+    """A temporary view of these rows; it is dropped afterwards."""
     name = f"healing_tables_{uuid.uuid4().hex}"
     rows.createOrReplaceTempView(name)
     try:
@@ -40,7 +40,7 @@ def bad_name(name: object, wanted: str) -> ArgumentError:
         "target",
         wanted,
         repr(name),
-        "correct it; a part that is not of letters, digits and _ has to be in backticks",
+        "correct it; a part with other characters than letters, digits and _ must be in backticks",
     )
     return ArgumentError(counted("the target", [mistake]), [mistake])
 

@@ -1,7 +1,6 @@
-"""A folder on S3 or on a local disk, for files that are written once: obstore talks to the store.
+"""A folder on S3 or on a local disk, for files that are written once, by obstore.
 
-Rows go through Spark. What decides between two writers are small files, which Spark cannot put only where there is
-none yet.
+Spark writes the rows. Commits are small files, which must be created only if they do not exist; Spark cannot do that.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class ObjectStore:
                 return None
 
     def create(self, name: str, content: Any) -> bool:
-        """Put JSON into a new file. False if there is one of this name: of several writers, one creates it."""
+        """Write JSON to a new file. False if the file exists: of several writers, only one creates it."""
         from obstore.exceptions import AlreadyExistsError
         from obstore.store import LocalStore
 
@@ -99,7 +98,7 @@ class ObjectStore:
                 self.store.put(name, text_of(content))
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files; one that is gone already is no error."""
+        """Delete files; it is no error if a file does not exist."""
         with named_errors(self.path):
             store = self.store
             for name in names:
@@ -158,12 +157,12 @@ def s3a_setting(spark: SparkSession, bucket: str, name: str) -> str | None:
 
 @contextmanager
 def named_errors(path: str) -> Iterator[None]:
-    """Raises: TargetError where the store refuses a call."""
+    """Raises: TargetError if the store refuses a call."""
     from obstore.exceptions import BaseError
 
     try:
         yield
     except (BaseError, OSError, ValueError) as error:  # ValueError: a file that is no JSON
         first = str(error).strip().splitlines()[0]
-        remedy = "check the path, and the access that the settings of Spark or the environment give"
+        remedy = "check the path, and the access keys in the settings of Spark or in the environment"
         raise TargetError.one("the target", path, "a store that can be read and written", first, remedy) from error

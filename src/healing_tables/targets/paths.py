@@ -1,4 +1,4 @@
-"""Paths of folders on S3 and on local disks, as users give them and as commits hold them."""
+"""Paths of folders on S3 and on local disks, as users write them and as commits store them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def checked_path(path: object) -> str:
         raise bad(repr(path), "correct it")
     text = path.strip()
     if PATTERN.search(text):
-        raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark takes for a pattern")
+        raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark reads as a pattern")
     scheme, separator, rest = text.partition("://")
     if separator and scheme in S3:
         bucket, _, folder = rest.partition("/")
@@ -63,7 +63,7 @@ def relative(path: str, base: str) -> str:
 
 
 def absolute(path: str, base: str) -> str:
-    """The way back from `relative`."""
+    """The inverse of `relative`."""
     if is_path(path):
         return path
     bucket, rest = split(base)

@@ -1,7 +1,7 @@
-"""A table in PostgreSQL: its columns, its rows as a DataFrame, and rows that go back.
+"""A table in PostgreSQL: its columns, its rows as a DataFrame, and the writing of rows.
 
-psycopg talks to the server; the JVM needs no driver. Rows travel through this process as text (postgres_types.py):
-those of the keys that a batch touches, and those that change.
+psycopg connects to the server; the JVM needs no driver. Rows are transferred through this process as text
+(postgres_types.py): the stored rows of the keys in a batch, and the rows that change.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class PostgresTarget:
     """A table in PostgreSQL, by name (``schema.table``; parts in double quotes keep their case).
 
     Args:
-        connection: a URL (``postgresql://user@host:5432/database``), or a map with what libpq calls host, port, dbname,
-            user and so on. What is not given comes from the environment: PGPASSWORD, PGHOST, ~/.pgpass ...
-    Raises: ArgumentError if it is no name.
+        connection: a URL (``postgresql://user@host:5432/database``), or a map with the names of libpq: host, port,
+            dbname, user and so on. Other settings are read from the environment: PGPASSWORD, PGHOST, ~/.pgpass ...
+    Raises: ArgumentError for a wrong name.
     """
 
     name: str
@@ -85,14 +85,15 @@ class PostgresTarget:
         return f"{row[0] if row else 'public'}.{self.parts[0]}"
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need of a session: nothing."""
+        """The settings of a session that the statements of a merge need: none."""
         return nullcontext()
 
     @contextmanager
     def connect(self) -> Iterator[Connection[Any]]:
         """A connection, with one transaction that is committed at the end, or else rolled back.
 
-        Raises: TargetError if there is no server, or it refuses a statement; StalePlan if another writer was faster.
+        Raises: TargetError if the server cannot be reached or refuses a statement; StalePlan if another writer has
+        committed first.
         """
         try:
             import psycopg
@@ -112,7 +113,7 @@ class PostgresTarget:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Raises: StalePlan if another writer was faster; TargetError if the server refuses a statement."""
+        """Raises: StalePlan if another writer has committed first; TargetError if the server refuses a statement."""
         import psycopg
         from psycopg import errors
 
@@ -130,8 +131,10 @@ class PostgresTarget:
             raise StalePlan(first_line(error)) from error
         except psycopg.Error as error:
             if isinstance(error, errors.UniqueViolation) and "pg_type_typname" in str(error):
-                raise StalePlan("another writer makes the table") from error
-            raise self.error("a table that takes the rows", first_line(error), "make the table fit") from error
+                raise StalePlan("another writer is creating the table") from error
+            raise self.error(
+                "a table that accepts the rows", first_line(error), "change the table or the batch"
+            ) from error
 
     def error(self, wanted: str, got: str, remedy: str) -> TargetError:
         return TargetError.one("the target", self.name, wanted, got, remedy)
@@ -144,7 +147,7 @@ class PostgresTarget:
         if kind is None:
             return None
         if kind[0] not in ("r", "p"):
-            raise self.error("a table", "a view, or something else that has no rows of its own", "name its table")
+            raise self.error("a table", "a view, or another relation that is not a table", "name its table")
         rows = connection.execute(
             "select attname, format_type(atttypid, atttypmod), "
             "attidentity <> '' or pg_get_serial_sequence(%s, attname) is not null "
@@ -173,12 +176,12 @@ class PostgresTarget:
         return [int(found[0]), int(found[1])]
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none."""
+        """The current table; None if it does not exist."""
         with self.connect() as connection:
             return None if self.columns(connection) is None else self.load(spark, connection)
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now."""
+        """The current table."""
         with self.connect() as connection:
             return self.load(spark, connection)
 

@@ -1,8 +1,8 @@
-"""Values between Spark and PostgreSQL, as text: each side writes a type exactly, and reads what the other has written.
+"""Values between Spark and PostgreSQL, as text: each side writes a type exactly, and reads the text of the other side.
 
-timestamptz  travels as microseconds or with its offset, never in a time zone of a session
+timestamptz  is transferred as microseconds or with its offset, never in the time zone of a session
 numeric      without a precision is decimal(38,18) in Spark
-uuid, jsonb  and whatever Spark has no type for are strings there, and themselves in the table
+uuid, jsonb  and other types that Spark does not have are strings in Spark, and keep their type in the table
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doing something again when another writer was faster."""
+"""Retries after a commit of another writer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 
 
 def retrying(what: str, work: Callable[[], object], written: Callable[[], str] = lambda: NOTHING_WRITTEN) -> int:
-    """Do something until no other writer is in the way; the number of attempts.
+    """Repeat a function until there is no conflict with another writer; returns the number of attempts.
 
     Args:
         what: the table, for the message.
-        work: reads what it decides from in each attempt.
-        written: what has been written when no attempt is left, for the message.
+        work: reads all of its input in each attempt.
+        written: what has been written after the last attempt, for the message.
     Raises: ConflictError at the limit.
     """
     for attempt in range(1, ATTEMPTS + 1):
@@ -31,7 +31,7 @@ def retrying(what: str, work: Callable[[], object], written: Callable[[], str] =
                 raise
             if attempt == ATTEMPTS:
                 raise ConflictError(
-                    f"{what}: {ATTEMPTS} attempts met a commit of another writer; {written()}. "
+                    f"{what}: {ATTEMPTS} attempts found a commit of another writer; {written()}. "
                     "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
                 ) from error
             # exponential backoff with full jitter

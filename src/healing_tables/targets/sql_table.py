@@ -40,10 +40,10 @@ UNKNOWN_OUTCOME = (
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A merge that still has a mark in the table.
+    """A merge with a mark in the table.
 
     Attributes:
-        is_old: it is older than any merge takes.
+        is_old: it is older than the longest possible merge.
     """
 
     merge_id: str
@@ -53,7 +53,7 @@ class Unfinished:
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table by name. The rest is used when it is made. A subclass says how it is read, made and committed to."""
+    """A table by name; the other arguments are for a new table. A subclass defines how to read, create and commit."""
 
     name: str
     partition_by: Sequence[str] | str = ()
@@ -95,7 +95,7 @@ class SqlTable:
         return full_name(spark, self.name)
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need of a session: nothing."""
+        """The settings of a session that the statements of a merge need: none."""
         return nullcontext()
 
     def as_stored(self, schema: StructType) -> StructType:
@@ -103,15 +103,15 @@ class SqlTable:
         return schema
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none. Raises: TargetError if it has another format."""
+        """The current table; None if it does not exist. Raises: TargetError if it has another format."""
         raise NotImplementedError
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now, or at a version; it has to be there."""
+        """The current table, or at a version; it must exist."""
         raise NotImplementedError
 
     def version(self, spark: SparkSession) -> int:
-        """The newest version; the table has to be there."""
+        """The newest version; the table must exist."""
         raise NotImplementedError
 
     def snapshot(self, spark: SparkSession) -> Snapshot | None:
@@ -130,9 +130,9 @@ class SqlTable:
         what: str,
         own_properties: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The table, made with these columns if there is none.
+        """The table, created with these columns if it does not exist.
 
-        Args: own: what it must have, or it is someone else's; what: what it is, for the error ("change log").
+        Args: own: the columns that a table of a merge has; what: its kind, for the error ("change log").
         Raises: TargetError
         """
         table = self.read(spark)
@@ -144,7 +144,7 @@ class SqlTable:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """What the table or its schema does not take is a TargetError; a conflict stays what it is."""
+        """Turns errors of the table or its schema into TargetErrors; conflicts are not changed."""
         try:
             yield
         except Exception as error:
@@ -159,19 +159,19 @@ class SqlTable:
     def refused(self, told: str) -> TargetError:
         mistake = Mistake(
             self.name,
-            "a table that takes what the merge writes",
+            "a table that accepts the rows of the merge",
             " ".join(told.split()),
-            "make the table, its schema or the batch fit",
+            "change the table, its schema or the batch",
         )
         return TargetError(counted("the target", [mistake]), [mistake])
 
     def told(self, error: Exception) -> str | None:
-        """What an error says about the table; None if it may be about something else."""
+        """The text of an error about the table; None if the error may have another cause."""
         found = CONDITION.search(str(error))
         return None if found is None else found[0]
 
     def check_session(self, error: Exception) -> None:
-        """Raises: TargetError if the error is of a session that does not know the format."""
+        """Raises: TargetError if the error shows that the session does not support the format."""
 
     def create(
         self,
@@ -180,10 +180,10 @@ class SqlTable:
         own_properties: Mapping[str, str] | None = None,
         query: str = "",
     ) -> None:
-        """Make the table if it is not there.
+        """Create the table if it does not exist.
 
         Args:
-            own_properties: what the library notes of the table.
+            own_properties: the properties that the library sets.
             query: a select of its first rows, with these columns.
         """
         raise NotImplementedError
@@ -238,9 +238,9 @@ class SqlTable:
             spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
 
     def add_version(self, spark: SparkSession) -> None:
-        """After a change of properties: a version that is newer, so that no merge that has planned without it commits.
+        """Add a version after a change of properties, so that no merge that was planned before it commits.
 
-        Does nothing where such a change is a version itself.
+        It does nothing if such a change is a version itself.
         """
 
     def run(self, spark: SparkSession, statement: str) -> None:
@@ -248,7 +248,7 @@ class SqlTable:
         spark.sql(statement).collect()
 
     def change(self, spark: SparkSession, statement: Callable[[str], str]) -> None:
-        """Run a MERGE whose source reads the table too: nobody else writes in between.
+        """Run a MERGE whose source reads the table, too, without other writers in between.
 
         Args: statement: from the name of the table.
         """
@@ -303,7 +303,7 @@ class SqlTable:
         return []
 
     def finish(self, spark: SparkSession, merges: Iterable[Unfinished]) -> None:
-        """Nothing more is left to be done for these merges: their marks go."""
+        """Remove the marks of these merges, which are complete."""
 
     def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
         """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""

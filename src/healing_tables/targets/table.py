@@ -1,4 +1,4 @@
-"""A table as a merge sees it, whatever its format; a file beside this one per format."""
+"""The interface of a table for a merge; each format has a file next to this one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DIMENSION = "healing_tables.dimension"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one version: on Spark Connect, too, ``rows`` stay what they are when the table changes.
+    """A table at one version: on Spark Connect, too, ``rows`` do not change when the table does.
 
     Attributes:
-        table_id: of the table; another one once it was dropped and made anew.
+        table_id: of the table; it changes if the table is dropped and created again.
     """
 
     table_id: str
@@ -55,13 +55,13 @@ class Table(Protocol):
         """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The table as it is now; None if there is none."""
+        """The current table; None if it does not exist."""
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The table as it is now, or at a version; it has to be there."""
+        """The current table, or at a version; it must exist."""
 
     def version(self, spark: SparkSession) -> int:
-        """The newest version; the table has to be there."""
+        """The newest version; the table must exist."""
 
     def snapshot(self, spark: SparkSession) -> Snapshot | None:
         """The newest version of the table; None if there is no table."""
@@ -77,9 +77,9 @@ class Table(Protocol):
         what: str,
         own_properties: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The table, made with these columns if there is none.
+        """The table, created with these columns if it does not exist.
 
-        Args: own: what it must have, or it is someone else's; what: what it is, for the error ("change log").
+        Args: own: the columns that a table of a merge has; what: its kind, for the error ("change log").
         Raises: TargetError
         """
 
@@ -105,9 +105,9 @@ def micro_batches_after(before: Mapping[str, int], merge_id: str) -> dict[str, i
 
 
 def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:
-    """Raises: TargetError if a table beside a dimension is someone else's.
+    """Raises: TargetError if a table beside a dimension was not created by a merge.
 
-    Args: own: what it must have of the columns; what: what it should be, for the error ("change log").
+    Args: own: the columns that it must have; what: its expected kind, for the error ("change log").
     """
     present = types_of(table.schema)
     missing = [
