@@ -10,10 +10,14 @@
     {%- endif -%}
     {%- set format = healing_tables._format() -%}
     {%- set without = '; or leave shards out (shards: 1 in this model where the project sets it)' -%}
-    {%- if format is not none and not format.has_commits -%}
+    {%- if format is not none and not format.can_shard -%}
+        {%- set able = [] -%}
+        {%- for name in healing_tables._known_formats().split(', ') if healing_tables._format(name).can_shard -%}
+            {%- do able.append(name) -%}
+        {%- endfor -%}
         {%- do healing_tables._mistake(
-            mistakes, 'shards', 'a table in ' ~ healing_tables._formats_with_commits(), format.name,
-            'set file_format: delta' ~ without) -%}
+            mistakes, 'shards', 'a table in ' ~ (able | join(' or ')), format.name,
+            'set file_format: ' ~ able[0] ~ without) -%}
     {%- endif -%}
     {%- if call is none or healing_tables._is_more_than_call(call) -%}
         {%- do healing_tables._mistake(

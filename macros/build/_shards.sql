@@ -39,7 +39,9 @@
     {%- if change.how != 'overwrite' or not healing_tables._is_sharded(build) -%} {{ return(none) }} {%- endif -%}
     {%- set rows = 'select ' ~ healing_tables._row_struct(build.columns) ~ ' as row from (\n'
         ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(build))) ~ ')' -%}
-    {%- set parts = healing_tables._compute_parts(build, 'rows', rows, 'null', 'none') -%}
+    {#- what was compared has passed; the checks have passed here when all parts have -#}
+    {%- set parts = healing_tables._compute_parts(dict(build, changes=none, is_checked=true), 'rows', rows, 'null',
+        'none') -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {%- set columns = [] -%}
     {%- for column in healing_tables._ids(build.columns) -%}
@@ -95,9 +97,7 @@
         {%- set started = healing_tables._utc_now() -%}
         {%- set statement_text = (begun.create if loop.first and not begun.parts else 'insert into ' ~ table) ~ '\n'
             ~ healing_tables._of_shard(part, number) -%}
-        {%- if is_script -%}
-            {#- the checks have passed when all parts have -#}
-            {%- do healing_tables._run_checked(dict(build, is_checked=true), 'part', statement_text) -%}
+        {%- if is_script -%} {%- do healing_tables._run_checked(build, 'part', statement_text) -%}
         {%- else -%} {%- do healing_tables._run(statement_text) -%}
         {%- endif -%}
         {%- do healing_tables._log_progress(build.target, 'part ' ~ (number + 1) ~ ' of ' ~ shards ~ ' ('

@@ -2,7 +2,7 @@
 
 {% macro _format_delta() -%}
     {{- return({
-        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true,
+        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true, 'can_shard': true,
         'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
         'table_id': healing_tables._delta_table_id,
         'commits_since': healing_tables._delta_commits_since,

@@ -5,6 +5,7 @@
     name              the file_format, and the provider that Spark shows
     has_commits       a write is a commit: such a table can be merged into, and asked for its history
     has_ordered_versions   a later commit has a higher number
+    can_shard         a table of it can be built in shards (build/_shards.sql): each part is one commit
     check_session     (mistakes): can this session write it?
     version           (relation): the number of its newest commit, or none
     table_id          (relation, details): another one for another table of that name, or none; of a format without
@@ -42,7 +43,7 @@
 {% macro _no_format() -%}
     {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
     {{- return({
-        'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
+        'has_commits': false, 'has_ordered_versions': false, 'has_branches': false, 'can_shard': false,
         'check_session': nothing, 'version': nothing, 'table_id': nothing,
         'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,

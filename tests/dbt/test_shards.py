@@ -276,7 +276,7 @@ def test_mistakes(built: Lab) -> None:
         "none_at_all": ({"shards": 0}, ["from 1 to 1024", "got:    0"]),
         "yes": ({"shards": True}, ["from 1 to 1024", "got:    True"]),
         "many": ({"shards": 1025, "publish": "now"}, ["got:    1025", "publish", "2 mistakes"]),
-        "files": ({"config": {"file_format": "orc"}}, ["a table in delta or iceberg", "got:    orc"]),
+        "files": ({"config": {"file_format": "orc"}}, ["a table in delta", "got:    orc"]),
         "more": ({"sql": f"{{{{ {call} }}}} where true"}, ["more than call dimension()", "reads the dimension"]),
         "other": ({"sql": f"select * from {{{{ {relation} }}}}"}, ["a select without dimension()"]),
         "counted": (sequence, ["strategy: sequence", "surrogate_key.strategy: hash"]),
