@@ -48,8 +48,9 @@
     {%- for row in run_query('show tblproperties ' ~ table).rows if row[0] == 'healing_tables.parts' -%}
         {%- do then.extend(row[1].split(' ')) -%}
     {%- endfor -%}
-    {%- for name, value in state.items() if then | length != state | length or then[loop.index0] != value -%}
-        {%- do changed.append('the ' ~ name) -%}
+    {%- for name, value in state.items() -%}
+        {#- `loop` is not known in the condition of a for -#}
+        {%- do changed.append('the ' ~ name) if then | length != state | length or then[loop.index0] != value -%}
     {%- endfor -%}
     {{- return(changed) -}}
 {%- endmacro %}
