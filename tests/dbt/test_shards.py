@@ -189,10 +189,10 @@ def test_a_refused_build(built: Lab) -> None:
 def test_checks_count_over_all_shards(built: Lab, stored: bool) -> None:
     """Each of the keys has a gap between its versions of a deletion and a return."""
     built.spark.sql(f"create or replace table {built.schema}.gaps using {FORMAT} as select cast(id as int) as id, "
-                    "make_date(2024, month, 1) as at, month = 2 as gone from range(12) cross join "
+                    "'a' as name, make_date(2024, month, 1) as at, month = 2 as gone from range(12) cross join "
                     "(select explode(array(1, 2, 3)) as month)")  # fmt: skip
     relation = f"api.Relation.create(schema='{built.schema}', identifier='gaps')"
-    call = f"{{'crm': {{'relation': {relation}, 'changed_at': 'at', 'deleted_when': 'gone'}}}}, attributes=[]"
+    call = f"{{'crm': {{'relation': {relation}, 'changed_at': 'at', 'deleted_when': 'gone'}}}}, attributes=['name']"
     for name, shards in {"cut_gaps": SHARDS, "whole_gaps": 1}.items():
         checks = {"no_gaps": not stored}
         dim(built, name, f"{{{{ healing_tables.dimension({call}) }}}}", shards, checks=checks)
