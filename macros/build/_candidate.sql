@@ -120,7 +120,8 @@
     {%- set started = healing_tables._utc_now() -%}
     {%- set inputs = healing_tables._diff_inputs(build) -%}
     {%- set changes = healing_tables._changes(build, inputs) -%}
-    {%- if obstacle is none -%}
+    {%- if healing_tables._is_sharded(build) -%} {%- do healing_tables._compute_changes_by_shard(build, inputs) -%}
+    {%- elif obstacle is none -%}
         {%- do build.update({'changes': healing_tables._create_side_table(build, '_changes', changes)}) -%}
     {%- endif -%}
     {%- set figures = healing_tables._read_figures(healing_tables._change_figures(

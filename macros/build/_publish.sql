@@ -89,6 +89,7 @@
     {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
         change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id)) -%}
     {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
+    {%- do healing_tables._drop_parts_of_others(build) if healing_tables._is_sharded(build) -%}
 {%- endmacro %}
 
 {#- The rows and keys of a dimension that was built for the first time, as columns of the log: SQL that the insert of

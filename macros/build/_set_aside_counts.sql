@@ -17,8 +17,7 @@
             source.name) -%}
         {%- else -%}
             {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
-                ~ ') as set_aside, '
-                ~ ('(' ~ source.ties ~ ')' if source.ties else 'cast(0 as bigint)') ~ ' as ties, '
+                ~ ') as set_aside, (' ~ healing_tables._ties_of_source(build, source, ctes) ~ ') as ties, '
                 ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
                     if looks_for_rows and source.alive is not none else 'false') ~ ' as has_rows') -%}
         {%- endif -%}

@@ -26,10 +26,10 @@
 {#- Refuse the build if rows of its query violate something: all that fails is counted, with some keys. -#}
 {% macro _refuse_violations(build) -%}
     {%- set settings = build.settings -%}
-    {%- set found = run_query(healing_tables._violation_summary(build)).rows[0] -%}
+    {%- set found = healing_tables._count_violations(build) -%}
     {%- set mistakes, reasons = [], [] -%}
     {%- for condition in build.conditions -%}
-        {%- set broken = found['broken_' ~ loop.index] | int -%}
+        {%- set broken = found['broken_' ~ loop.index] -%}
         {%- if broken > 0 -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
                 condition.got | replace('{n}', broken), condition.remedy) -%}
@@ -38,7 +38,7 @@
     {%- endfor -%}
     {%- set failed, lines = [], [] -%}
     {%- for check in settings.checks -%}
-        {%- do build.log_row.checks.update({check: found[check] | int}) -%}
+        {%- do build.log_row.checks.update({check: found[check]}) -%}
         {%- if found[check] > 0 -%}
             {%- do failed.append(check) -%}
             {%- do lines.append(check ~ ': ' ~ found[check] ~ ' failing, in keys such as ' ~ found[check ~ '_keys']) -%}
@@ -80,7 +80,7 @@
 
 {#- What a refused build leaves to look at, as a sentence: a branch, or else its table of changes. -#}
 {% macro _keep_for_a_look(build) -%}
-    {%- if build.get('query') and healing_tables._can_use_branch(build) -%}
+    {%- if build.get('query') and healing_tables._can_use_branch(build) and not healing_tables._is_sharded(build) -%}
         {%- set place = healing_tables._empty_branch(build) -%}
         {%- do healing_tables._run(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
             dict(build, conditions=[], settings=dict(build.settings, checks={}))))) -%}

@@ -51,6 +51,7 @@
         {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
         {{- return(dict(change, properties=build.stored.properties, is_created=false)) -}}
     {%- endif -%}
+    {%- do healing_tables._compute_candidate_by_shard(build, change) -%}
     {#- a merge leaves rows that another writer has changed meanwhile; a replacement would not -#}
     {%- set conflicts = (healing_tables._look_at_commits(build, 0, healing_tables._table_exists(target)).conflicts
             if change.how == 'overwrite' else [])
@@ -94,7 +95,7 @@
     call, metadata     see _call.sql; call is none, and metadata.sources empty, where the model does not call
                        dimension()
     format             see _format.sql
-    publish, mode      the options
+    publish, mode, shards   the options
     session            see _session_settings()
     ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
     key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
@@ -125,6 +126,7 @@
                 'choose one of them') -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- do chosen.update({'shards': healing_tables._checked_shards(mistakes, call, metadata)}) -%}
     {%- set ratios = healing_tables._removal_ratios(mistakes) -%}
     {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
     {%- set defaults = healing_tables._default_checks(

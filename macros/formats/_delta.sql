@@ -3,7 +3,7 @@
 {% macro _format_delta() -%}
     {{- return({
         'name': 'delta', 'has_commits': true, 'has_ordered_versions': true, 'has_commit_tags': true,
-        'newest_commits': healing_tables._delta_newest_commits,
+        'can_shard': true, 'newest_commits': healing_tables._delta_newest_commits,
         'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
         'table_id': healing_tables._delta_table_id,
         'commits_since': healing_tables._delta_commits_since,

@@ -7,6 +7,7 @@
     has_ordered_versions   a later commit has a higher number
     has_commit_tags   the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
                       see build/_commit_tag.sql; newest_commits (relation, limit=20): as commits_since has them
+    can_shard         a table of it can be built in shards (build/_shards.sql): each part is one commit
     check_session     (mistakes, session): can this session, with these settings, write it?
     version           (relation): the number of its newest commit, or none
     table_id          (relation, details): another one for another table of that name, or none; of a format without
@@ -45,7 +46,7 @@
     {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
     {{- return({
         'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
-        'has_commit_tags': false, 'newest_commits': none_of_them,
+        'has_commit_tags': false, 'can_shard': false, 'newest_commits': none_of_them,
         'check_session': nothing, 'version': nothing, 'table_id': nothing,
         'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,

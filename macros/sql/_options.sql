@@ -25,8 +25,8 @@
         'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
         'deleted_values',
         'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
-        'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'overlap', 'key_buckets',
-        'log_schema'] -%}
+        'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'shards', 'overlap',
+        'key_buckets', 'log_schema'] -%}
     {%- set merge = [
         'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie',
         'change_reason',

@@ -136,26 +136,35 @@
         ~ tojson([call.metadata.types, call.metadata.sources | map(attribute='loaded_column') | list]))) -}}
 {%- endmacro %}
 
-{#- The CTEs that read the sources: all rows, or those of the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
-{% macro _inputs(sources, changed_keys=none) -%}
+{#- The CTEs that read the sources: all rows, or those that satisfy a condition, {source name: SQL}. -#}
+{% macro _inputs(sources, conditions={}) -%}
 {{ healing_tables._inputs_begin() }}
 {%- for source in sources %}
 {{ healing_tables._id(source.name ~ ' input') }} as (
     select *
     from {{ source.relation }}
-    {%- if changed_keys is not none %}
-    where {{ healing_tables._is_changed_key(source['keys'], changed_keys) }}
+    {%- if source.name in conditions %}
+    where {{ conditions[source.name] }}
     {%- endif %}
 ),
 {%- endfor %}
 {{ healing_tables._inputs_end() }}
 {%- endmacro %}
 
-{#- The SQL of a model with its sources cut to the keys in a table. -#}
-{% macro _with_changed_keys(sql, call, changed_keys) -%}
+{#- The SQL of a model with other CTEs that read its sources. -#}
+{% macro _with_inputs(sql, sources, conditions) -%}
     {%- set before, rest = sql.split(healing_tables._inputs_begin(), 1) -%}
-    {{- return(before ~ healing_tables._inputs(call.metadata.sources, changed_keys)
-        ~ rest.split(healing_tables._inputs_end(), 1)[1]) -}}
+    {{- return(before ~ healing_tables._inputs(sources, conditions) ~ rest.split(healing_tables._inputs_end(), 1)[1])
+        -}}
+{%- endmacro %}
+
+{#- The SQL of a model with its sources cut to the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
+{% macro _with_changed_keys(sql, call, changed_keys) -%}
+    {%- set conditions = {} -%}
+    {%- for source in call.metadata.sources -%}
+        {%- do conditions.update({source.name: healing_tables._is_changed_key(source['keys'], changed_keys)}) -%}
+    {%- endfor -%}
+    {{- return(healing_tables._with_inputs(sql, call.metadata.sources, conditions)) -}}
 {%- endmacro %}
 
 {% macro _is_changed_key(expressions, changed_keys) -%}

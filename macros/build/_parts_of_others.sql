@@ -1,0 +1,88 @@
+{#- The parts [see _shards.sql] that killed runs have left: taken over, or dropped. -#}
+
+{#-
+    {parts (those that the table of this run has), create (the beginning of the statement that makes it, where it has
+    none), sources (their state)}. Parts of another run are taken over if nothing has changed that they depend on:
+    `state`, and the sources. They are copied: if that run is still at work, neither writes to the table of the other.
+-#}
+{% macro _begin_parts(build, table, kind, state) -%}
+    {%- set sources = healing_tables._state_of_sources(build) -%}
+    {%- set state = dict(state, sources=sources.state) -%}
+    {%- set create = 'create table ' ~ table ~ ' using ' ~ build.format.name ~ ' ' ~ healing_tables._properties_clause(
+        dict(build.format.properties(build.columns, false), **{'healing_tables.parts': state.values() | join(' ')}))
+        ~ ' as' -%}
+    {%- set best = {'parts': []} -%}
+    {%- for left in healing_tables._parts_of_other_runs(build.target, kind) -%}
+        {%- set parts = healing_tables._complete_parts(left) -%}
+        {%- set changed = healing_tables._changed_state(left, state) -%}
+        {%- set reason = 'nobody can tell whether source ' ~ (sources.unknown | join(', '))
+            ~ ' is as it was' if sources.unknown else (changed | join(' and ')) ~ ' changed since' -%}
+        {%- if sources.unknown or changed -%}
+            {%- do healing_tables._log_progress(build.target, 'the ' ~ (parts | length) ~ ' parts in ' ~ left
+                ~ ', which another run has left, are computed anew: ' ~ reason) -%}
+        {%- elif parts | length > best.parts | length -%} {%- do best.update({'parts': parts, 'table': left}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if best.parts -%}
+        {%- do healing_tables._run(create ~ ' select * from ' ~ best.table ~ ' where part in ('
+            ~ (best.parts | join(', ')) ~ ')') -%}
+        {%- do healing_tables._log_progress(build.target, 'continues with the ' ~ (best.parts | length) ~ ' of '
+            ~ build.settings.shards ~ ' parts in ' ~ best.table ~ ', which another run has left') -%}
+    {%- endif -%}
+    {{- return({'parts': best.parts, 'create': create, 'sources': sources.state}) -}}
+{%- endmacro %}
+
+{#- The tables of parts that other runs have left, or still write. -#}
+{% macro _parts_of_other_runs(target, kind='(changes|rows)') -%}
+    {%- set found = [] -%}
+    {%- for name in healing_tables._tables_of_other_runs(target, healing_tables._tables_beside(target)) | sort
+        if modules.re.search('_[0-9a-f]{32}_' ~ kind ~ '_parts$', name) -%}
+        {%- do found.append(healing_tables._candidate_relation(target).incorporate(path={'identifier': name})) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#- What has changed since the parts in a table were begun, as texts. -#}
+{% macro _changed_state(table, state) -%}
+    {%- set changed, then = [], [] -%}
+    {%- for row in run_query('show tblproperties ' ~ table).rows if row[0] == 'healing_tables.parts' -%}
+        {%- do then.extend(row[1].split(' ')) -%}
+    {%- endfor -%}
+    {%- for name, value in state.items() -%}
+        {#- `loop` is not known in the condition of a for -#}
+        {%- do changed.append('the ' ~ name) if then | length != state | length or then[loop.index0] != value -%}
+    {%- endfor -%}
+    {{- return(changed) -}}
+{%- endmacro %}
+
+{#-
+    {state: a text that is another one if rows of a source have changed; unknown: the sources of which nobody can tell}.
+    It is read before the first part.
+-#}
+{% macro _state_of_sources(build) -%}
+    {%- set marks, unknown = {}, [] -%}
+    {%- for source in build.settings.metadata.sources -%}
+        {%- set mark = {} -%}
+        {%- if source.parts is not none and source.is_row_local -%}
+            {#- the version of a table tells of each change, loaded_at of most -#}
+            {%- do mark.update(healing_tables._version_mark(source)) -%}
+            {%- do mark.update(healing_tables._high_water_marks([source], {}).get(source.name, {}))
+                if not mark or source.calendar is not none -%}
+        {%- endif -%}
+        {%- do marks.update({source.name: mark}) -%}
+        {%- do unknown.append(source.name) if 'version' not in mark and mark.get('rows_without_time') != 0 -%}
+    {%- endfor -%}
+    {{- return({'state': local_md5(tojson(marks)), 'unknown': unknown}) -}}
+{%- endmacro %}
+
+{#- After a sharded build, nobody continues with older parts. A run that has written since this build began is at
+    work. -#}
+{% macro _drop_parts_of_others(build) -%}
+    {%- for left in healing_tables._parts_of_other_runs(build.target) -%}
+        {%- if run_query('select ' ~ build.format.written_at(left) ~ " < unix_micros(timestamp_ltz '"
+            ~ build.log_row.started_at ~ "') as is_old").rows[0]['is_old'] -%}
+            {%- do healing_tables._run('drop table if exists ' ~ left) -%}
+            {%- do healing_tables._log_progress(build.target, 'dropped ' ~ left ~ ', which another run has left') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}

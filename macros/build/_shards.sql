@@ -1,0 +1,130 @@
+{#-
+    A sharded rebuild: one statement per shard, where a shard is the keys with one hash. So no statement shuffles and
+    sorts more than its share of the rows. The results are kept in a table of parts beside the target until all are
+    there, and then take the place of what one statement gives: the changes, or the rows of the candidate.
+
+    The last row of a part is written in one commit with the others: a part is there as a whole, or not at all. It reads
+    as a row that does not differ.
+
+    part | is_end | key_1 | start      | differs | ...       part | is_end | row
+    0    | false  | 7     | 2024-02-01 | true    |           0    | false  | {7, Bea, 2024-02-01, ..}
+    0    | true   | NULL  | NULL       | false   |           0    | true   | NULL
+-#}
+
+{% macro _is_sharded(build) -%}
+    {{- return(build.settings.get('shards', 1) > 1 and build.get('changed_keys') is none
+        and build.log_row.mode == 'rebuild') -}}
+{%- endmacro %}
+
+{#- The rows that differ [see _pass.sql], shard by shard, as the table of changes. -#}
+{% macro _compute_changes_by_shard(build, inputs) -%}
+    {%- set keys, nulls = [], [] -%}
+    {%- for key in inputs.key_columns -%}
+        {%- do keys.append(healing_tables._comparable_column(key, build.stored.columns, build.columns).stored) -%}
+        {%- do nulls.append('null') -%}
+    {%- endfor -%}
+    {%- set stored_rows = '(select * from ' ~ build.existing ~ ' where '
+        ~ healing_tables._is_in_shard(keys, build.settings.shards) ~ ')' -%}
+    {%- set changes = healing_tables._changes(healing_tables._cut_to_shard(build, build.stored.columns),
+        dict(inputs, stored_rows=stored_rows)) -%}
+    {%- set base = local_md5(build.log_row.version_before ~ ' '
+        ~ healing_tables._table_id(build.existing, build.stored)) -%}
+    {%- do build.update({'changes': healing_tables._compute_parts(build, 'changes', changes,
+        (nulls | join(', ')) ~ ', null, false, null, null, false, false, false, null', base)}) -%}
+{%- endmacro %}
+
+{#- The candidate, shard by shard; the query of the build then reads its rows, which have been checked. Where it is not
+    published as a whole, nothing is done. -#}
+{% macro _compute_candidate_by_shard(build, change) -%}
+    {%- if change.how != 'overwrite' or not healing_tables._is_sharded(build) -%} {{ return(none) }} {%- endif -%}
+    {%- set rows = 'select ' ~ healing_tables._row_struct(build.columns) ~ ' as row from (\n'
+        ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(build))) ~ ')' -%}
+    {#- what was compared has passed; the checks have passed here when all parts have -#}
+    {%- set parts = healing_tables._compute_parts(dict(build, changes=none, is_checked=true), 'rows', rows, 'null',
+        'none') -%}
+    {%- do healing_tables._report_passed_checks(build) -%}
+    {%- set columns = [] -%}
+    {%- for column in healing_tables._ids(build.columns) -%}
+        {%- do columns.append('row.' ~ column ~ ' as ' ~ column) -%}
+    {%- endfor -%}
+    {%- do build.update({
+        'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ parts ~ ' where not is_end',
+        'hashes': {}, 'conditions': [], 'settings': dict(build.settings, checks={})}) -%}
+{%- endmacro %}
+
+{#- A build whose query reads the keys of one shard only. `stored_columns`: of a table whose keys it is compared with;
+    they may have other types. -#}
+{% macro _cut_to_shard(build, stored_columns=none) -%}
+    {%- set settings, conditions = build.settings, {} -%}
+    {%- for source in settings.metadata.sources -%}
+        {%- set keys = [] -%}
+        {%- for key in settings.key_columns -%}
+            {%- set expression = source['keys'][loop.index0] -%}
+            {%- do keys.append(expression if stored_columns is none else healing_tables._comparable_column(
+                key, stored_columns, build.columns, '(' ~ expression ~ ')').candidate) -%}
+        {%- endfor -%}
+        {%- do conditions.update({source.name: healing_tables._is_in_shard(keys, settings.shards)}) -%}
+    {%- endfor -%}
+    {{- return(dict(build, query=healing_tables._with_inputs(build.query, settings.metadata.sources, conditions))) -}}
+{%- endmacro %}
+
+{#- Where the number of the shard is put. -#}
+{% macro _shard_mark() -%} {{ return('/* healing_tables shard */ 0') }} {%- endmacro %}
+
+{% macro _is_in_shard(keys, shards) -%}
+    {{- return(healing_tables._bucket_of(keys, shards) ~ ' = ' ~ healing_tables._shard_mark()) -}}
+{%- endmacro %}
+
+{% macro _of_shard(statement_text, number) -%}
+    {{- return(statement_text | replace(healing_tables._shard_mark(), number)) -}}
+{%- endmacro %}
+
+{#- Run a select for each shard; returns the table of parts. `kind`: changes or rows; `end`: the columns of the last row
+    of a part; `base`: a text for what the select reads beside the sources. -#}
+{% macro _compute_parts(build, kind, select, end, base) -%}
+    {%- set shards, mark = build.settings.shards, healing_tables._shard_mark() -%}
+    {%- set part = 'select ' ~ mark ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select ' ~ mark
+        ~ ', true, ' ~ end -%}
+    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_' ~ kind
+        ~ '_parts'}) -%}
+    {%- do build.side_tables.append(table) -%}
+    {%- set begun = healing_tables._begin_parts(build, table, kind, {
+        'definition': local_md5(part ~ build.log_row.spec), 'stored table': base}) -%}
+    {%- set can_fail = kind == 'rows' and healing_tables._violations_of_row(build) is not none -%}
+    {%- set is_script = can_fail and healing_tables._has_scripts() -%}
+    {%- do healing_tables._refuse_violations(build) if can_fail and not is_script -%}
+    {%- for number in range(shards) if number not in begun.parts -%}
+        {%- set started = healing_tables._utc_now() -%}
+        {%- set statement_text = (begun.create if loop.first and not begun.parts else 'insert into ' ~ table) ~ '\n'
+            ~ healing_tables._of_shard(part, number) -%}
+        {%- if is_script -%} {%- do healing_tables._run_checked(build, 'part', statement_text) -%}
+        {%- else -%} {%- do healing_tables._run(statement_text) -%}
+        {%- endif -%}
+        {%- do healing_tables._log_progress(build.target, 'part ' ~ (number + 1) ~ ' of ' ~ shards ~ ' ('
+            ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_parts(table, shards) -%}
+    {%- do healing_tables._log_progress(
+        build.target, 'a source has changed since the first part was begun: later parts may have newer rows')
+        if healing_tables._state_of_sources(build).state != begun.sources -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{#- The parts that are in a table once, and with all their rows. -#}
+{% macro _complete_parts(table) -%}
+    {%- set parts = [] -%}
+    {%- for row in run_query('select part from ' ~ table ~ ' where is_end group by part having count(*) = 1').rows -%}
+        {%- do parts.append(row['part'] | int) -%}
+    {%- endfor -%}
+    {{- return(parts) -}}
+{%- endmacro %}
+
+{#- An adapter may run a statement again, of which it did not see the end. -#}
+{% macro _check_parts(table, shards) -%}
+    {%- set complete, mistakes = healing_tables._complete_parts(table) | length, [] -%}
+    {%- if complete != shards -%}
+        {%- do healing_tables._mistake(mistakes, 'shards', shards ~ ' parts in ' ~ table ~ ', each of them once',
+            complete, 'run it again: it computes the others anew') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+{%- endmacro %}
