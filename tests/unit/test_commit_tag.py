@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rendering import Project
 
-MARKS = {
+MARKS: dict[str, dict[str, Any]] = {
     "crm": {"loaded_until": "2024-01-01 00:00:00.000000Z", "overlap": "3, -17"},
     'it\'s \\ "käse" / ~100 %, [a=b]': {"version": 7, "has_change_feed": True},
 }
