@@ -190,7 +190,7 @@ def test_a_failed_check_leaves_the_target_alone(refused: Lab, name: str) -> None
     status, message = refused.results[name]
     assert status == "error"
     for part in [
-        "3 of 4 checks failed; the target is as it was",
+        "3 of 4 checks failed; the target is unchanged",
         "single_current: 1 failing, in keys such as id = 1",
         "no_overlaps: 2 failing, in keys such as id = 1",
         "valid_order: 1 failing, in keys such as id = 2",
