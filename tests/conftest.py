@@ -5,7 +5,9 @@ The same JVM is the Spark Connect server of the tests that ask for one: no secon
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +31,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     """The session that dbt finds with getOrCreate: Delta or Iceberg, an embedded catalog, nothing outside tmp."""
     home = tmp_path_factory.mktemp("spark")
     settings = session_settings(home, is_long=pytestconfig.option.markexpr != "not slow") | connect_settings()
-    session = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
+    with (Path(tempfile.gettempdir()) / "healing_tables_jars.lock").open("w") as lock:
+        # the first start downloads jars, and Ivy does not support two processes that do so at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        session = SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
     yield session
     session.stop()
 
