@@ -508,7 +508,7 @@ def test_a_build_that_always_meets_another_writer_gives_up(built: Lab, monkeypat
     status, message = run(built, "fed_dim")
     monkeypatch.undo()
     assert status == "error"
-    assert "30 attempts that met one" in message and "(UPDATE)" in message, message
+    assert "30 attempts with such a commit" in message and "(UPDATE)" in message, message
     assert "the table may have rows of both" in message, message
     assert len(log(built, "fed_dim")) == rows
     assert run(built, "fed_dim")[0] == "success"
