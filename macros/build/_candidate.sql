@@ -23,7 +23,7 @@
     {%- set is_written = obstacle is not none and needs_table -%}
     {%- do healing_tables._write_candidate(build) if is_written -%}
     {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
-    {%- set change = healing_tables._compute_difference(build, obstacle, counts if is_comparable else none) -%}
+    {%- set change = healing_tables._compute_difference(build, obstacle, counts) -%}
     {%- if change.how == 'overwrite' and is_heal -%}
         {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
         {{- return(healing_tables._compute_change(build, sequence)) -}}

@@ -64,7 +64,7 @@
     {%- for source in build.settings.metadata.sources -%}
         {%- set mark = {} -%}
         {%- if source.parts is not none and source.is_row_local -%}
-            {#- the version of a table tells of each change, loaded_at of most -#}
+            {#- every change gives a table another version; most change the newest loaded_at -#}
             {%- do mark.update(healing_tables._version_mark(source)) -%}
             {%- do mark.update(healing_tables._high_water_marks([source], {}).get(source.name, {}))
                 if not mark or source.calendar is not none -%}

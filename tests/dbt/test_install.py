@@ -77,6 +77,20 @@ def test_an_archive_of_a_commit_is_small(tmp_path: Path) -> None:
     assert not [name for name in names if name.startswith(("tests", "data/congress"))]
 
 
+def run_in(folder: Path, command: list[str]) -> str:
+    """What a command that succeeds prints, in a folder and a JVM of its own."""
+    done = subprocess.run(
+        command,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+        text=True,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
 def test_the_first_dimension(tmp_path: Path) -> None:
     for path, text in FILES.items():
@@ -87,16 +101,7 @@ def test_the_first_dimension(tmp_path: Path) -> None:
     output = ""
     for command in commands_of(BLOCKS):
         more = ["--output", "json", "--limit", "-1", "--quiet"] if command[1] == "show" else []
-        done = subprocess.run(
-            [str(Path(sys.executable).with_name("dbt")), *command[1:], *more, "--no-use-colors"],
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-            text=True,
-            capture_output=True,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        output = done.stdout
+        output = run_in(tmp_path, [str(Path(sys.executable).with_name("dbt")), *command[1:], *more, "--no-use-colors"])
     shown = json.loads(output[output.index("{") : output.rindex("}") + 1])["show"]
     expected = next(table_of(block) for block in BLOCKS if block.kind == "table")
     rows = [[cell(row[name]) for name in expected.header] for row in shown]
@@ -108,17 +113,9 @@ def test_pyspark_without_dbt(tmp_path: Path) -> None:
     """The Python code of docs/install.md, in an empty folder and its own JVM."""
     blocks = [block for block in blocks_of((ROOT / "docs" / "install.md").read_text()) if block.kind == "python"]
     assert len(blocks) == 1
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks[0].lines)],
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        text=True,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in done.stdout
-    rows = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    output = run_in(tmp_path, [sys.executable, "-c", "\n".join(blocks[0].lines)])
+    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in output
+    rows = [line.strip("|").split("|") for line in output.splitlines() if line.startswith("|")]
     assert [[cell.strip() for cell in row] for row in rows[1:]] == [
         ["1", "basic", "2024-01-01", "2024-02-01", "false"],
         ["1", "gold", "2024-02-01", "9999-12-31", "true"],

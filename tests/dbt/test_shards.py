@@ -54,13 +54,13 @@ def parts_beside(lab: Lab, name: str) -> list[str]:
     return sorted(row["tableName"] for row in tables if row["tableName"].startswith(f"{name}__candidate_"))
 
 
-def told(lab: Lab, name: str) -> list[str]:
+def progress_lines(lab: Lab, name: str) -> list[str]:
     start = f"healing_table {lab.schema}.{name}: "
     return [text.removeprefix(start) for text in lab.log if text.startswith(start)]
 
 
 def part_numbers(lab: Lab, name: str) -> list[int]:
-    lines = [re.match(rf"part (\d+) of {SHARDS} \(", text) for text in told(lab, name)]
+    lines = [re.match(rf"part (\d+) of {SHARDS} \(", text) for text in progress_lines(lab, name)]
     return [int(line.group(1)) for line in lines if line]
 
 
@@ -108,7 +108,7 @@ def built(lab: Lab) -> Lab:
     dim(lab, "cut")
     dim(lab, "whole", shards=1)
     lab.notes["first"] = [str(pair(lab))]
-    lab.notes["told"] = told(lab, "cut")
+    lab.notes["told"] = progress_lines(lab, "cut")
     lab.notes["statements"] = [sql for _, sql in lab.statements]
     return lab
 
@@ -220,7 +220,7 @@ def test_a_killed_build_is_continued(built: Lab, monkeypatch: pytest.MonkeyPatch
         assert built.dbt("run", "--select", "cut")["cut"][0] == "error"
     (left,) = parts_beside(built, "cut")
     pair(built)
-    lines = told(built, "cut")
+    lines = progress_lines(built, "cut")
     assert part_numbers(built, "cut") == [2]
     assert any("was killed or is running" in line and left in line for line in lines), lines
     assert f"continues with the 1 of 2 parts in {built.schema}.{left}, which another run has left" in lines
@@ -245,7 +245,7 @@ def test_parts_are_not_used_once_something_has_changed(built: Lab, monkeypatch: 
     pair(built)
     assert part_numbers(built, "cut") == ALL
     assert any(f"the 1 parts in {built.schema}.{left}" in line and line.endswith(f"anew: the {what} changed since")
-               for line in told(built, "cut")), told(built, "cut")  # fmt: skip
+               for line in progress_lines(built, "cut")), progress_lines(built, "cut")  # fmt: skip
 
 
 @pytest.mark.slow
@@ -260,7 +260,7 @@ def test_a_source_of_which_nobody_can_tell(built: Lab, monkeypatch: pytest.Monke
     built.build("seen_dim")
     assert part_numbers(built, "seen_dim") == ALL
     assert any(line.endswith("anew: nobody can tell whether source crm is as it was")
-               for line in told(built, "seen_dim")), told(built, "seen_dim")  # fmt: skip
+               for line in progress_lines(built, "seen_dim")), progress_lines(built, "seen_dim")  # fmt: skip
 
 
 def test_mistakes(built: Lab) -> None:
