@@ -1,5 +1,5 @@
 {#-
-    <log_schema>.healing_log: one row per build, merge and capture, also of one that was refused or had nothing to do.
+    <log_schema>.healing_log: one row per build, merge and capture, including refused ones and ones without changes.
 
     dimension    | mode    | status    | rows_added | rows_changed | rows_removed | rows_unchanged | finished_at
     dim_customer | rebuild | published | 4          | 0            | 0            | 0              | 2024-03-01 02:00
@@ -17,7 +17,7 @@
         'invocation_id': 'string'}) -}}
 {%- endmacro %}
 
-{#- The log beside a table; `log_schema` puts the logs of several schemas into one place. -#}
+{#- The log of a table, in the table's schema. With `log_schema`, several schemas share one log. -#}
 {% macro _log_of(relation, log_schema) -%}
     {{- return(api.Relation.create(
         database=relation.database, schema=log_schema or relation.schema, identifier='healing_log', type='table')) -}}
@@ -28,7 +28,7 @@
         ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
 {%- endmacro %}
 
-{#- The schema of a table beside the target; that of the target dbt has made. -#}
+{#- Create the schema of a side table. dbt has already created the schema of the target. -#}
 {% macro _ensure_schema(target, beside) -%}
     {%- if beside.schema != target.schema -%}
         {%- do healing_tables._run('create schema if not exists ' ~ beside.without_identifier()) -%}
@@ -37,11 +37,11 @@
 
 {#-
     Create the log if it does not exist, before the build does anything. If several threads or runs create it at the
-    same time, Delta refuses all but one; the others wait until the table exists. `is_known`: a table of that name is
-    the log, since this package has built the target.
+    same time, Delta accepts only one; the others wait until the table exists. `is_known`: this package has built the
+    target, so an existing table of that name is the log.
 -#}
 {% macro _ensure_log(target, log, format_name=none, is_known=false) -%}
-    {#- dbt's cache first: it knows the tables of the beginning -#}
+    {#- check dbt's cache first: it has the tables that existed when the run started -#}
     {%- if adapter.get_relation(database=log.database, schema=log.schema, identifier=log.identifier) is not none -%}
         {{- return(healing_tables._check_log(log) if not is_known) -}}
     {%- endif -%}
@@ -74,7 +74,7 @@
     {{- return(found | length > 0) -}}
 {%- endmacro %}
 
-{#- A table of that name that is no log. -#}
+{#- Raise an error if a table of that name is not the log. -#}
 {% macro _check_log(log) -%}
     {%- set columns = healing_tables._columns_of(log) -%}
     {%- set mistakes = [] -%}
@@ -87,12 +87,12 @@
     {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
 {%- endmacro %}
 
-{#- Spark's names have no case; who wrote a row may have spelled one in another. -#}
+{#- Spark's names are case-insensitive, so a row may have the name in a different case. -#}
 {% macro _log_condition(relation) -%}
     {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
 {%- endmacro %}
 
-{#- The statement that adds a row. `row`: what is known of the columns, of numbers also SQL; the others are NULL. -#}
+{#- The statement that inserts a row. `row`: column to value (a number may be a SQL expression); others are NULL. -#}
 {% macro _log_insert(log, row) -%}
     {%- set names = [] -%}
     {%- set values = [] -%}

@@ -1,11 +1,11 @@
 {#-
-    What a build would publish: the candidate, as a query that is checked while it runs, and as a table only where that
-    cannot be avoided.
+    The candidate: the rows that a build would publish. It is a query that is checked while it runs, and becomes a table
+    only if that cannot be avoided.
 -#}
 
 {#-
-    The change to publish [see _compare.sql]. Where the stored table can take a part of its rows, one pass finds those
-    that differ. A heal that cannot be merged into what is stored, for instance since a column has another type now,
+    The change to publish [see _compare.sql]. If the candidate can be compared with the stored table, one pass finds the
+    rows that differ. A heal that cannot be merged into the stored table, for example because a column has a new type,
     becomes a rebuild.
 -#}
 {% macro _compute_change(build, sequence) -%}
@@ -34,8 +34,8 @@
 {%- endmacro %}
 
 {#-
-    The statement that computes the dimension, or the keys of it that are healed, with all that is known of its rows:
-    query, columns, conditions, hashes, is_pure_call of the build.
+    Set query, columns, conditions, hashes and is_pure_call of the build. The query computes the dimension, or only the
+    keys that are healed.
 -#}
 {% macro _prepare_query(build, sequence) -%}
     {%- set settings = build.settings -%}
@@ -43,7 +43,7 @@
     {%- set is_pure_call = call is not none and not healing_tables._is_more_than_call(call) -%}
     {%- set query = build.sql if build.changed_keys is none
         else healing_tables._with_changed_keys(build.sql, call, build.changed_keys) -%}
-    {#- the stored hashes are right where nobody else has written them: else all columns are compared -#}
+    {#- stored hashes are correct if no other writer has changed the table; otherwise all columns are compared -#}
     {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
     {%- set query = healing_tables._without_hashes(query) if hashes_later else query -%}
     {%- set known = healing_tables._known_columns(build, is_pure_call) -%}
@@ -67,8 +67,8 @@
 {%- endmacro %}
 
 {#-
-    The columns of the query {name: type} where no look-up is needed: those of a definition that has not changed, types
-    of its sources included, are the stored ones; a first build has to know the types of what it hashes only. Else none.
+    The columns of the query {name: type} if no lookup is needed; else none. If the definition and the types of its
+    sources have not changed, they are the stored columns; a first build needs only the types of the hashed columns.
 -#}
 {% macro _known_columns(build, is_pure_call) -%}
     {%- set metadata = build.settings.metadata -%}
@@ -84,7 +84,7 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The hashes that were taken out of the query: {column: SQL over the struct `row` of its other columns}. -#}
+{#- The hashes that were removed from the query: {column: SQL over `row`, the struct of the other columns}. -#}
 {% macro _hash_columns(settings, columns) -%}
     {%- set names, metadata = settings.metadata.names, settings.metadata -%}
     {%- set typed = {} -%}
@@ -111,10 +111,10 @@
     {{- return(hashes) -}}
 {%- endmacro %}
 
-{#- The rows that differ, in one pass [see _pass.sql]: as a table where they are to be merged, else as figures only.
-    `counts`: see _set_aside_counts(); none in a heal. -#}
+{#- Find the rows that differ, in one pass [see _pass.sql]. They are stored in a table if they are to be merged;
+    otherwise only figures are computed. `counts`: see _set_aside_counts(); none in a heal. -#}
 {% macro _compute_difference(build, obstacle, counts) -%}
-    {#- the rows of a key are together on both sides, whatever their starts -#}
+    {#- both sides are partitioned by key: the join by key and start needs no other shuffle -#}
     {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false',
         build.settings.session) -%}
     {%- set started = healing_tables._utc_now() -%}
@@ -133,21 +133,21 @@
             else build.changed_key_count ~ ' keys') ~ ' and compared them with ' ~ figures.stored_versions
         ~ ' stored ones: ' ~ figures.differing_keys ~ ' keys differ ('
         ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
-    {#- before the checks: a build that they refuse reports these rows too -#}
+    {#- before the checks, so that a refused build reports these rows, too -#}
     {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}
     {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {{- return(healing_tables._change_of_figures(build, inputs, figures, obstacle)) -}}
 {%- endmacro %}
 
-{#- How many rows are stored, as SQL: the last build has counted them. -#}
+{#- The number of stored rows, as SQL: the count of the last build if it still holds. -#}
 {% macro _stored_rows_count(build) -%}
     {%- set is_known = build.last is not none and build.last.row_count is not none
         and (build.is_as_left or build.last.is_tagged) -%}
     {{- return(build.last.row_count | int if is_known else '(select count(*) from ' ~ build.existing ~ ')') -}}
 {%- endmacro %}
 
-{#- One row as a map; numbers as integers. -#}
+{#- The single row of a query as a map, with numbers as integers. -#}
 {% macro _read_figures(query) -%}
     {%- set figures = {} -%}
     {%- for name, value in run_query(query).rows[0].dict().items() -%}
@@ -157,14 +157,14 @@
 {%- endmacro %}
 
 {#-
-    The candidate as a table, where one statement cannot publish it: in the folder that files are published from, or
-    since the key map has to hold its integer keys before anybody sees them.
+    Write the candidate to a table if one statement cannot publish it: files are published from its folder, and the key
+    map must have its integer keys before readers see them.
 -#}
 {% macro _write_candidate(build) -%}
     {%- do healing_tables._run_checked(build, 'candidate', healing_tables._create_candidate(build)) -%}
     {%- set buckets = healing_tables._key_buckets() if build.location is not none else none -%}
     {%- if buckets is none -%}
-        {#- columns of a partition may have moved to the end -#}
+        {#- partition columns may have moved to the end -#}
         {%- do build.update({'columns': healing_tables._columns_of(build.candidate)}) -%}
     {%- else -%}
         {%- set folders = healing_tables._written_buckets(build.candidate, build.location,
@@ -174,7 +174,7 @@
             'written': 'in ' ~ buckets ~ ' key buckets'}) -%}
     {%- endif -%}
     {%- set columns = healing_tables._ids(build.columns) -%}
-    {#- its rows have passed, and have their hashes -#}
+    {#- its rows have passed the checks and have their hashes -#}
     {%- do build.update({
         'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ build.candidate,
         'hashes': {}, 'conditions': [], 'is_written': true, 'settings': dict(build.settings, checks={})}) -%}
@@ -182,8 +182,8 @@
 
 {% macro _create_candidate(build) -%}
     {%- if build.get('location') and config.get('partition_by') is not none -%}
-        {#- partitions kept in the metastore would stay behind when the table moves to another folder; not set back,
-            since other threads of this session may be at the same point -#}
+        {#- partitions in the metastore would keep the old folder when the table's location changes; the setting is
+            not restored, because other threads of this session may need it -#}
         {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false',
             build.settings.session) -%}
     {%- endif -%}

@@ -1,4 +1,4 @@
-{#- The option `shards`, and what a model has to be so that it can be built by shards. Returns 1 where it is wrong. -#}
+{#- Check the option `shards`, and whether the model can be built in shards. Returns 1 if there is a mistake. -#}
 {% macro _checked_shards(mistakes, call, metadata) -%}
     {%- set shards = healing_tables._option('shards', none, 1) -%}
     {%- if shards is not integer or shards is boolean or shards < 1 or shards > 1024 -%}

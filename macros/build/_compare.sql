@@ -1,22 +1,22 @@
 {#-
-    What a build is going to publish: a `change`.
+    A `change`: what a build is about to publish.
 
     how         'unchanged' (nothing), 'merge' (the rows that differ) or 'overwrite' (the whole table)
     obstacle    why it cannot be a merge, or none
-    summary     the figures as a text
+    summary     the figures as text
     log_row     the figures as columns of the log
     row_count   the rows of the table afterwards, if known
-    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Of a merge only.
+    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Only for a merge.
 -#}
 
-{#- The change of a heal without a changed key: what is stored has the rows that the last build left. -#}
+{#- The change of a heal without changed keys: the stored table still has the rows of the last build. -#}
 {% macro _no_change(build) -%}
     {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'log_row': {
         'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0,
         'rows_unchanged': healing_tables._stored_rows_count(build)}}) -}}
 {%- endmacro %}
 
-{#- Whether the rows of the stored table can be known again by key and start. A loss of columns is refused. -#}
+{#- Whether the stored rows can be matched by key and start. A build that would lose columns is refused. -#}
 {% macro _is_comparable(build) -%}
     {%- if not build.stored or build.keeps_foreign -%} {{ return(false) }} {%- endif -%}
     {%- set settings = build.settings -%}
@@ -29,7 +29,7 @@
     {{- return(not missing) -}}
 {%- endmacro %}
 
-{#- The change that the figures of a comparison ask for; a build that would remove too much is refused. -#}
+{#- Choose the change from the figures of a comparison. A build that would remove too much is refused. -#}
 {% macro _change_of_figures(build, inputs, figures, obstacle) -%}
     {%- do figures.update({'current_keys': 0, 'closed_versions': 0}) -%}
     {%- if figures.ended_keys > 0 or figures.lost_versions > 0 -%}
@@ -68,8 +68,8 @@
     {{- return(rows | selectattr('has_rows') | list | length > 0) -}}
 {%- endmacro %}
 
-{#- The change where there is nothing to compare with. Its rows are counted when they are written. A dimension has a row
-    if a source has one; only where that is not known, the query itself is run. -#}
+{#- The change if there is nothing to compare with. Its rows are counted when they are written. A dimension has rows if
+    a source has any; the query itself runs only if that is not known. -#}
 {% macro _all_rows_as_new(build, obstacle, has_rows) -%}
     {%- set has_rows = has_rows or healing_tables._has_rows('(\n' ~ healing_tables._as_subquery(build.query) ~ ')') -%}
     {%- do healing_tables._check_guards(build, {
@@ -79,7 +79,7 @@
         'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0}}) -}}
 {%- endmacro %}
 
-{#- Why the rows that differ cannot be merged, so that the whole table is written; none if they can. -#}
+{#- Why the whole table is written instead of merging the rows that differ; none if they can be merged. -#}
 {% macro _merge_obstacle(build, is_comparable) -%}
     {%- if not is_comparable -%}
         {{- return('nothing is stored' if not build.stored else 'the stored table cannot be compared') -}}
@@ -95,12 +95,12 @@
     {{- return(healing_tables._overwrite_reason(build)) -}}
 {%- endmacro %}
 
-{#- Why all rows have to be written, whatever the rows that differ; none if those are enough. -#}
+{#- Why all rows must be written, even those that do not differ; none if writing the difference is enough. -#}
 {% macro _overwrite_reason(build) -%}
     {{- return(healing_tables._replace_reason(build) or ('--full-refresh' if flags.FULL_REFRESH else none)) -}}
 {%- endmacro %}
 
-{#- Why the stored table has to become another one; none if it can take the rows. -#}
+{#- Why the stored table must be replaced; none if rows can be written to it. -#}
 {% macro _replace_reason(build) -%}
     {%- if build.stored.get('provider') != build.format.name -%}
         {{- return('it is stored as ' ~ build.stored.get('provider')) -}}
@@ -123,8 +123,9 @@
 {%- endmacro %}
 
 {#-
-    Columns that come, go or change their type. What loses nothing passes: a new column, a type that holds every old
-    value. on_schema_change: fail refuses that too, sync_all_columns and --full-refresh allow everything.
+    Check columns that are added, removed or changed in type. Changes that lose no values are allowed: a new column, or
+    a type that holds every old value. on_schema_change: fail refuses these, too; sync_all_columns and --full-refresh
+    allow everything.
 -#}
 {% macro _check_schema_changes(build, stored_columns, columns) -%}
     {%- set added = [] -%}

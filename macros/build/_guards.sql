@@ -1,13 +1,13 @@
 {#- Guards: a build or a capture that would remove too much is refused. -#}
 
 {#-
-    A build that would end too many keys or lose too many closed versions, from 20 current keys on; and one without
-    rows, unless there is a table that has none either. `figures`: candidate_versions, current_keys, ended_keys,
-    closed_versions, lost_versions; stored_versions where something is stored; is_first where nothing is.
+    Refuse a build that would end too many keys or lose too many closed versions, if there are at least 20 current keys;
+    and a build without rows, unless the stored table is also empty. `figures`: candidate_versions, current_keys,
+    ended_keys, closed_versions, lost_versions; stored_versions if something is stored; is_first if nothing is.
 -#}
 {% macro _check_guards(build, figures) -%}
     {%- if healing_tables._is_partial_run() -%} {{ return(none) }} {%- endif -%}
-    {#- a heal may well end all of its few keys -#}
+    {#- a heal has few keys and may end all of them -#}
     {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0
         and build.log_row.mode != 'heal' -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
@@ -37,7 +37,7 @@
     {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
 {%- endmacro %}
 
-{#- The two ratios: a variable of the run, then the option as any other. -#}
+{#- The two ratios: from a variable of the run, or else from the option. -#}
 {% macro _removal_ratios(mistakes) -%}
     {%- set ratios = {} -%}
     {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
@@ -55,7 +55,7 @@
     {{- return(ratio) -}}
 {%- endmacro %}
 
-{#- The error of a build that is refused. `has_candidate`: there is one to look at. `reasons`: for the log. -#}
+{#- Raise the error of a refused build. `has_candidate`: there is one to inspect. `reasons`: for the log. -#}
 {% macro _refuse(build, mistakes, has_candidate=true, head='refused', reasons=none) -%}
     {%- set found = [] -%}
     {%- for mistake in mistakes -%} {%- do found.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}

@@ -1,15 +1,15 @@
-{#- The last build of a table, what has happened to the table since, and what builds that were killed have left. -#}
+{#- The last build of a table, later commits to the table, and leftovers of killed builds. -#}
 
 {#-
-    What is known of the builds of the stored table, {last, newest, others}:
+    What is known about the builds of the stored table, {last, newest, others}:
 
-    last      the newest build that did what it should, or none: mode, spec, marks, row_count (the rows of the table
-              since then, or none), table_id; is_tagged: what is stored has the rows that it left
-    newest    the number of the newest commit of what is stored, or none
-    others    commits after the last build, the newest first; none where they are not known
+    last      the newest successful build, or none: mode, spec, marks, row_count (rows of the table after it, or none),
+              table_id; is_tagged: the stored table still has the rows of this build
+    newest    the number of the newest commit of the stored table, or none
+    others    commits after the last build, newest first; none if they are not known
 
-    A commit of a build has its tag [see _commit_tag.sql]. So the log is read only where the format has no tags, or the
-    newest commit that changed rows is another writer's.
+    Commits of builds have a tag [see _commit_tag.sql]. The log is read only if the format has no tags, or if another
+    writer made the newest commit that changed rows.
 -#}
 {% macro _earlier_builds(build) -%}
     {%- set format = healing_tables._stored_format(build.stored) -%}
@@ -17,7 +17,7 @@
     {%- if format is not none and format.has_commit_tags -%}
         {%- set commits = format.newest_commits(build.existing) -%}
         {%- set found = healing_tables._tagged_build(commits) -%}
-        {#- the newest ones may all be of OPTIMIZE and VACUUM -#}
+        {#- the newest commits may all be from OPTIMIZE and VACUUM -#}
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
             {%- set found = healing_tables._tagged_build(format.newest_commits(build.existing, none)) -%}
         {%- endif -%}
@@ -28,7 +28,7 @@
     {{- return(dict(commits, last=last)) -}}
 {%- endmacro %}
 
-{#- The newest build of this table in the log that did what it should; or none. -#}
+{#- The newest successful build of this table in the log, or none. -#}
 {% macro _logged_build(target, log) -%}
     {%- set found = run_query(
         'select mode, spec, table_id, version_after, to_json(high_water_marks) as marks, rows_added + rows_changed'
@@ -47,7 +47,7 @@
         'marks': marks, 'row_count': row['row_count'], 'is_tagged': false}) -}}
 {%- endmacro %}
 
-{#- The marks of the newest build in the log, if what is stored has the rows that it left; else none. -#}
+{#- The marks of the newest build in the log, if the stored table still has its rows; else none. -#}
 {% macro _logged_marks(build) -%}
     {%- set logged = healing_tables._logged_build(build.target, build.log) -%}
     {{- return(logged.marks if logged is not none and logged.table_id == build.last.table_id
@@ -63,7 +63,7 @@
         else others[0].version if others else last.version_after | int}) -}}
 {%- endmacro %}
 
-{#- Why the stored table may not be as the last build of this definition has left it; none if it is. -#}
+{#- Why the stored table may have changed since the last build of this definition; none if it has not. -#}
 {% macro _changed_since_last_build(build) -%}
     {%- set last = build.last -%}
     {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
@@ -88,12 +88,12 @@
         if build.format.has_commit_tags else none) -}}
 {%- endmacro %}
 
-{#- Candidates of builds that did not end, as tables or branches: the log knows those that were refused. `tables`: names
-    of the tables beside the target. -#}
+{#- Report candidates (tables or branches) of builds without a row in the log, and drop branches of refused builds.
+    `tables`: the names of the tables in the target's schema. -#}
 {% macro _report_leftovers(build, tables) -%}
     {%- set leftovers = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(build.target, tables) | sort -%}
-        {#- a side table of a candidate has more behind the id; it may be all that is left -#}
+        {#- the name of a candidate's side table goes on after the id; the side table may be the only leftover -#}
         {%- do leftovers.append({'kind': 'table', 'name': name,
             'id': name.split('__candidate_')[-1].split('_')[0]}) -%}
     {%- endfor -%}
@@ -125,7 +125,7 @@
     {{- return(tables | map(attribute='tableName') | list) -}}
 {%- endmacro %}
 
-{#- Of these names, those of tables that other runs have left next to a table, or still write: candidates with their
+{#- Those of these names that are tables of other runs, left behind or still being written: candidates with their
     side tables, rekeys. -#}
 {% macro _tables_of_other_runs(relation, tables, what='candidate') -%}
     {%- set prefix = relation.identifier | lower ~ '__' ~ what ~ '_' -%}

@@ -1,9 +1,9 @@
-{#- The parts [see _shards.sql] that killed runs have left: taken over, or dropped. -#}
+{#- Reuse or drop the parts [see _shards.sql] that killed runs have left. -#}
 
 {#-
-    {parts (those that the table of this run has), create (the beginning of the statement that makes it, where it has
-    none), sources (their state)}. Parts of another run are taken over if nothing has changed that they depend on:
-    `state`, and the sources. They are copied: if that run is still at work, neither writes to the table of the other.
+    Returns {parts (those in the table of this run), create (the start of the statement that creates it, if it has
+    none), sources (their state)}. Parts of another run are reused if nothing that they depend on has changed: `state`,
+    and the sources. They are copied, because that run may still be active: neither writes to the table of the other.
 -#}
 {% macro _begin_parts(build, table, kind, state) -%}
     {%- set sources = healing_tables._state_of_sources(build) -%}
@@ -32,7 +32,7 @@
     {{- return({'parts': best.parts, 'create': create, 'sources': sources.state}) -}}
 {%- endmacro %}
 
-{#- The tables of parts that other runs have left, or still write. -#}
+{#- The tables of parts that other runs have left or are still writing. -#}
 {% macro _parts_of_other_runs(target, kind='(changes|rows)') -%}
     {%- set found = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(target, healing_tables._tables_beside(target)) | sort
@@ -42,29 +42,29 @@
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- What has changed since the parts in a table were begun, as texts. -#}
+{#- What has changed since a table of parts was created, as strings. -#}
 {% macro _changed_state(table, state) -%}
     {%- set changed, then = [], [] -%}
     {%- for row in run_query('show tblproperties ' ~ table).rows if row[0] == 'healing_tables.parts' -%}
         {%- do then.extend(row[1].split(' ')) -%}
     {%- endfor -%}
     {%- for name, value in state.items() -%}
-        {#- `loop` is not known in the condition of a for -#}
+        {#- `loop` is not available in the condition of a for -#}
         {%- do changed.append('the ' ~ name) if then | length != state | length or then[loop.index0] != value -%}
     {%- endfor -%}
     {{- return(changed) -}}
 {%- endmacro %}
 
 {#-
-    {state: a text that is another one if rows of a source have changed; unknown: the sources of which nobody can tell}.
-    It is read before the first part.
+    Returns {state: a string that changes if rows of a source change; unknown: sources whose changes cannot be
+    detected}. It is read before the first part.
 -#}
 {% macro _state_of_sources(build) -%}
     {%- set marks, unknown = {}, [] -%}
     {%- for source in build.settings.metadata.sources -%}
         {%- set mark = {} -%}
         {%- if source.parts is not none and source.is_row_local -%}
-            {#- every change gives a table another version; most change the newest loaded_at -#}
+            {#- every change creates a new version of a table; most changes move the newest loaded_at -#}
             {%- do mark.update(healing_tables._version_mark(source)) -%}
             {%- do mark.update(healing_tables._high_water_marks([source], {}).get(source.name, {}))
                 if not mark or source.calendar is not none -%}
@@ -75,8 +75,8 @@
     {{- return({'state': local_md5(tojson(marks)), 'unknown': unknown}) -}}
 {%- endmacro %}
 
-{#- After a sharded build, nobody continues with older parts. A run that has written since this build began is at
-    work. -#}
+{#- After a sharded build, older parts are no longer needed. Parts that were written since this build began belong to a
+    running build. -#}
 {% macro _drop_parts_of_others(build) -%}
     {%- for left in healing_tables._parts_of_other_runs(build.target) -%}
         {%- if run_query('select ' ~ build.format.written_at(left) ~ " < unix_micros(timestamp_ltz '"

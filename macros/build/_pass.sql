@@ -1,8 +1,8 @@
 {#-
-    One pass over the sources computes the dimension, checks it, and joins what is stored to it. Only the rows that
-    differ, or that violate a check, are written: to a table of changes beside the target.
+    One pass over the sources computes the dimension, checks it and joins the stored rows. Only rows that differ or
+    violate a check are written, to a table of changes beside the target.
 
-    The select has shuffled its rows by key already. Only the stored rows are shuffled to meet them.
+    The select has already shuffled its rows by key, so the join shuffles only the stored rows.
 
     key_1 | start      | differs | stored_row | candidate_row | was_current | is_current | is_repeated | violations
     1     | 2024-02-01 | true    | Bea        | Eve           | true        | true       | false       | NULL
@@ -10,7 +10,7 @@
 -#}
 {% macro _changes(build, inputs) -%}
 {%- set keys = inputs.key_names -%}
-{#- rows of dimension() are unique by key and start, and have both; those of another select need not be -#}
+{#- rows of dimension() are unique by key and start, which are not NULL; rows of another select may not be -#}
 {%- set same = '=' if build.is_pure_call else '<=>' -%}
 {%- set pairs = [] -%}
 {%- for key in inputs.key_columns -%}
@@ -74,7 +74,7 @@ select {{ keys }}, start, differs, stored_row,
 from differing
 {%- endmacro %}
 
-{#- The columns of the struct `row`: those of the candidate but the hashes that are computed later. -#}
+{#- The columns of the struct `row`: those of the candidate, except hashes that are computed later. -#}
 {% macro _row_columns(build) -%}
     {{- return(build.columns | reject('in', build.hashes) | list) -}}
 {%- endmacro %}
@@ -90,7 +90,7 @@ candidate as (
     if build.settings.checks else healing_tables._unchecked_ctes(build, is_ordered) }}
 {%- endmacro %}
 
-{#- The rows of a candidate that no check looks at. -#}
+{#- The CTE `checked` of a candidate without checks. -#}
 {% macro _unchecked_ctes(build, is_ordered) -%}
 {%- set settings = build.settings -%}
 checked as (
@@ -111,8 +111,8 @@ checked as (
 )
 {%- endmacro %}
 
-{#- What a row of `checked` violates, as an array of names, NULL where it violates nothing; none if nothing can be
-    violated. -#}
+{#- The violations of a row of `checked`, as SQL for an array of names, NULL without violations; none if there is
+    nothing to check. -#}
 {% macro _violations_of_row(build) -%}
     {%- set conditions = [] -%}
     {%- set names = [] -%}
@@ -140,8 +140,8 @@ checked as (
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The candidate as a select that raises an error where a row violates something: for a table that is written at
-    once. -#}
+{#- The candidate as a select that raises an error if a row violates a check or a condition: for a table that is
+    written directly. -#}
 {% macro _checked_select(build) -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
 {%- if violations is none and not build.hashes -%} {{ return(build.query) }} {%- endif -%}
@@ -160,14 +160,14 @@ where case
 {%- endif %}
 {%- endmacro %}
 
-{#- Whether the query can have _order_column() as one more. -#}
+{#- Whether _order_column() can be added to the query. -#}
 {% macro _has_order(build) -%}
-    {#- a contract wraps the query, and a sequence joins to it -#}
+    {#- a contract wraps the query, and a sequence adds a join -#}
     {{- return(build.is_pure_call and build.settings.sequence is none and not config.get('contract').enforced
         and healing_tables._order_mark() in build.query) -}}
 {%- endmacro %}
 
-{#- Several rows of one key and start are numbered by their values: equal rows get equal numbers on both sides. -#}
+{#- Number rows with the same key and start by their values: equal rows get equal numbers on both sides. -#}
 {% macro _number_equal_starts(rows, keys, compared) %}
     select *,
         row_number() over (partition by {{ keys }}, start order by xxhash64({{ compared }})) as nth,
@@ -175,13 +175,13 @@ where case
     from {{ rows }}
 {%- endmacro %}
 
-{#- A query to put in parentheses: no semicolon ends it, and the line break ends a comment in its last line. -#}
+{#- A query for use in parentheses, without a final semicolon; the line break ends a comment in its last line. -#}
 {% macro _as_subquery(query) -%}
     {{- return(modules.re.sub(';\\s*$', '', query) ~ '\n') -}}
 {%- endmacro %}
 
-{#- Changes in figures: one row. `changes`: SQL for a `from`. `stored_versions`: SQL, those of all keys, also where a
-    few are healed. `counts`: a query whose rows are read along, as JSON, or none. -#}
+{#- The figures of the changes, in one row. `changes`: SQL for a `from`. `stored_versions`: SQL for the versions of all
+    keys, also in a heal. `counts`: a query whose rows are returned as JSON, or none. -#}
 {% macro _change_figures(changes, inputs, stored_versions, counts=none) -%}
 with changed_keys as (
     select {{ inputs.key_names }},
@@ -190,7 +190,7 @@ with changed_keys as (
         count_if(differs and stored_row is not null and candidate_row is not null) as updated,
         count_if(differs and candidate_row is null) as deleted,
         bool_or(was_current) and not bool_or(is_current) as ends,
-        {#- also one that would be current again: its end is history, but where a key has one row that shows no gaps #}
+        {#- also one that becomes current again, since its end is lost; a key with one row shows no gaps in any case #}
         count_if(stored_row is not null and not was_current and (candidate_row is null{{ ' or is_current'
             if inputs.is_versioned }})) as lost_versions,
         bool_or(is_repeated) as is_repeated,

@@ -1,4 +1,4 @@
-{#- Comments and properties of a table, set only where they differ: setting an equal one would be a commit. -#}
+{#- Set comments and properties of a table only if they differ: setting an equal value would be a commit. -#}
 
 {% macro _set_comments(target) -%}
     {%- if not config.persist_relation_docs() and not config.persist_column_docs() -%} {{ return(none) }} {%- endif -%}
@@ -27,8 +27,8 @@
 {%- endmacro %}
 
 {#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its
-    location's. `known`: the properties that the table has, as one text (see _table_details), or none: they are asked
-    for. -#}
+    location's. `known`: the properties of the table, as one string (see _table_details), or none: they are looked
+    up. -#}
 {% macro _set_properties(format, target, spec=none, known=none) -%}
     {%- set wanted = healing_tables._configured_properties(format) if format.has_commits else {} -%}
     {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}

@@ -1,10 +1,10 @@
 {#-
-    Publishing in one step. A format with commits: the rows that differ are merged, or all are replaced, in one commit;
-    where it has branches, that is the step from a branch to what readers see. Others: the table is pointed to the
-    folder of this build, see formats/_files.sql.
+    Publish in one step. In a format with commits, one commit merges the rows that differ or replaces all rows; with
+    branches, the step publishes a branch. In other formats, the location of the table is set to the folder of this
+    build, see formats/_files.sql.
 -#}
 
-{#- The one statement that readers see. Returns who has overtaken it, as _run_or_conflict does. -#}
+{#- Run the one statement whose result readers see. Returns conflicts, as _run_or_conflict does. -#}
 {% macro _publish(build, change) -%}
     {%- if change.how == 'merge' and build.location is not none -%}
         {%- do healing_tables._write_changed_buckets(build, change) -%}
@@ -44,8 +44,8 @@
         and healing_tables._replace_reason(build) is none) -}}
 {%- endmacro %}
 
-{#- The branch of this build, emptied. INSERT OVERWRITE would keep partitions without new rows in a session with
-    partitionOverwriteMode = dynamic. -#}
+{#- Create the branch of this build and delete its rows. INSERT OVERWRITE would keep partitions without new rows in a
+    session with partitionOverwriteMode = dynamic. -#}
 {% macro _empty_branch(build) -%}
     {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
     {%- do healing_tables._run('delete from ' ~ place ~ ' where true') -%}
@@ -76,7 +76,7 @@
     {%- endif -%}
     {%- set table_id = build.log_row.table_id -%}
     {%- if build.format.has_commit_tags -%}
-        {#- rows that another writer has left, or that have no tag yet: equal to the query's, as this build knows -#}
+        {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query -#}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
             healing_tables._tag_properties(build, change.row_count))) if is_unchanged and not build.is_as_left -%}
         {%- set table_id = table_id if is_unchanged and build.is_as_left else invocation_id -%}
@@ -103,7 +103,7 @@
             else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))') ~ ' from ' ~ build.target ~ ')'}) -}}
 {%- endmacro %}
 
-{#- The build's row in the log; of what it has made only the candidate may stay. -#}
+{#- Insert the build's row into the log and drop its side tables; only the candidate may be kept. -#}
 {% macro _end_build(build, status, more) -%}
     {%- set marks = {} -%}
     {%- for name, mark in healing_tables._kept_marks(build).items() -%}
@@ -112,7 +112,7 @@
     {%- set insert = healing_tables._log_insert(build.log, dict(build.log_row, high_water_marks=marks, status=status,
         finished_at=healing_tables._utc_now(), **more)) -%}
     {%- if build.side_tables and healing_tables._has_scripts(build.settings.session) -%}
-        {#- one statement instead of several -#}
+        {#- one script instead of several statements -#}
         {%- do healing_tables._run('begin\n' ~ insert ~ ';\ndrop table if exists '
             ~ build.side_tables | join(';\ndrop table if exists ') ~ ';\nend') -%}
         {%- do build.side_tables.clear() -%}
@@ -122,7 +122,7 @@
     {%- do healing_tables._drop_side_tables(build) -%}
 {%- endmacro %}
 
-{#- The marks of a build, without what only this build has to know. -#}
+{#- The high-water marks of a build, without the fields that only this build needs. -#}
 {% macro _kept_marks(build) -%}
     {%- set marks = {} -%}
     {%- for name, mark in (build.get('marks') or {}).items() -%}

@@ -1,6 +1,7 @@
 {#-
-    A table that cannot become the target in one statement: one of another format, or one that this model has not built.
-    The new table is created beside it and then takes its name, so that a build that dies in between loses no row.
+    Replace a table that one statement cannot turn into the target: it has another format, or this model did not build
+    it. The new table is created beside it and then takes its name, so that a build that is killed in between loses no
+    rows.
 
     name               1. create              2. rename              3. rename              4. drop, unless it is kept
     dim                old rows               -                      new rows               new rows
@@ -8,15 +9,15 @@
     dim__candidate_..  new rows               new rows               -                      -
 -#}
 
-{#- Whether the log knows the stored table as one that this model has built. Not every format has ids of tables. -#}
+{#- Whether this model has built the stored table, according to the log. Not every format has table ids. -#}
 {% macro _is_built_by_model(build) -%}
     {%- set table_id = build.log_row.table_id -%}
     {{- return(build.last is not none and 'healing_tables.spec=' in build.stored.get('properties', '')
         and (build.last.table_id is none or table_id is none or build.last.table_id == table_id)) -}}
 {%- endmacro %}
 
-{#- Rows that this model has not built and cannot compare with its own are not replaced, unless the run allows it; then
-    they are kept. -#}
+{#- Refuse to replace rows that this model has not built and cannot compare with its own, unless the run allows it; then
+    the old table is kept. -#}
 {% macro _check_foreign_table(build) -%}
     {%- if not build.stored or healing_tables._is_built_by_model(build) -%} {{ return(none) }} {%- endif -%}
     {%- set settings = build.settings -%}
@@ -42,7 +43,7 @@
     {%- do healing_tables._refuse(build, mistakes, false) if mistakes -%}
 {%- endmacro %}
 
-{#- The mistake of a table that someone else has made; `naming` says how the model can be told its columns. -#}
+{#- The mistake of a table that another program has created. `naming`: how to name its columns in the model. -#}
 {% macro _foreign_table_mistake(mistakes, target, wanted, columns, naming) -%}
     {%- do healing_tables._mistake(
         mistakes, 'the table ' ~ target, 'a table that this model has built, or one with the columns '
@@ -59,12 +60,12 @@
     {{- return(run_query('select 1 as one from ' ~ relation ~ ' limit 1').rows | length > 0) -}}
 {%- endmacro %}
 
-{#- The name under which a replaced table stays while its successor takes its place, or for good. -#}
+{#- The backup name of a table while it is replaced, or permanently if it is kept. -#}
 {% macro _backup_relation(target) -%}
     {{- return(target.incorporate(path={'identifier': target.identifier ~ '__before_' ~ invocation_id[:8]})) -}}
 {%- endmacro %}
 
-{#- Whether the files of the new table would be where those of the stored one are. -#}
+{#- Whether the new table would have the same location as the stored one. -#}
 {% macro _is_same_location(stored, target) -%}
     {%- set root = config.get('location_root') -%}
     {%- set places = [] -%}
@@ -74,7 +75,7 @@
     {{- return(root is not none and places[0] == places[1]) -}}
 {%- endmacro %}
 
-{#- The statement that follows creates the table under a name of this run. -#}
+{#- Let the next statement create the table under a name of this run. -#}
 {% macro _create_beside(build) -%}
     {%- do build.update({'created': build.candidate.incorporate(path={'identifier': build.candidate.identifier
         ~ '_new'})}) -%}
@@ -84,7 +85,7 @@
         'its name') if build.existing is not none -%}
 {%- endmacro %}
 
-{#- The new table takes the name of what is there. A view has no rows to lose. -#}
+{#- Rename the new table to the target. An existing view is dropped, since it has no rows to lose. -#}
 {% macro _rename_into_place(build) -%}
     {%- if build.created == build.target -%} {{ return(none) }} {%- endif -%}
     {%- set backup = healing_tables._backup_relation(build.target) -%}
@@ -100,7 +101,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- After a kill between the two renames the rows are under another name. -#}
+{#- If a build was killed between the two renames, the rows are still in the backup. -#}
 {% macro _warn_about_backups(target, tables) -%}
     {%- set kept = healing_tables._tables_of_other_runs(target, tables, 'before') -%}
     {%- if kept -%}
@@ -112,8 +113,8 @@
 
 {#-
     A full refresh of a table whose history no source has: {target, before, is_view, is_kept}, or none without
-    --full-refresh. What is stored gets the name `before` while its successor is made. Refused unless the model allows
-    it; `wanted` are the columns by which the table is known as the model's own.
+    --full-refresh. The stored table is renamed to `before` while the new one is created. Refused unless the model
+    allows it. `wanted`: the columns that identify a table of this model.
 -#}
 {% macro _full_refresh(mistakes, target, existing, wanted) -%}
     {%- if existing is none or not should_full_refresh() -%} {{ return(none) }} {%- endif -%}
@@ -127,7 +128,7 @@
     {%- set stored = healing_tables._table_details(existing) -%}
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if stored.get('type') == 'EXTERNAL' and format is not none and format.has_commits -%}
-        {#- its files would stay, and with them the rows -#}
+        {#- dropping it would keep its files, and with them the rows -#}
         {%- do healing_tables._mistake(
             mistakes, '--full-refresh', 'a table that Spark manages', target ~ ', whose files stay when it is dropped',
             'drop the table, remove its files, and run without --full-refresh') -%}
@@ -148,14 +149,14 @@
         'is_kept': is_other}) -}}
 {%- endmacro %}
 
-{#- The stored table makes room for its successor. -#}
+{#- Rename the stored table to its backup name, or drop a view. -#}
 {% macro _rename_to_backup(replaced) -%}
     {%- if replaced is none -%} {{ return(none) }} {%- endif -%}
     {%- do healing_tables._run('drop view if exists ' ~ replaced.target if replaced.is_view
         else 'alter table ' ~ replaced.target ~ ' rename to ' ~ replaced.before) -%}
 {%- endmacro %}
 
-{#- Its successor is there. -#}
+{#- The new table exists: drop the backup. -#}
 {% macro _drop_backup(target, replaced) -%}
     {%- if replaced is none or replaced.is_view -%} {{ return(none) }} {%- endif -%}
     {%- if replaced.is_kept -%} {%- do healing_tables._log_progress(target, 'the table that had this name is kept as '

@@ -1,10 +1,10 @@
 {#-
-    A build that another writer has overtaken is made again: what it was compared with is no longer stored. A commit is
-    noticed by Delta while the publishing statement runs, or by a look after it; where that statement replaces the
-    whole table, also by a look before it.
+    A build is retried after a concurrent commit, because the rows that it was compared with are no longer stored. Delta
+    detects the commit while the publishing statement runs, or the build detects it afterwards; if that statement
+    replaces the whole table, the build also checks before it.
 -#}
 
-{#- The limit of a merge, see targets/retry.py. -#}
+{#- The same limit as for a merge, see targets/retry.py. -#}
 {% macro _max_attempts() -%} {{ return(30) }} {%- endmacro %}
 
 {#-
@@ -34,7 +34,7 @@
         'version': commits[0].version if commits else build.log_row.version_before}) -}}
 {%- endmacro %}
 
-{#- What others have done since the build began to the files of a table in key buckets, as conflicts. -#}
+{#- Conflicts of a table in key buckets: other writers have changed its files since the build began. -#}
 {% macro _changes_of_files(build) -%}
     {%- set table_id = build.log_row.table_id -%}
     {%- if table_id is none or not build.stored or build.format.has_commits -%} {{ return([]) }} {%- endif -%}
@@ -70,8 +70,8 @@
     {%- do healing_tables._refuse(build, mistakes) -%}
 {%- endmacro %}
 
-{#- Run a statement. Returns who has overtaken it, as a list, or an empty list. A Spark without scripts ends the build
-    with the error. -#}
+{#- Run a statement. Returns a list of conflicts with other writers. If Spark has no SQL scripting, a conflict ends the
+    build with an error. -#}
 {% macro _run_or_conflict(build, name, statement_text) -%}
     {%- if statement_text is none -%} {{ return([]) }} {%- endif -%}
     {%- if not (build.format.has_commits and healing_tables._has_scripts(build.settings.session)) -%}
@@ -83,5 +83,5 @@
     {{- return([caught] if caught is not none else []) -}}
 {%- endmacro %}
 
-{#- What Delta says by SQLSTATE 2D521: it refuses a commit because of another writer's. -#}
+{#- The conflict behind SQLSTATE 2D521: Delta rejects a commit because of a concurrent one. -#}
 {% macro _overtaken() -%} {{ return('one that was committed while this one was written') }} {%- endmacro %}

@@ -1,16 +1,16 @@
-{#- What each row of a candidate has to be so that the table can take it, beside the checks. -#}
+{#- The conditions, besides the checks, that each row of a candidate must satisfy to be stored. -#}
 
 {#-
-    [{sql (over the columns of the candidate, true for a good row), argument, wanted, got (of the number of rows, {n}),
-    remedy}]: the constraints of a contract, and columns that a partition does not keep as they are.
+    [{sql (over the columns of the candidate, true for a good row), argument, wanted, got ({n} is the number of rows),
+    remedy}]: the constraints of a contract, and partition columns whose values are not stored exactly.
 -#}
 {% macro _row_conditions(build) -%}
     {{- return(healing_tables._partition_conditions(build) + healing_tables._contract_conditions()) -}}
 {%- endmacro %}
 
 {#-
-    A partition's values are texts in the names of folders: of a timestamp in the session's time zone, and an empty text
-    is read as NULL, so that each build would find a difference.
+    Partition values are strings in folder names. A timestamp is written in the session's time zone, and an empty string
+    is read as NULL, so every build would find a difference.
 -#}
 {% macro _partition_conditions(build) -%}
     {%- set conditions = [] -%}

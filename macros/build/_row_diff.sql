@@ -1,25 +1,24 @@
 {#-
-    How the candidate and the stored table are read so that they can be compared, and the rows that differ as one MERGE.
-    _pass.sql has the comparison.
+    How the candidate and the stored table are read for the comparison in _pass.sql, and the MERGE of the rows that
+    differ.
 -#}
 
-{#- What is stored, over all keys: only a build that takes something away has to ask. -#}
+{#- Figures of the stored table over all keys: only a build that removes something needs them. -#}
 {% macro _stored_figures(inputs, existing) -%}
 select count(distinct if(is_current, struct({{ inputs.key_names }}), null)) as current_keys,
 count_if(not is_current) as closed_versions
 from (select {{ inputs.stored }} from {{ existing }})
 {%- endmacro %}
 
-{#- Keys by number, the same for equal keys: a short list of these stands for a few keys of any type. -#}
+{#- The bucket number of a key, the same for equal keys: a short list of numbers covers a few keys of any type. -#}
 {% macro _key_bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
 
 {#-
-    The difference as one MERGE. In a rebuild, a row that is not as it was compared stays: another writer was there. So
-    does a row that another writer has inserted meanwhile; one that is gone meanwhile is not inserted again. A heal asks
-    for key and start only: so Delta does not read all columns of the target again, and a row that another writer has
-    made meanwhile becomes what this build says. Either way the build that another writer has overtaken begins again
-    (_retry.sql).
-    Where few keys differ, rows of other buckets are left out: else all of the target would be shuffled.
+    The difference as one MERGE. A rebuild keeps rows that another writer has changed or inserted since the comparison,
+    and does not insert rows again that another writer has deleted. A heal matches rows by key and start only, so that
+    Delta does not read all columns of the target again, and overwrites rows of another writer. In both cases, a
+    concurrent commit makes the build retry (_retry.sql).
+    If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled.
 -#}
 {% macro _merge_row_diff(build, target, change) -%}
 {%- set inputs = change.inputs -%}
@@ -55,7 +54,7 @@ and {% endif -%}
 when matched and d.candidate_row is null{{ same_row }} then delete
 when matched{{ same_row }} then update set {{ assignments | join(', ') }}
 {%- if is_exact %}
-{#- without a clause for all, Delta would read all columns to find the files to change #}
+{#- without an unconditional clause, Delta would read all columns to find the files to change #}
 when matched then update set {{ target_keys[0] }} = {{ target_keys[0] }}
 {%- endif %}
 when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' if is_exact }} then insert ({{ names
@@ -68,7 +67,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     stored, candidate   the select lists over the stored table and over `checked` (see _checked_candidate): key_1..,
                         start, is_current; of the stored table also the struct `stored_row`
     stored_rows         SQL for a `from`
-    compared            the columns in that struct: those that both have in one type
+    compared            the columns in that struct: those that both have in the same type
     compared_row        SQL over `row` of `checked`: the same columns of the candidate
     key_columns, valid_from, columns (of the candidate); key_names: 'key_1, key_2'
     changed_keys        the table of the keys that are healed, or none: all
@@ -105,7 +104,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
     {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._id(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
-    {#- where all columns are compared, the row itself is: a second struct of them would cost time -#}
+    {#- if all columns are compared, compare the row itself: building a second struct would cost time -#}
     {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
         else 'case when row is not null then ' ~ healing_tables._row_struct(compared, 'row.') ~ ' end' -%}
     {%- set stored_keys = [] -%}
@@ -129,8 +128,8 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
                 build.changed_keys) ~ ')'}) -}}
 {%- endmacro %}
 
-{#- A column of both tables so that it compares by value: {stored, candidate, type ('micros' for two types of moments)}.
-    `made`: what the candidate calls it, if not by its name. -#}
+{#- A column of both tables, converted so that values can be compared: {stored, candidate, type ('micros' for two types
+    of moments)}. `made`: the candidate's expression for it, if not its name. -#}
 {% macro _comparable_column(column, stored_columns, columns, made=none) -%}
     {%- set name = healing_tables._id(column) -%}
     {%- set names = {'stored': name, 'candidate': made or name} -%}

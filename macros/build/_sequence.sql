@@ -1,14 +1,14 @@
 {#-
-    Integer surrogate keys. A version, known by its key and its start, gets a number once. The key map <dimension>__keys
-    holds every number ever given. It is only appended to, and it outlives the dimension: a table that was dropped,
-    restored or built again gets the numbers that facts already store.
+    Integer surrogate keys. A version, identified by its key and its start, gets its number once. The key map
+    <dimension>__keys has every number ever assigned. It is append-only and outlives the dimension: a table that was
+    dropped, restored or built again gets the numbers that facts already store.
 
     candidate  id | valid_from     __keys  key | valid_from | surrogate_key      candidate  sk | id | valid_from
                1  | 2024-01-01             1   | 2024-01-01 | 1                             1  | 1  | 2024-01-01
                1  | 2024-02-01             2   | 2024-01-01 | 2             ->              3  | 1  | 2024-02-01
 
     `sequence`: name (of the column in the dimension), key_map (relation), version (of the key map, or none), largest
-    (number given until then).
+    (number assigned so far).
 -#}
 {% macro _sequence(build) -%}
     {%- set settings = build.settings -%}
@@ -32,8 +32,8 @@
 {%- endmacro %}
 
 {#-
-    The key map of a dimension. The first build makes it, with the numbers that the stored table has. A larger number
-    that someone else has put into the table since is reserved: a row without a version.
+    The key map of a dimension. The first build creates it with the numbers of the stored table. If another writer has
+    since put a larger number into the table, a row without a version reserves it.
 -#}
 {% macro _ensure_key_map(target, settings, existing, format) -%}
     {%- set key_map = api.Relation.create(
@@ -91,7 +91,7 @@
             healing_tables._type_of_column(columns, settings.valid_from)) ~ ')'}) -}}
 {%- endmacro %}
 
-{#- The text of a key as in key_hash, but 1, 1.0 and 1.00 of whole numbers and decimals are one. -#}
+{#- The text of a key as in key_hash, except that integers and decimals 1, 1.0 and 1.00 have the same text. -#}
 {% macro _key_map_text(expression, type) -%}
     {%- set text = healing_tables._hash_text(healing_tables._normalized_value(expression, type), type) -%}
     {%- if healing_tables._type_family(type) == 'decimal' and healing_tables._precision_and_scale(type)[1] > 0 -%}
@@ -100,7 +100,7 @@
     {{- return(text) -}}
 {%- endmacro %}
 
-{#- The rows of a candidate with their numbers: those of the key map, and new ones above the largest in it. -#}
+{#- The rows of a candidate with their numbers: from the key map, or new ones above the largest in it. -#}
 {% macro _add_sequence(query, columns, build, sequence) -%}
 {%- set version = healing_tables._version_id('fresh.', build.settings, columns) -%}
 {%- set order = [] -%}
@@ -127,8 +127,8 @@ cross join (
 {%- endmacro %}
 
 {#-
-    Put the new numbers of a candidate into the key map, before the candidate is published. Returns who has overtaken
-    it, as _run_or_conflict does.
+    Insert the new numbers of a candidate into the key map, before the candidate is published. Returns conflicts, as
+    _run_or_conflict does.
 -#}
 {% macro _publish_numbers(build, sequence) -%}
     {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
@@ -140,9 +140,9 @@ cross join (
 {%- endmacro %}
 
 {#-
-    The statement of it. Numbers that another build has given since the candidate was written are left out, see
-    _number_conflicts. (An error would not do: Spark reports one in a task that writes as TASK_WRITE_FAILED, like a full
-    disk.)
+    The statement for that. Versions that another build has numbered since the candidate was written are skipped, see
+    _number_conflicts. (Raising an error would not help: Spark reports an error in a writing task as TASK_WRITE_FAILED,
+    as for a full disk.)
 -#}
 {% macro _key_map_merge(build, sequence, place) -%}
     {%- set new -%}
@@ -163,7 +163,7 @@ cross join (
         ~ ' (key, valid_from, surrogate_key)\n' ~ new) -}}
 {%- endmacro %}
 
-{#- Whether another build has given numbers that the candidate has too, as conflicts of _look_at_commits. -#}
+{#- Conflicts, as in _look_at_commits, if numbers of the candidate clash with numbers that another build assigned. -#}
 {% macro _number_conflicts(build, sequence) -%}
     {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(build, sequence)
         ~ ') as given left anti join '

@@ -1,7 +1,7 @@
-{#- Rows that are set aside, and ties that are decided by value: nothing is left out or chosen in silence. -#}
+{#- Count rows that are set aside and ties that are resolved by value: nothing is left out or chosen silently. -#}
 
 {#-
-    How many there are of each source, as a query; none if that cannot be counted for any source.
+    A query for these counts per source; none if no source can be counted.
 
     source | set_aside | ties | has_rows
     crm    | 2         | 0    | true
@@ -9,7 +9,7 @@
     `looks_for_rows`: has_rows is whether the source has a row after which its key exists; else it is false.
 -#}
 {% macro _set_aside_counts(build, looks_for_rows=false) -%}
-    {#- CTEs of the model, and of ephemeral models, are in front of its select -#}
+    {#- CTEs of the model and of ephemeral models precede its select -#}
     {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
     {%- set queries, uncounted = [], [] -%}
     {%- for source in build.settings.metadata.sources -%}
@@ -31,7 +31,7 @@
     {{- return((ctes or '') ~ queries | join(' union all ') if queries else none) -}}
 {%- endmacro %}
 
-{#- Warn about what was counted, and put it into the row of the log. `counts`: rows of _set_aside_counts(). -#}
+{#- Warn about the counts, and add them to the row of the log. `counts`: rows of _set_aside_counts(). -#}
 {% macro _report_set_aside(build, counts) -%}
     {%- set row, warnings = build.log_row, [] -%}
     {%- for count in counts -%}
@@ -51,7 +51,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
-        {#- dbt makes an error of the first -#}
+        {#- dbt turns the first warning into an error -#}
         {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
     {%- endif -%}
     {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}

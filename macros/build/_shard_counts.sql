@@ -1,6 +1,6 @@
-{#- What a sharded build counts shard by shard, since one statement would sort all rows. -#}
+{#- Counts that a sharded build makes per shard, since one statement would sort all rows. -#}
 
-{#- A select of the number of ties in a source, or the number itself. -#}
+{#- The number of ties in a source, as SQL: a select or a number. -#}
 {% macro _ties_of_source(build, source, ctes) -%}
     {%- if not source.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
     {%- if not healing_tables._is_sharded(build) -%} {{ return(source.ties) }} {%- endif -%}
@@ -13,7 +13,7 @@
     {{- return('cast(' ~ (counted | sum) ~ ' as bigint)') -}}
 {%- endmacro %}
 
-{#- Of each check and each condition, how many rows violate it, and some keys: see _violation_summary. -#}
+{#- The number of rows that violate each check and each condition, and some keys: see _violation_summary. -#}
 {% macro _count_violations(build) -%}
     {%- if not healing_tables._is_sharded(build) -%}
         {{- return(healing_tables._read_figures(healing_tables._violation_summary(build))) -}}

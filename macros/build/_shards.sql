@@ -1,10 +1,10 @@
 {#-
-    A sharded rebuild: one statement per shard, where a shard is the keys with one hash. So no statement shuffles and
-    sorts more than its share of the rows. The results are kept in a table of parts beside the target until all are
-    there, and then take the place of what one statement gives: the changes, or the rows of the candidate.
+    A sharded rebuild: one statement per shard, where a shard is the set of keys with the same hash. No statement
+    shuffles and sorts more than its share of the rows. The results are collected in a table of parts beside the target.
+    When it is complete, it replaces the result of a single statement: the changes, or the rows of the candidate.
 
-    The last row of a part is written in one commit with the others: a part is there as a whole, or not at all. It reads
-    as a row that does not differ.
+    The last row of a part is written in the same commit as the others, so a part is either complete or missing. It
+    reads as a row that does not differ.
 
     part | is_end | key_1 | start      | differs | ...       part | is_end | row
     0    | false  | 7     | 2024-02-01 | true    |           0    | false  | {7, Bea, 2024-02-01, ..}
@@ -33,13 +33,13 @@
         (nulls | join(', ')) ~ ', null, false, null, null, false, false, false, null', base)}) -%}
 {%- endmacro %}
 
-{#- The candidate, shard by shard; the query of the build then reads its rows, which have been checked. Where it is not
-    published as a whole, nothing is done. -#}
+{#- Compute the candidate shard by shard; the query of the build then reads its checked rows. Does nothing unless the
+    whole table is published. -#}
 {% macro _compute_candidate_by_shard(build, change) -%}
     {%- if change.how != 'overwrite' or not healing_tables._is_sharded(build) -%} {{ return(none) }} {%- endif -%}
     {%- set rows = 'select ' ~ healing_tables._row_struct(build.columns) ~ ' as row from (\n'
         ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(build))) ~ ')' -%}
-    {#- what was compared has passed; the checks have passed here when all parts have -#}
+    {#- rows that were compared have already passed the checks; otherwise they pass when all parts have passed -#}
     {%- set parts = healing_tables._compute_parts(dict(build, changes=none, is_checked=true), 'rows', rows, 'null',
         'none') -%}
     {%- do healing_tables._report_passed_checks(build) -%}
@@ -52,8 +52,8 @@
         'hashes': {}, 'conditions': [], 'settings': dict(build.settings, checks={})}) -%}
 {%- endmacro %}
 
-{#- A build whose query reads the keys of one shard only. `stored_columns`: of a table whose keys it is compared with;
-    they may have other types. -#}
+{#- A build whose query reads only the keys of one shard. `stored_columns`: of the table that it is compared with, whose
+    keys may have other types. -#}
 {% macro _cut_to_shard(build, stored_columns=none) -%}
     {%- set settings, conditions = build.settings, {} -%}
     {%- for source in settings.metadata.sources -%}
@@ -68,7 +68,7 @@
     {{- return(dict(build, query=healing_tables._with_inputs(build.query, settings.metadata.sources, conditions))) -}}
 {%- endmacro %}
 
-{#- Where the number of the shard is put. -#}
+{#- The placeholder for the number of the shard. -#}
 {% macro _shard_mark() -%} {{ return('/* healing_tables shard */ 0') }} {%- endmacro %}
 
 {% macro _is_in_shard(keys, shards) -%}
@@ -80,7 +80,7 @@
 {%- endmacro %}
 
 {#- Run a select for each shard; returns the table of parts. `kind`: changes or rows; `end`: the columns of the last row
-    of a part; `base`: a text for what the select reads beside the sources. -#}
+    of a part; `base`: a string that identifies what the select reads besides the sources. -#}
 {% macro _compute_parts(build, kind, select, end, base) -%}
     {%- set shards, mark = build.settings.shards, healing_tables._shard_mark() -%}
     {%- set part = 'select ' ~ mark ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select ' ~ mark
@@ -110,7 +110,7 @@
     {{- return(table) -}}
 {%- endmacro %}
 
-{#- The parts that are in a table once, and with all their rows. -#}
+{#- The parts in a table that are complete and occur once. -#}
 {% macro _complete_parts(table) -%}
     {%- set parts = [] -%}
     {%- for row in run_query('select part from ' ~ table ~ ' where is_end group by part having count(*) = 1').rows -%}
@@ -119,7 +119,7 @@
     {{- return(parts) -}}
 {%- endmacro %}
 
-{#- An adapter may run a statement again, of which it did not see the end. -#}
+{#- An adapter may run a statement again if it did not see the first one finish. -#}
 {% macro _check_parts(table, shards) -%}
     {%- set complete, mistakes = healing_tables._complete_parts(table) | length, [] -%}
     {%- if complete != shards -%}

@@ -1,9 +1,9 @@
-{#- What the rows of a candidate violate: found while they are computed, then counted and named in an error. -#}
+{#- Violations of a candidate: detected while its rows are computed, then counted and reported in an error. -#}
 
 {#-
-    Run a statement that writes the candidate, and that raises an error where a row violates something (see
-    _checked_select). A SQL script is needed to catch that error; without scripts the rows are looked at before.
-    Returns who has overtaken the statement, as _run_or_conflict does.
+    Run a statement that writes the candidate, and that raises an error if a row violates a check or a condition (see
+    _checked_select). A SQL script catches that error; without SQL scripting, the rows are checked first.
+    Returns conflicts, as _run_or_conflict does.
 -#}
 {% macro _run_checked(build, name, statement_text) -%}
     {%- set can_fail = healing_tables._violations_of_row(build) is not none -%}
@@ -19,11 +19,11 @@
     {%- endif -%}
     {%- do healing_tables._refuse_violations(build) if can_fail -%}
     {%- do healing_tables._report_passed_checks(build) -%}
-    {#- after an error that was something else, such as a full disk, this shows it -#}
+    {#- after another error, such as a full disk, this raises it again -#}
     {{- return(healing_tables._run_or_conflict(build, name, statement_text)) -}}
 {%- endmacro %}
 
-{#- Refuse the build if rows of its query violate something: all that fails is counted, with some keys. -#}
+{#- Refuse the build if rows of its query have violations. All violations are counted, with some keys. -#}
 {% macro _refuse_violations(build) -%}
     {%- set settings = build.settings -%}
     {%- set found = healing_tables._count_violations(build) -%}
@@ -55,7 +55,7 @@
     {%- do healing_tables._refuse(build, mistakes, true, head, reasons) if mistakes -%}
 {%- endmacro %}
 
-{#- One row: of each check the number of violations and up to five keys, of each condition the rows that break it. -#}
+{#- One row: for each check the number of violations and up to five keys, for each condition the rows that break it. -#}
 {% macro _violation_summary(build) -%}
     {%- set counts = [] -%}
     {%- for condition in build.conditions -%} {%- do counts.append('count_if(broken_' ~ loop.index ~ ') as broken_'
@@ -68,7 +68,7 @@
         ~ healing_tables._as_subquery(build.query) ~ ')'), build.conditions, counts)) -}}
 {%- endmacro %}
 
-{#- The checks that every row has passed, once. -#}
+{#- Report once the checks that all rows have passed. -#}
 {% macro _report_passed_checks(build) -%}
     {%- if build.get('is_checked') -%} {{ return(none) }} {%- endif -%}
     {%- do build.update({'is_checked': true}) -%}
@@ -78,7 +78,7 @@
         else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
 {%- endmacro %}
 
-{#- What a refused build leaves to look at, as a sentence: a branch, or else its table of changes. -#}
+{#- What a refused build keeps for inspection, as a sentence: a branch, or else its table of changes. -#}
 {% macro _keep_for_a_look(build) -%}
     {%- if build.get('query') and healing_tables._can_use_branch(build) and not healing_tables._is_sharded(build) -%}
         {%- set place = healing_tables._empty_branch(build) -%}

@@ -1,6 +1,6 @@
 {#-
-    Compute the dimension, check it and compare it with what is stored in one pass, publish in one step. Until that
-    step, and after any failure, readers see the target as it was.
+    Compute the dimension, check it and compare it with the stored table in one pass, and publish it in one step. Until
+    that step, and after any failure, readers see the previous state of the target.
 -#}
 {% materialization healing_table, default, supported_languages=['sql'] %}
     {%- set target = this.incorporate(type='table') -%}
@@ -13,14 +13,14 @@
 
     {%- set published = [] -%}
     {%- for attempt in range(1, healing_tables._max_attempts() + 1) if not published -%}
-        {#- dbt's cache knows the tables of the beginning -#}
+        {#- dbt's cache has the tables that existed when the run started -#}
         {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
         {%- set change = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
         {%- do published.append(change) if change is not none -%}
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
-    {#- a table that was created has been given its properties -#}
+    {#- a table that was created already has its properties -#}
     {%- do healing_tables._set_properties(settings.format, target, settings.property,
         published[0].properties) if not published[0].is_created or not settings.format.has_commits -%}
     {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
@@ -32,8 +32,8 @@
 {% endmaterialization %}
 
 {#-
-    One attempt: pass, checks, comparison, publication. The change that was published [see _compare.sql],
-    or none where another writer has changed the target meanwhile: the next attempt begins from what is stored then.
+    One attempt: pass, checks, comparison, publication. Returns the published change [see _compare.sql], or none
+    if another writer has changed the target in the meantime: the next attempt starts from the rows stored then.
 -#}
 {% macro _attempt_build(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._begin_build(target, existing, sql, settings, attempt) -%}
@@ -52,7 +52,7 @@
         {{- return(dict(change, properties=build.stored.properties, is_created=false)) -}}
     {%- endif -%}
     {%- do healing_tables._compute_candidate_by_shard(build, change) -%}
-    {#- a merge leaves rows that another writer has changed meanwhile; a replacement would not -#}
+    {#- a merge keeps rows that another writer has changed in the meantime; an overwrite would not -#}
     {%- set conflicts = (healing_tables._look_at_commits(build, 0, healing_tables._table_exists(target)).conflicts
             if change.how == 'overwrite' else [])
         or healing_tables._publish_numbers(build, sequence)
@@ -73,7 +73,7 @@
         is_created=build.is_created)) -}}
 {%- endmacro %}
 
-{#- What is wrong with the format, or with the session that has to write it. -#}
+{#- Mistakes in the format, or in the session that writes it. -#}
 {% macro _mistakes_of_format(session) -%}
     {%- set mistakes = [] -%}
     {%- set format = healing_tables._format() -%}
@@ -89,19 +89,19 @@
 {%- endmacro %}
 
 {#-
-    `settings`: what a build knows before it looks at any table, from the call in the model's SQL, else from its
-    configuration. It does not change while the build runs.
+    `settings`: what a build knows before it reads any table, from the call in the model's SQL, or else from its
+    configuration. They do not change while the build runs.
 
-    call, metadata     see _call.sql; call is none, and metadata.sources empty, where the model does not call
+    call, metadata     see _call.sql; call is none, and metadata.sources empty, if the model does not call
                        dimension()
     format             see _format.sql
     publish, mode, shards   the options
     session            see _session_settings()
     ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
     key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
-                       as a check_request has them; valid_from and valid_to are none where they are left out
+                       as in a check_request; valid_from and valid_to are none if they are left out
     sequence           the column of integer keys, or none
-    property           what the table says of itself: see _check_property
+    property           the description stored in the table: see _check_property
 -#}
 {% macro _build_settings(sql, mistakes=[], session={}) -%}
     {%- set call = healing_tables._parse_call(sql) -%}

@@ -1,7 +1,7 @@
-{#- What a capture looks at before it writes: columns, keys, and how much would be gone. -#}
+{#- What a capture checks before it writes: columns, keys, and the share of deleted keys. -#}
 
-{#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet). What
-    cannot be logged is refused. -#}
+{#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet).
+    Columns that cannot be logged are refused. -#}
 {% macro _capture_columns(build, log_table) -%}
     {%- set settings = build.settings -%}
     {%- set mistakes = [] -%}
@@ -43,7 +43,7 @@
     {{- return({'types': columns, 'added': added}) -}}
 {%- endmacro %}
 
-{#- A key that comes twice has no state: refused. Rows without a key are left out and counted. -#}
+{#- Refuse duplicate keys: their state is ambiguous. Rows without a key are left out and counted. -#}
 {% macro _check_captured_keys(build) -%}
     {%- set keys = [] -%}
     {%- set nulls = [] -%}
@@ -74,7 +74,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- How many rows there are to append; an extract from which too many keys are gone is refused. -#}
+{#- The number of rows to append. An extract in which too many keys are missing is refused. -#}
 {% macro _capture_figures(build, changes) -%}
     {%- set figures = {'lost_versions': 0, 'closed_versions': 0} -%}
     {%- set query = changes ~ '

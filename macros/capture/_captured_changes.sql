@@ -1,5 +1,5 @@
 {#-
-    What a capture appends: the current state, compared with what the log says last about each key.
+    The rows that a capture appends: the current state, compared with the latest entry of each key in the log.
 
     log  id | name | captured_at | is_deleted      state  id | name      old_state | new_state | is_change
          1  | Ann  | 1           | false                  1  | Bea       Ann       | Bea       | true
@@ -45,8 +45,7 @@ compared as (
 )
 {%- endmacro %}
 
-{#- The keys and the whole row as columns with names of our own; columns that the log does not have yet are NULL
-    there. -#}
+{#- The keys and the whole row as columns with internal names; columns that the log does not have yet are NULL. -#}
 {% macro _captured_row(settings, columns, missing) -%}
     {%- set parts = [] -%}
     {%- for key in settings.key_columns -%}
@@ -61,9 +60,9 @@ compared as (
 {%- endmacro %}
 
 {#-
-    One MERGE that only inserts. It compares again with the log as this statement reads it, so that the commit is
-    refused if another writer comes in between. A capture that was committed after this run began has seen a newer state
-    than this run has: then the newest moment of the log is another one, and nothing is appended.
+    One insert-only MERGE. It compares with the log again, as this statement reads it, so that a concurrent commit is a
+    conflict. A capture that committed after this run began has read a newer state than this run: then the newest moment
+    of the log is a different one, and nothing is appended.
 -#}
 {% macro _append_changes(build, columns, at, place) -%}
 {%- set settings = build.settings -%}

@@ -29,7 +29,7 @@
     {{ return({'relations': [target]}) }}
 {% endmaterialization %}
 
-{#- One attempt: whether it has ended without another capture in between. -#}
+{#- One attempt. Returns whether it finished without a concurrent capture. -#}
 {% macro _attempt_capture(target, existing, sql, settings, attempt) -%}
     {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target,
         'capture') -%}
@@ -69,7 +69,7 @@
 
 {#-
     `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, session
-    (see _session_settings), replaced (see _full_refresh). Mistakes are raised, also about what has the target's name.
+    (see _session_settings), replaced (see _full_refresh). Raises mistakes, also if another table has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
@@ -84,7 +84,7 @@
     {%- set session = healing_tables._session_settings() -%}
     {%- do format.check_session(mistakes, session) if not mistakes -%}
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
-    {#- a partial run has some rows, which say nothing of the others -#}
+    {#- a partial run reads only some rows: keys without a row were not deleted -#}
     {%- set settings = {
         'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
         or healing_tables._unique_key(),
@@ -109,7 +109,7 @@
             mistakes, 'contract.enforced', 'no contract: the table has more columns than the select', 'true',
             'leave it out; on_schema_change: fail keeps the columns as they are') -%}
     {%- endif -%}
-    {#- ignore is what dbt puts there where nothing is set -#}
+    {#- ignore is dbt's default -#}
     {%- if config.get('on_schema_change') not in [none, 'ignore', 'append_new_columns', 'fail'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_schema_change', 'append_new_columns or fail: no column of a log is removed',
@@ -121,7 +121,7 @@
     {{- return(dict(settings, replaced=replaced)) -}}
 {%- endmacro %}
 
-{#- What has the target's name has to be a log that capture has made. -#}
+{#- An existing table with the target's name must be a log that capture has created. -#}
 {% macro _check_is_log(mistakes, target, existing, settings) -%}
     {%- set columns = healing_tables._columns_of(existing)
         if healing_tables._table_details(existing).get('provider') == settings.format.name else {} -%}
@@ -138,8 +138,8 @@
 {%- endmacro %}
 
 {#-
-    The moment of this capture and the newest one in the log, in microseconds. It is the clock of the warehouse, read
-    before the source is. A log that is ahead of it would take this run's rows for old ones.
+    The moment of this capture and the newest one in the log, in microseconds. The moment is the warehouse's clock, read
+    before the source. If the log were ahead of the clock, this run's rows would look older than the stored ones.
 -#}
 {% macro _capture_moment(settings, log_table) -%}
     {%- set row = run_query(
@@ -162,8 +162,7 @@
     {{- return(at) -}}
 {%- endmacro %}
 
-{#- A log that is not there yet is made empty, so that rows always come by the same statement; new columns are
-    added. -#}
+{#- Create an empty log if there is none, so that the same statement always appends the rows; add new columns. -#}
 {% macro _prepare_log(build, columns, log_table) -%}
     {%- set target = build.target -%}
     {%- set settings = build.settings -%}
@@ -188,7 +187,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- What is left to do when the log is as it should be. -#}
+{#- Finish a capture whose rows are in the log. -#}
 {% macro _after_capture(build, figures, at) -%}
     {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
     {%- set version = build.format.version(build.target) -%}
