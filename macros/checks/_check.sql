@@ -1,20 +1,20 @@
 {#-
     The checks, one file each: `_<name>.sql` with a macro _check_<name>(arguments, check_request, dimension) that
-    returns a `check`, a map. `dimension` is {can_delete, has_gaps, has_tracked}; what a caller does not need is {}.
+    returns a `check`, a map. `dimension` is {can_delete, has_gaps, has_tracked}; unneeded arguments are {}.
 
-    condition   of a failing row, over the columns of `checked`, see _scd2_checks.sql. Compare moments by _to_micros(),
-                see sql/_instants.sql.
-    default     the arguments with which a build makes the check, or none where it is off unless it is asked for
+    condition   true for a failing row, over the columns of `checked`, see _scd2_checks.sql. Compare moments with
+                _to_micros(), see sql/_instants.sql.
+    default     the arguments of the check in a build, or none if it is off by default
 
-    and where a check differs from most:
+    and optionally:
 
     arguments   the names of its arguments
     reads       what it reads besides the key: fields of a check_request. is_current falls back to valid_to.
     figures     what a failing row shows: {field: [SQL over `checked`, a column of `checked` of that type]}
-    has_pairs   a row fails once for each earlier row that shares a moment with it; figures call that row `a`
+    has_pairs   a row fails once for each earlier row that overlaps it; figures call that row `a`
 -#}
 {% macro _check(name, arguments={}, check_request={}, dimension={}) -%}
-    {#- dbt gives a test only macros that are called by their names -#}
+    {#- dbt gives a test only macros that are called by name -#}
     {%- if name == 'single_current' -%}
         {%- set check = healing_tables._check_single_current(arguments, check_request, dimension) -%}
     {%- elif name == 'no_overlaps' -%}
@@ -35,7 +35,7 @@
     {{- return(['single_current', 'no_overlaps', 'valid_order', 'no_consecutive_duplicates', 'no_gaps']) -}}
 {%- endmacro %}
 
-{#- The checks that a build makes of a dimension, {name: arguments}. -#}
+{#- The default checks of a build, {name: arguments}. -#}
 {% macro _default_checks(can_delete, has_gaps, has_tracked=true) -%}
     {%- set dimension = {'can_delete': can_delete, 'has_gaps': has_gaps, 'has_tracked': has_tracked} -%}
     {%- set checks = {} -%}
@@ -46,8 +46,8 @@
     {{- return(checks) -}}
 {%- endmacro %}
 
-{#- The checks to run: `defaults` {name: arguments}, changed by `given` {name: arguments, true, or false to leave it
-    out}. -#}
+{#- The checks to run: `defaults` {name: arguments}, overridden by `given` {name: arguments, true, or false to turn it
+    off}. -#}
 {% macro _configured_checks(mistakes, given, defaults) -%}
     {%- if given is not none and given is not mapping -%}
         {%- do healing_tables._mistake(

@@ -1,8 +1,8 @@
-{#- What a generic test checks: its arguments, then what the model says of itself, then the defaults. -#}
+{#- What a generic test checks: from its arguments, then from the model, then from the defaults. -#}
 
 {#-
-    What a generic test checks, as `check_request` of _violations. What is given counts, then what the model says of
-    itself (see _model_check_request), then the defaults. `checks` none: those of the model, else all.
+    What a generic test checks, as `check_request` of _violations. `given` takes precedence, then the model's own
+    request (see _model_check_request), then the defaults. `checks` none: those of the model, else all.
 -#}
 {% macro _check_request(test_name, model, given, checks=none, needs_keys=true) -%}
     {%- set is_there = healing_tables._placeholder_select(test_name, {'model': model}) is none -%}
@@ -48,14 +48,14 @@
     {{- return(check_request) -}}
 {%- endmacro %}
 
-{#- Whether a key without a current row is no fault. -#}
+{#- Whether a key may have no current row. -#}
 {% macro _allows_no_current(given, own) -%}
     {%- set asked = given.get('at_most_one', '(not given)') -%}
     {{- return(asked if asked != '(not given)'
         else ((own.get('checks') or {}).get('single_current') or {}).get('at_most_one', false)) -}}
 {%- endmacro %}
 
-{#- The checks of temporal_integrity: those of the model or all, changed by what is given. -#}
+{#- The checks of temporal_integrity: those of the model or all, overridden by `given`. -#}
 {% macro _requested_checks(test_name, given, own) -%}
     {%- set checks = dict(own.get('checks') or healing_tables._default_checks(false, false)) -%}
     {%- if 'single_current' in checks -%}
@@ -70,7 +70,7 @@
     {{- return(requested) -}}
 {%- endmacro %}
 
-{#- The columns that the checks read have to be there. -#}
+{#- Check that the columns exist that the checks read. -#}
 {% macro _check_request_columns(macro_name, check_request, columns) -%}
     {%- set mistakes = [] -%}
     {%- for argument, names in {

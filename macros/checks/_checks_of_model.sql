@@ -1,12 +1,12 @@
 {#-
-    What a table of this package says of itself, so that the tests of its model need no arguments: key_columns,
+    The description of a table of this package, so that the tests of its model need no arguments: key_columns,
     valid_from, valid_to, is_current, current_value, valid_to_current, tracked and checks, as _checked_rows() takes
     them.
 -#}
 
-{#- What a build leaves in the property healing_tables.spec of its table. -#}
+{#- The value that a build stores in the property healing_tables.spec of its table. -#}
 {% macro _check_property(settings) -%}
-    {#- one column stands for many: a property has to stay short -#}
+    {#- the row hash replaces all tracked columns: a property must be short -#}
     {%- set row_hash = settings.metadata.names.row_hash -%}
     {%- set tracked = [row_hash] if row_hash is not none and settings.tracked | length > 0 else settings.tracked -%}
     {{- return(tojson({
@@ -16,7 +16,7 @@
         'tracked': tracked, 'checks': settings.checks})) -}}
 {%- endmacro %}
 
-{#- Of the model that a test belongs to: the property, or else its configuration. Empty for a model of another kind. -#}
+{#- The description of the tested model: from the property, or else from its configuration. Empty for other models. -#}
 {% macro _model_check_request(relation) -%}
     {%- set node = healing_tables._attached_node() -%}
     {%- if node is none or node.config.materialized not in ['healing_table', 'healing_merge'] -%}
@@ -32,7 +32,7 @@
     {%- set mistakes = [] -%}
     {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}),
         none) -%}
-    {#- a merge ends keys only where it is told to; of a build whose table says nothing it is not known -#}
+    {#- a merge ends keys only if configured to; for a build whose table has no property, this is not known -#}
     {%- set can_delete = node.config.materialized == 'healing_table'
         or healing_tables._option('full_batch', none, false) is sameas true
         or healing_tables._option('deleted_when', none) is not none -%}

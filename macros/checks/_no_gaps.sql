@@ -1,6 +1,6 @@
 {#-
-    Between its first and its last moment a key has no gap, but for those that are allowed: not longer than the
-    tolerance, or inside of a listed one. A dimension whose sources end keys has gaps that are none.
+    A key has no gap between its first and its last moment, except allowed ones: not longer than the tolerance, or
+    inside a listed one. If the sources of a dimension end keys, gaps are valid, and the check is off by default.
 -#}
 {% macro _check_no_gaps(arguments, check_request, dimension) -%}
     {{- return({
@@ -10,7 +10,7 @@
         'figures': {'gap_start': ['furthest', 'valid_to'], 'gap_end': ['valid_from'] * 2}}) -}}
 {%- endmacro %}
 
-{#- More conditions for a row that begins after a gap, as text; nothing while dbt parses: a mistake would stop every
+{#- More conditions for a row that starts after a gap, as text; empty while dbt parses, when a mistake would stop every
     command. -#}
 {% macro _allowed_gap_conditions(arguments, key_columns) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
@@ -46,7 +46,7 @@
                 mistakes, 'allowed_gaps', 'a map with gap_start and gap_end', healing_tables._display_value(gap),
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
-            {#- in any case: as columns are found -#}
+            {#- case-insensitive, like column names -#}
             {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, known),
                 known) -%}
             {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_instant(bound) is none -%}

@@ -1,4 +1,4 @@
-{#- No two rows of a key share a moment. -#}
+{#- No two rows of a key overlap. -#}
 {% macro _check_no_overlaps(arguments, check_request, dimension) -%}
     {{- return({
         'condition': 'is_proper and (is_covered_for_ever or coalesce(furthest > valid_from, false))', 'default': {},

@@ -1,30 +1,30 @@
 {#-
-    The checks of an SCD2 relation in one scan, one shuffle and one sort: the generic tests, temporal_integrity and the
-    check before publishing all read these CTEs, which end in `checked`: the rows, with all that a check wants to know
-    of their neighbours.
+    The checks of an SCD2 relation in one scan, one shuffle and one sort. The generic tests, temporal_integrity and the
+    check before publishing all read these CTEs. The last one, `checked`, has the rows with everything that a check
+    needs about their neighbours.
 
     key_1.., valid_from, valid_to   of the row, in the types of the table
     is_current, row                 whether it is the current one; all of its columns
-    is_proper                       it is an interval that holds a moment
-    n, current_rows                 its number in its key; the number of current rows of the key
+    is_proper                       its period is valid and not empty
+    n, current_rows                 its number within its key; the number of current rows of the key
     furthest, is_covered_for_ever   the latest end of earlier rows; whether one of them has no end
     end_before, row_before          the valid_to and row of the row before it
-    is_repeat                       it touches that row, and says the same
-    long_rows                       the rows that reach into the one after them (n, valid_from, valid_to)
+    is_repeat                       it touches that row, and has equal tracked values
+    long_rows                       the rows that overlap the next one (n, valid_from, valid_to)
 
     check_request: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end
     means current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
-    {name: arguments}. A build may give `order`, a column in whose order each row of a proper dimension begins where the
-    one before it ends, or later (a violation is found in any order), and `columns`, those that `row` is to have.
+    {name: arguments}. A build may set `order`, a column by which each row of a valid dimension starts at the end of the
+    previous one or later (violations are found in any order), and `columns`, the columns of `row`.
 
-    Windows hold their rows in memory and copy them: wide rows are one struct, and there is one of it.
+    Window functions keep rows in memory and copy them, so all columns are in one struct.
 -#}
 {% macro _checked_rows(check_request) -%}
 with {{ healing_tables._checked_ctes(check_request) }}
 {%- endmacro %}
 
-{#- These CTEs without the `with`. `conditions` of a build add their columns to the rows; without `counts_pairs`, each
-    row is found that overlaps an earlier one, but not how many it overlaps. -#}
+{#- These CTEs without the `with`. `conditions` of a build add their columns to the rows; without `counts_pairs`, rows
+    that overlap an earlier one are found, but their overlaps are not counted. -#}
 {% macro _checked_ctes(check_request, conditions=[], counts_pairs=true) -%}
 {%- set keys = healing_tables._key_names(check_request.key_columns) -%}
 {%- set window = 'partition by ' ~ keys ~ ' order by ' ~ (check_request.get('order') or 'valid_from, valid_to') -%}
@@ -45,7 +45,7 @@ rows as (
 ),
 proper_rows as (
     select *,
-        {#- an interval that holds a moment; NULL as an end is endless, whatever the configured end #}
+        {#- a period that is not empty; a NULL end is open, whatever the configured open end #}
         valid_from is not null and (valid_to is null or valid_from < valid_to) as is_proper
     from rows
 ),
@@ -76,7 +76,7 @@ checked as (
 )
 {%- endmacro %}
 
-{#- Whether a row breaks a condition [{sql}] over its columns: NULL is a break. -#}
+{#- Whether a row breaks a condition [{sql}] over its columns: NULL counts as broken. -#}
 {% macro _broken_columns(conditions) -%}
 {%- for condition in conditions %},
         not coalesce({{ condition.sql }}, false) as broken_{{ loop.index }}
@@ -98,7 +98,7 @@ lateral view explode(concat(
 )) violations as violation
 {%- endmacro %}
 
-{#- One row in all: of each check the number of violations and up to five keys. `conditions` as in _checked_ctes;
+{#- A single row: for each check the number of violations and up to five keys. `conditions` as in _checked_ctes;
     `counts`: more columns. -#}
 {% macro _check_summary(check_request, conditions=[], counts=[]) -%}
 {%- set key_text = healing_tables._key_text(check_request.key_columns) -%}
@@ -152,7 +152,7 @@ from checked
     {{- return(healing_tables._check(check, arguments, check_request).condition) -}}
 {%- endmacro %}
 
-{#- Whether a row touches the one before it, given by its end and its columns, and says the same. -#}
+{#- Whether a row touches the previous one, given by its end and its columns, and has equal tracked values. -#}
 {% macro _is_repeat(tracked, end_before, row_before) -%}
     {%- set conditions = [end_before ~ ' = valid_from'] -%}
     {%- for column in tracked or [] -%}
@@ -162,7 +162,7 @@ from checked
     {{- return('coalesce(' ~ conditions | join(' and ') ~ ', false)') -}}
 {%- endmacro %}
 
-{#- The rows before this one that share a moment with it. -#}
+{#- The earlier rows that overlap this one. -#}
 {% macro _earlier_rows() -%}
     {{- return('filter(long_rows, a -> a.n < n and (a.valid_to is null or a.valid_to > valid_from))') -}}
 {%- endmacro %}

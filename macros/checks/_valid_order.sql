@@ -1,4 +1,4 @@
-{#- A row begins before it ends. NULL ends only where NULL is the open end. -#}
+{#- A row starts before it ends. A NULL end is valid only if NULL is the open end. -#}
 {% macro _check_valid_order(arguments, check_request, dimension) -%}
     {{- return({
         'condition': 'not coalesce(' ~ healing_tables._is_ordered('valid_from', 'valid_to',

@@ -1,6 +1,6 @@
-{#- How a table in key buckets [see _buckets.sql] is written, as a whole or in part. -#}
+{#- Write a table in key buckets [see _buckets.sql], as a whole or in part. -#}
 
-{#- Rows with the number of their bucket, in the order in which they are written. -#}
+{#- Rows with the number of their bucket, distributed by it for the write. -#}
 {% macro _in_buckets(query, settings, columns, buckets) -%}
 {%- set keys = healing_tables._ids(settings.key_columns) -%}
 {%- set bucket = healing_tables._bucket_column(columns, buckets) -%}
@@ -20,8 +20,8 @@ distribute by {{ bucket }}
     {{- return(folders) -}}
 {%- endmacro %}
 
-{#- Write the buckets of the rows that differ to the folder of this build; `location` of the build then names them, and
-    the others where they are. -#}
+{#- Write the buckets of the rows that differ to the folder of this build; `location` of the build then names their new
+    folders, and the existing folders of the others. -#}
 {% macro _write_changed_buckets(build, change) -%}
     {%- set buckets, inputs = healing_tables._key_buckets(), change.inputs -%}
     {%- set keys = inputs.key_names.split(', ') -%}
@@ -50,7 +50,7 @@ distribute by {{ bucket }}
         'written': 'in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets'}) -%}
 {%- endmacro %}
 
-{#- The rows of some buckets as they are to be: `read` are their folders, where they have one. -#}
+{#- The new rows of some buckets. `read`: the existing folders of these buckets. -#}
 {% macro _rows_of_buckets(build, inputs, read) -%}
 {%- set columns = healing_tables._ids(build.columns) -%}
 {%- set same = [] -%}

@@ -1,11 +1,11 @@
 {#-
     Key buckets: a table in files with one folder per hash of the key, and a location that names them all
-    (<root>/{<run>/ht_b4=0,<run>/ht_b4=1,..}), as src/healing_tables/targets/buckets.py has it. A build that changes a
-    few keys writes the folders of their buckets; the location keeps the others. The number of buckets is part of the
-    folder's name, so that one call of the metastore changes both.
+    (<root>/{<run>/ht_b4=0,<run>/ht_b4=1,..}), as in src/healing_tables/targets/buckets.py. A build that changes a few
+    keys writes the folders of their buckets; the location keeps the others. The number of buckets is part of the
+    folder's name, so that one metastore call changes both.
 -#}
 
-{#- How many buckets the model asks for; none: no buckets. -#}
+{#- The number of buckets that the model sets; none: no buckets. -#}
 {% macro _key_buckets() -%} {{ return(healing_tables._option('key_buckets', none, none)) }} {%- endmacro %}
 
 {% macro _check_key_buckets(mistakes, format) -%}
@@ -30,7 +30,7 @@
     {{- return('cast(pmod(xxhash64(' ~ (keys | join(', ')) ~ '), ' ~ buckets ~ ') as int)') -}}
 {%- endmacro %}
 
-{#- The partition column that makes the folders; it is no column of the table. -#}
+{#- The partition column that creates the folders; it is not a column of the table. -#}
 {% macro _bucket_column(columns, buckets) -%}
     {%- set name = namespace(text='ht_b' ~ buckets) -%}
     {%- for column in columns if healing_tables._find_column(name.text, columns) is not none -%}
@@ -39,7 +39,7 @@
     {{- return(name.text) -}}
 {%- endmacro %}
 
-{#- The folders that a location stands for. -#}
+{#- The folders that a location names. -#}
 {% macro _folders_of(location) -%}
     {%- set match = modules.re.fullmatch('(.*/)[{]([^{}]*)[}]', location or '') -%}
     {%- set folders = [] -%}
@@ -49,7 +49,7 @@
     {{- return(folders if match else [location] if location else []) -}}
 {%- endmacro %}
 
-{#- {buckets (how many a location is made for, or none), folders {bucket: folder}}. -#}
+{#- Returns {buckets (the number of buckets of a location, or none), folders {bucket: folder}}. -#}
 {% macro _stored_buckets(location) -%}
     {%- set folders, counts = {}, [] -%}
     {%- for folder in healing_tables._folders_of(location) -%}
@@ -69,7 +69,7 @@
     {{- return(root ~ '{' ~ (parts | join(',')) ~ '}') -}}
 {%- endmacro %}
 
-{#- Why a part of the rows of what is stored cannot be written; none if it can. -#}
+{#- Why the stored rows cannot be partly rewritten; none if they can. -#}
 {% macro _buckets_obstacle(stored) -%}
     {%- set buckets = healing_tables._key_buckets() -%}
     {%- if buckets is none -%}
@@ -81,7 +81,7 @@
     {{- return(none) -}}
 {%- endmacro %}
 
-{#- The state of a table in buckets: another one once anybody has changed its files, or its location. -#}
+{#- The state of a table in buckets: it changes if any writer changes the files or the location. -#}
 {% macro _buckets_table_id(relation, details) -%}
     {%- if healing_tables._stored_buckets(details.get('location')).buckets is none -%} {{ return(none) }} {%- endif -%}
     {{- return(run_query(

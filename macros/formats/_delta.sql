@@ -1,4 +1,4 @@
-{#- Delta Lake: every write is a commit with a number, and the history says what each one did. -#}
+{#- Delta Lake: every write is a commit with a number, and the history shows what each one did. -#}
 
 {% macro _format_delta() -%}
     {{- return({
@@ -20,8 +20,8 @@
 {%- endmacro %}
 
 {#-
-    A session without Delta, in one mistake instead of Spark's stack trace: Jinja cannot catch an error, so the settings
-    are looked at before. `session`: see _session_settings().
+    Report a session without Delta as one mistake instead of Spark's stack trace: Jinja cannot catch an error, so the
+    settings are checked first. `session`: see _session_settings().
 -#}
 {% macro _check_delta(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
@@ -46,13 +46,13 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The newest jar that was tried with a version of Spark. -#}
+{#- The newest jar that was tested with a version of Spark. -#}
 {% macro _delta_jar(spark_version) -%}
     {%- set jars = {'3.5': '_2.12:3.3.2', '4.0': '_2.13:4.0.0', '4.1': '_2.13:4.1.0'} -%}
     {{- return('io.delta:delta-spark' ~ jars.get(spark_version.split('.')[:2] | join('.'), '_4.2_2.13:4.4.0')) -}}
 {%- endmacro %}
 
-{#- Whether the session knows Delta tables, also where the model at work is none. A platform without SET has Delta. -#}
+{#- Whether the session supports Delta, also if the current model is not in Delta. A platform without SET has Delta. -#}
 {% macro _has_delta() -%}
     {{- return(not healing_tables._platform().has_set
         or 'delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
@@ -68,7 +68,7 @@
 
 {% macro _delta_commits_since(relation, version) -%}
     {%- set version = -1 if version is none else version -%}
-    {#- most often the commits asked for are the newest ones -#}
+    {#- usually the newest commits are enough -#}
     {%- set history = healing_tables._delta_newest_commits(relation) -%}
     {%- if history and history[-1].version > version + 1 -%}
         {%- set history = healing_tables._delta_newest_commits(relation, none) -%}
@@ -92,7 +92,7 @@
     {{- return(commits) -}}
 {%- endmacro %}
 
-{#- Operations that leave the rows as they are. -#}
+{#- Operations that change no rows. -#}
 {% macro _delta_maintenance_operations() -%}
     {{- return([
         'OPTIMIZE', 'VACUUM START', 'VACUUM END', 'REORG', 'SET TBLPROPERTIES', 'UNSET TBLPROPERTIES', 'CHANGE COLUMN',
@@ -133,8 +133,8 @@
 {%- endmacro %}
 
 {#-
-    Whether files that the change feed reads may be gone. A VACUUM takes what is older than its retention. Not every
-    store lets it leave a commit, so what is older than the table's retention counts as gone.
+    Whether files that the change feed reads may have been removed. A VACUUM removes files older than its retention. On
+    some stores it writes no commit, so files older than the table's retention are assumed to be removed.
 -#}
 {% macro _may_be_vacuumed(commits, details) -%}
     {%- set moments = commits | selectattr('changes_rows') | map(attribute='at') | list -%}
@@ -156,8 +156,8 @@
 {%- endmacro %}
 
 {#-
-    Column mapping for names that Delta cannot write as they are. A merge changes a few rows in many files: with
-    deletion vectors it need not write them anew.
+    Column mapping for names that Delta cannot write as they are. A merge changes a few rows in many files; deletion
+    vectors avoid rewriting these files.
 -#}
 {% macro _delta_properties(columns, merges) -%}
     {%- set properties = {'delta.enableDeletionVectors': 'true'} if merges else {} -%}
@@ -168,7 +168,7 @@
     {{- return(properties) -}}
 {%- endmacro %}
 
-{#- The source of a MERGE is a table that nobody else writes: Delta need not keep a copy of it. -#}
+{#- The source of a MERGE is a table that no other writer changes: Delta need not materialize it. -#}
 {% macro _delta_before_merge(session) -%}
     {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none', session) -%}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#- What maintain does to the files of a Delta table. -#}
 
-{#- For how long Delta keeps deleted files, if the table says it. -#}
+{#- How long Delta keeps deleted files, if the table sets it. -#}
 {% macro _delta_kept_hours(relation) -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows
         if row[0] == 'delta.deletedFileRetentionDuration' -%}
@@ -25,7 +25,7 @@
     {{- return((detail['numFiles'] | int) ~ ' files, ' ~ (detail['sizeInBytes'] | int) ~ ' bytes') -}}
 {%- endmacro %}
 
-{#- OPTIMIZE. A table with liquid clustering knows its columns; nothing is to be gained from a single file. -#}
+{#- Run OPTIMIZE. A table with liquid clustering has its own columns; a single file need not be optimized. -#}
 {% macro _optimize(relation, columns, keys, partitions) -%}
     {%- if run_query('describe detail ' ~ relation).rows[0]['numFiles'] | int <= 1 -%}
         {{- return('one file: nothing to optimize') -}}
@@ -43,12 +43,12 @@
 {%- endmacro %}
 
 {% macro _is_clustered(relation) -%}
-    {#- a list, or its text: adapters differ -#}
+    {#- a list or a string, depending on the adapter -#}
     {%- set columns = run_query('describe detail ' ~ relation).rows[0]['clusteringColumns'] -%}
     {{- return(columns is not none and columns | string not in ['', '[]']) -}}
 {%- endmacro %}
 
-{#- Delta orders only by columns that it keeps statistics of: the first 32, or as the table's properties say. -#}
+{#- Delta can Z-order only by columns with statistics: the first 32, or those that the table's properties set. -#}
 {% macro _has_statistics(relation, columns, key) -%}
     {%- set first = namespace(columns=32, seen=0) -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows -%}
@@ -67,7 +67,7 @@
     {{- return(false) -}}
 {%- endmacro %}
 
-{#- VACUUM. Delta refuses a short retention by a setting of the session, which is put back. -#}
+{#- Run VACUUM. A session setting makes Delta refuse a short retention; it is changed and then restored. -#}
 {% macro _vacuum(relation, hours, allow_short) -%}
     {%- set setting = 'spark.databricks.delta.retentionDurationCheck.enabled' -%}
     {%- set before = healing_tables._session_conf(setting) if allow_short else none -%}

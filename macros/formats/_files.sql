@@ -1,7 +1,7 @@
 {#-
     Parquet and ORC: tables without commits. Each build writes its files to a folder of its own, and one ALTER TABLE ...
-    SET LOCATION points the table to it. The folder before it stays until the publish after next, for readers that still
-    hold it.
+    SET LOCATION points the table to it. A replaced folder is kept until the next publication, for readers that still
+    use it.
 -#}
 
 {% macro _format_parquet() -%} {{ return(healing_tables._files_format('parquet')) }} {%- endmacro %}
@@ -15,7 +15,7 @@
         'side_table_format': name, 'new_location': healing_tables._new_location}) -}}
 {%- endmacro %}
 
-{#- A folder for the files of this attempt, in location_root or else beside the schema's tables. -#}
+{#- A folder for the files of this attempt, in location_root or else in the location of the schema. -#}
 {% macro _new_location(target, attempt) -%}
     {%- set folder = target.identifier ~ '__versions/' ~ invocation_id | replace('-', '') ~ ('_' ~ attempt
         if attempt > 1) -%}
@@ -33,8 +33,8 @@
     {{- return(root ~ '/' ~ folder) -}}
 {%- endmacro %}
 
-{#- Whether the stored table can take the candidate's folder: an external table of this format with the same columns
-    and partitions. -#}
+{#- Whether the stored table can be switched to the candidate's folder: an external table of this format with the same
+    columns and partitions. -#}
 {% macro _can_swap_location(format, columns, stored) -%}
     {{- return(
         stored.get('provider') == format.name and stored.get('type') == 'EXTERNAL' and not flags.FULL_REFRESH
@@ -43,7 +43,7 @@
             | map('lower') | list) -}}
 {%- endmacro %}
 
-{#- A table without rows, which is then pointed to its buckets: Hive would make a folder of their pattern's name. -#}
+{#- Create an empty table, then switch it to its buckets: Hive would create a folder named like their pattern. -#}
 {% macro _create_for_buckets(build) -%}
     {%- do healing_tables._run(healing_tables._swap_location(build.format, build.created, build.columns,
         healing_tables._folders_of(build.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
@@ -69,8 +69,8 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Other sessions see the new folders; those of the state before last are emptied, or this run's own if nothing has
-    changed. -#}
+{#- Refresh the table, and empty the folders of the state before last; if nothing has changed, empty the folders of
+    this run instead. -#}
 {% macro _after_swap(build, is_unchanged) -%}
     {%- set target, stored = build.target, build.stored -%}
     {%- set kept = healing_tables._folders_of(stored.get('location')) -%}
@@ -93,14 +93,14 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The folders of a location, but those that are still read. -#}
+{#- Empty the folders of a location, except those that are still in use. -#}
 {% macro _empty_folders(format, location, kept) -%}
     {%- for folder in healing_tables._folders_of(location) if folder not in kept -%}
         {%- do healing_tables._empty_folder(format, folder) -%}
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Spark SQL deletes no folder; a file without rows takes the place of all others. -#}
+{#- Spark SQL cannot delete a folder; a file without rows replaces all others. -#}
 {% macro _empty_folder(format, location) -%}
     {%- do healing_tables._run(
         'insert overwrite directory ' ~ healing_tables._text(location) ~ ' using ' ~ format.name

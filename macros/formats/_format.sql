@@ -1,47 +1,46 @@
 {#-
-    A table format as the rest of the package sees it: a `format`, the map that the macro _format_<file_format>() in a
-    file of this room returns. Its entries that take arguments are macros: format.version(relation).
+    The interface of a table format: a `format`, the map that the macro _format_<file_format>() in a file of this
+    directory returns. Entries that take arguments are macros: format.version(relation).
 
     name              the file_format, and the provider that Spark shows
-    has_commits       a write is a commit: such a table can be merged into, and asked for its history
+    has_commits       a write is a commit: such a table supports MERGE and has a history
     has_ordered_versions   a later commit has a higher number
     has_commit_tags   the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
-                      see build/_commit_tag.sql; newest_commits (relation, limit=20): as commits_since has them
-    can_shard         a table of it can be built in shards (build/_shards.sql): each part is one commit
-    check_session     (mistakes, session): can this session, with these settings, write it?
+                      see build/_commit_tag.sql; newest_commits (relation, limit=20): as in commits_since
+    can_shard         a table can be built in shards (build/_shards.sql): each part is one commit
+    check_session     (mistakes, session): check that the session can write it with these settings
     version           (relation): the number of its newest commit, or none
-    table_id          (relation, details): another one for another table of that name, or none; of a format without
-                      commits, also after each write
-    part_obstacle     (details): why a part of the rows of what is stored cannot be written, or none
+    table_id          (relation, details): an id that changes if the table is recreated, or none; in a format without
+                      commits, it also changes with each write
+    part_obstacle     (details): why the stored rows cannot be partly rewritten, or none
     commits_since     (relation, version): [{version, at, operation, parameters, changes_rows, written_rows (or none)}],
-                      the newest first, since the beginning if version is none; none if the history does not reach back
-                      so far, or is another table's
+                      newest first, since the beginning if version is none; none if the history does not reach back
+                      that far, or is another table's
     stored_type       (type): the type in which the format stores a type
     has_change_feed   (details); change_feed (relation, details, version, until): the changes after a version, up to
-                      another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why they
-                      are not all that has happened, or none
+                      another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why these
+                      changes are incomplete, or none
     properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
                       rows are changed at a time
-    before_merge      (session): settings for a MERGE whose source is a table that nobody else writes
-    begin_commit      (relation, version): where statements write that become one commit after this version: the table,
-                      or a branch of it; end_commit (relation, version) publishes a branch, and returns who has
-                      overtaken it, as a list
+    before_merge      (session): settings for a MERGE whose source is a table that no other writer changes
+    begin_commit      (relation, version): the table or branch to which statements write that become one commit after
+                      this version; end_commit (relation, version) publishes a branch, and returns a list of conflicts
     has_branches, branches    (relation): those that builds have left, [{name, id (of the build's run, without dashes),
                       hours (since its last commit, or none)}]; drop_branch (relation, name)
-    written_at        (relation): when its files were written last, as SQL in microseconds
-    maintain          (relation, columns, keys, partitions, hours, allow_short): tidy its files; returns lines for
-                      people; kept_hours (relation): for how long the table itself wants old files to be kept, or none
+    written_at        (relation): when its files were last written, as SQL in microseconds
+    maintain          (relation, columns, keys, partitions, hours, allow_short): compact and clean up its files; returns
+                      lines to print; kept_hours (relation): how long the table is set to keep old files, or none
     log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
-                      change_log_properties: of what capture writes;
+                      change_log_properties: of the log of capture;
                       side_table_format: of a table that a build drops when it ends
-    new_location      (target, attempt): the folder of this run's files, or none where the format has a place of its own
+    new_location      (target, attempt): the folder of this run's files, or none if the format chooses the location
 -#}
 {% macro _format(name=none) -%}
     {%- set make = healing_tables.get('_format_' ~ (name or config.get('file_format') or 'delta')) -%}
     {{- return(dict(healing_tables._no_format(), **make()) if make is not none else none) -}}
 {%- endmacro %}
 
-{#- What a format answers that has no answer of its own. -#}
+{#- The default entries of a format. -#}
 {% macro _no_format() -%}
     {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
     {{- return({
@@ -71,12 +70,12 @@
 
 {% macro _in_place(relation, version) -%} {{ return(relation) }} {%- endmacro %}
 
-{#- The version that begin_commit and end_commit need; none where the format has no branches, which saves a look. -#}
+{#- The version that begin_commit and end_commit need; none if the format has no branches, which saves a query. -#}
 {% macro _base_version(format, relation) -%}
     {{- return(format.version(relation) if format.has_branches else none) -}}
 {%- endmacro %}
 
-{#- The error of an operation whose commit was refused since another writer was faster. `conflicts`: of end_commit. -#}
+{#- The error of an operation whose commit was refused because of a concurrent one. `conflicts`: of end_commit. -#}
 {% macro _check_not_overtaken(operation, relation, conflicts) -%}
     {%- set mistakes = [] -%}
     {%- if conflicts -%}
@@ -86,12 +85,12 @@
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
 {%- endmacro %}
 
-{#- The format of the table that is stored; none for a view, and for a format that this package does not know. -#}
+{#- The format of the stored table; none for a view, and for an unknown format. -#}
 {% macro _stored_format(details) -%}
     {{- return(healing_tables._format(details.provider) if details.get('provider') else none) -}}
 {%- endmacro %}
 
-{#- The names of the formats, as a text for people. -#}
+{#- The names of the formats, as a comma-separated list. -#}
 {% macro _known_formats() -%}
     {%- set names = [] -%}
     {%- for name in healing_tables if name.startswith('_format_') -%}
@@ -116,13 +115,13 @@
         else format) -}}
 {%- endmacro %}
 
-{#- The number of a table's newest commit; none where nothing is stored, or in a format without commits. -#}
+{#- The number of a table's newest commit; none if nothing is stored, or in a format without commits. -#}
 {% macro _table_version(relation, details) -%}
     {%- set format = healing_tables._stored_format(details) -%}
     {{- return(format.version(relation) if format is not none else none) -}}
 {%- endmacro %}
 
-{#- The columns that a query gives, {name: type or none}, as the format stores them. -#}
+{#- The columns of a query, {name: type or none}, as the format stores them. -#}
 {% macro _as_stored(format, columns) -%}
     {%- set stored = {} -%}
     {%- for name, type in columns.items() -%}
@@ -137,8 +136,8 @@
 {%- endmacro %}
 
 {#-
-    `create table` with what dbt's own table materialization honours. `columns`: of the query. `location` none: the
-    format's own place. `replace` false: a table that is there stays. `partition`: a column instead of those of the
+    `create table` with the options of dbt's own table materialization. `columns`: of the query. `location` none: the
+    default location. `replace` false: an existing table is kept. `partition`: a column instead of those of the
     model.
 -#}
 {% macro _create_table(format, relation, query, columns, location, is_target=false, properties={}, replace=true,
@@ -182,7 +181,7 @@
 
 {#-
     `details` of a stored table: columns {name: type}, provider, type, location, partitions (columns), properties (as
-    one text); {} for a view, or where nothing is stored.
+    one string); {} for a view, or if nothing is stored.
 -#}
 {% macro _table_details(relation) -%}
     {%- set details = {} -%}
@@ -191,7 +190,7 @@
     {%- do details.update({'columns': {}, 'partitions': [], 'properties': ''}) -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
         {%- if section.name == '' and row[1] and not (row[0] or '').startswith('# ') -%}
-            {#- a column called null is read as NULL -#}
+            {#- a column named null is read as NULL -#}
             {%- do details.columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
                 row[1])}) -%}
         {%- elif not row[0] or row[0] in ['# Partition Information', '# Partitioning',

@@ -1,7 +1,7 @@
 {#-
-    Apache Iceberg. A version is a snapshot; snapshots have ids without an order, and parents. A build writes to a
-    branch of the table, where nobody else writes, and one fast_forward publishes it: only if main is still the snapshot
-    that the branch began with.
+    Apache Iceberg. A version is a snapshot; snapshots have ids without an order, and parents. A build writes to its own
+    branch of the table, and one fast_forward publishes it, but only if main is still at the snapshot from which the
+    branch started.
 
     main                 7 -- 3                     7 -- 3 -- 9
     healing_1a2b..            `-- 9            ->
@@ -24,7 +24,7 @@
         'side_table_format': 'iceberg', 'log_properties': appended, 'key_map_properties': appended}) -}}
 {%- endmacro %}
 
-{#- A session without Iceberg, in one mistake instead of Spark's stack trace. -#}
+{#- Report a session without Iceberg as one mistake instead of Spark's stack trace. -#}
 {% macro _check_iceberg(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
     {%- set catalog = run_query('select current_catalog() as catalog').rows[0]['catalog'] -%}
@@ -46,7 +46,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Where the default catalog is Iceberg's, a table `using parquet` would be an Iceberg table with parquet files. -#}
+{#- In an Iceberg catalog, a table `using parquet` would be an Iceberg table with parquet files. -#}
 {% macro _check_not_iceberg(mistakes, session) -%}
     {%- if not healing_tables._platform().has_own_settings -%} {{ return(none) }} {%- endif -%}
     {%- set catalog = session.get('spark.sql.defaultCatalog', 'spark_catalog') -%}
@@ -58,8 +58,7 @@
 {%- endmacro %}
 
 {#-
-    The snapshot that main shows; none for a table that nobody has written to. A session may know the table as it was
-    half a minute ago.
+    The current snapshot of main; none for a table without a write. A session may cache the table for half a minute.
 -#}
 {% macro _iceberg_version(relation) -%}
     {%- do healing_tables._run('refresh table ' ~ relation) -%}
@@ -67,15 +66,15 @@
     {{- return(found | int if found != 'none' else none) -}}
 {%- endmacro %}
 
-{#- Iceberg has no small integers, and no texts of limited length. A name of a field is followed by a colon. -#}
+{#- Iceberg has no tinyint, smallint, char or varchar. A field name is followed by a colon. -#}
 {% macro _iceberg_type(type) -%}
     {%- set type = modules.re.sub('(^|[:<,])(tinyint|smallint)(?=[,>]|$)', '\\1int', type) -%}
     {{- return(modules.re.sub('(^|[:<,])(char|varchar)[(][0-9]+[)](?=[,>]|$)', '\\1string', type)) -}}
 {%- endmacro %}
 
 {#-
-    What has become of main since a snapshot, the newest first: one commit for each entry of the table's log after it.
-    An entry changes rows unless all snapshots between it and the one before, by their parents, only replaced files.
+    The commits to main since a snapshot, newest first: one for each later entry of the table's history. An entry
+    changes rows unless all snapshots between it and the previous entry, by their parents, only replaced files.
 -#}
 {% macro _iceberg_commits_since(relation, version) -%}
     {%- set entries, snapshots = [], {} -%}
@@ -110,7 +109,7 @@
     {{- return(commits) -}}
 {%- endmacro %}
 
-{#- The snapshots after `before` up to `until`, by their parents; none if `before` is no ancestor. -#}
+{#- The snapshots after `before` up to `until`, by their parents; none if `before` is not an ancestor. -#}
 {% macro _iceberg_snapshots_between(snapshots, before, until) -%}
     {%- set steps, at = [], namespace(id=until) -%}
     {%- for step in snapshots if at.id != before and at.id in snapshots -%}
@@ -125,7 +124,7 @@
     {{- return({'write.merge.mode': 'merge-on-read'} if merges else {}) -}}
 {%- endmacro %}
 
-{#- The branch of this run at a snapshot of main, as the name of a table to write to. -#}
+{#- Create the branch of this run at a snapshot of main. Returns the table name to write to. -#}
 {% macro _iceberg_begin_commit(relation, version) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
     {%- do healing_tables._iceberg_change_branch(relation, 'create or replace branch ' ~ branch
@@ -136,8 +135,8 @@
 {% macro _iceberg_own_branch() -%} {{ return('healing_' ~ invocation_id | replace('-', '')) }} {%- endmacro %}
 
 {#-
-    Publish the branch of this run, unless main has moved: then what others have done, as texts. Iceberg refuses a
-    fast_forward of a table that anybody else changes at the same moment, in whatever way: then it is tried again.
+    Publish the branch of this run, unless main has moved: then return the conflicts, as strings. Iceberg rejects a
+    fast_forward if another writer changes anything in the table at the same time; it is then retried.
 -#}
 {% macro _iceberg_end_commit(relation, version) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
@@ -147,13 +146,13 @@
     {%- for attempt in range(healing_tables._iceberg_attempts()) if outcome.conflicts is none -%}
         {%- set outcome.main = healing_tables._iceberg_version(relation) -%}
         {%- if outcome.main != version -%}
-            {#- after an error that came with the answer of a fast_forward, main may be the branch -#}
+            {#- a fast_forward that failed with an error may have succeeded: then main is at the head of the branch -#}
             {%- set outcome.conflicts = [] if attempt > 0
                 and outcome.main == healing_tables._iceberg_head(relation, branch) else ['version ' ~ outcome.main] -%}
         {%- elif healing_tables._iceberg_try(fast_forward) is none -%} {%- set outcome.conflicts = [] -%}
         {%- endif -%}
     {%- endfor -%}
-    {#- what still fails is something else: this shows it -#}
+    {#- the cause is another error: this raises it -#}
     {%- do healing_tables._run(fast_forward) if outcome.conflicts is none -%}
     {%- do healing_tables._iceberg_drop_branch(relation, branch) -%}
     {{- return(outcome.conflicts or []) -}}
@@ -167,7 +166,7 @@
     {{- return(found[0]['snapshot_id'] | int if found else none) -}}
 {%- endmacro %}
 
-{#- Create or drop a branch, again if Iceberg refuses it since somebody else changes the table at the same moment. -#}
+{#- Create or drop a branch; retry if Iceberg rejects it because another writer changes the table at the same time. -#}
 {% macro _iceberg_change_branch(relation, change) -%}
     {%- set statement_text, done = 'alter table ' ~ relation ~ ' ' ~ change, [] -%}
     {%- for attempt in range(healing_tables._iceberg_attempts()) if not done -%}
@@ -178,9 +177,8 @@
 {%- endmacro %}
 
 {#-
-    Run a statement. Returns the class of its exception, if Iceberg refuses a commit with it, or none. Jinja cannot
-    catch an error; the adapter can, once the plugin of the pip library has extended it. Without it the error ends the
-    run.
+    Run a statement. Returns the class of its exception if Iceberg rejects the commit, or none. Jinja cannot catch an
+    error; the adapter can if the plugin of the pip library has extended it. Otherwise the error ends the run.
 -#}
 {% macro _iceberg_try(statement_text) -%}
     {%- if adapter.healing_tables_try is defined -%}
@@ -192,7 +190,7 @@
     {{- return(none) -}}
 {%- endmacro %}
 
-{#- The beginning of a procedure's call, with the table as its first argument. -#}
+{#- The start of a procedure call, with the table as its first argument. -#}
 {% macro _iceberg_call(relation, procedure) -%}
     {%- set catalog = relation.database -%}
     {{- return('call ' ~ (healing_tables._id(catalog) ~ '.' if catalog else '') ~ 'system.' ~ procedure ~ '('

@@ -1,4 +1,4 @@
-{#- What maintain does to the files of an Iceberg table, and how the changes of one are read. -#}
+{#- What maintain does to the files of an Iceberg table, and how its changes are read. -#}
 
 {% macro _iceberg_kept_hours(relation) -%}
     {%- set name = 'history.expire.max-snapshot-age-ms' -%}
@@ -12,7 +12,7 @@
     {{- return('(select unix_micros(max(committed_at)) from ' ~ relation ~ '.snapshots)') -}}
 {%- endmacro %}
 
-{#- Files in the order of the key, none with delete files; snapshots that nobody needs any more; fewer manifests. -#}
+{#- Sort data files by key, apply delete files, rewrite manifests, and expire old snapshots. -#}
 {% macro _iceberg_maintain(relation, columns, keys, partitions, hours, allow_short) -%}
     {%- set lines = ['before: ' ~ healing_tables._iceberg_files(relation)] -%}
     {%- set order = [] -%}
@@ -44,7 +44,7 @@
 
 {% macro _has_iceberg_change_feed(details) -%} {{ return(true) }} {%- endmacro %}
 
-{#- The changes since a snapshot: a view of the session, made by Iceberg. -#}
+{#- The changes since a snapshot: a temporary view, created by Iceberg. -#}
 {% macro _iceberg_change_feed(relation, details, version, until) -%}
     {%- set view = 'healing_changes_' ~ invocation_id | replace('-', '') ~ '_' ~ local_md5(relation | string)[:8] -%}
     {%- do healing_tables._run(healing_tables._iceberg_call(relation, 'create_changelog_view') ~ ', changelog_view => '
@@ -55,7 +55,7 @@
 
 {% macro _iceberg_change_feed_gap(relation, details, version) -%}
     {%- set commits = healing_tables._iceberg_commits_since(relation, version) -%}
-    {#- a snapshot that takes delete files away still lists them: so the one before counts too -#}
+    {#- a snapshot that removes delete files still lists them, so the start snapshot counts, too -#}
     {%- set found = run_query('with since as (select committed_at from ' ~ relation ~ '.snapshots where snapshot_id = '
         ~ version ~ ") select (select count(*) from since) as known, count(*) as delete_files from " ~ relation
         ~ ".snapshots as s cross join since where s.summary['total-delete-files'] > 0 "

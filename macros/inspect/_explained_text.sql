@@ -1,4 +1,4 @@
-{#- How explain shows one key in a terminal; an `explained` is made by _explained(). -#}
+{#- Print an `explained` (see _explained()), for one key, to the terminal. -#}
 
 {% macro _print_explained(explained) -%}
     {%- do healing_tables._print_part('Rules', ['attribute', 'from', 'rule', 'type', 'a version shows'],
@@ -13,8 +13,8 @@
         healing_tables._fields(explained.versions, ['version', 'valid_from', 'valid_to', 'slices', 'opened_by'])) -%}
 {%- endmacro %}
 
-{#- A line for each value that changes, one for a slice without; time runs down, each source and the versions are a
-    column. -#}
+{#- One line per changed value, one for a slice without changes. Time runs downwards; each source and the versions have
+    a column. -#}
 {% macro _timeline_lines(explained) -%}
     {%- set lines = [] -%}
     {%- for slice in explained.slices -%}

@@ -1,9 +1,9 @@
-{#- What the columns and rows of a table of versions say about it, whoever has written it. -#}
+{#- Infer the structure of a table of versions from its columns and rows, whichever program wrote it. -#}
 
 {#-
     A `history`: {relation, columns {name: type}, start, end, current, version (columns; the last two may be none),
     keys, attributes, left_out (names), facts (see _history_facts), unit (of inclusive ends, or 'none'), notes}.
-    Mistakes say what it needs to be told.
+    Mistakes name the arguments that it needs.
 -#}
 {% macro _guess_history(mistakes, relation, key, start, end) -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
@@ -40,14 +40,14 @@
     {{- return(history) -}}
 {%- endmacro %}
 
-{#- Columns that the program that fills the table has made: they are not statements of a source. -#}
+{#- Whether the program that fills the table has generated a column: such columns are not attributes. -#}
 {% macro _is_named_like_metadata(name) -%}
     {{- return(modules.re.search('^(dbt|dw|dwh|etl|meta)_|(^|_)(hash|hashdiff|hash_diff|checksum|md5|sk|surrogate_key|'
         ~ 'batch_id|load_id|row_id|compressed_row_count)$|^(created|inserted|updated|modified|loaded)_(at|on|date|ts)$',
         name | lower) is not none) -}}
 {%- endmacro %}
 
-{#- The columns that are given; or the one that repeats, while no two rows have it and the start in common. -#}
+{#- The given columns; or the column that is unique together with the start, preferably one whose values repeat. -#}
 {% macro _keys_of_history(mistakes, history, given) -%}
     {%- set keys = [] -%}
     {%- for name in healing_tables._as_list(given) -%}
@@ -88,7 +88,7 @@
 {#-
     In one query: {all_rows, no_place (without a key or a start), doubled (rows that share key and start), no_end
     (NULL), marker (the latest end from 2100 on, as text), overlapping, empty, flag_open, flag_closed, units {unit: rows
-    that end so long before the next one starts}}.
+    that end this long before the next one starts}}.
 -#}
 {% macro _history_facts(history) -%}
     {%- set keys, start = healing_tables._ids(history['keys']), healing_tables._id(history.start) -%}
@@ -123,7 +123,7 @@ from ordered
     {{- return(dict(row.dict(), units=units)) -}}
 {%- endmacro %}
 
-{#- How long before the next start a version may end; none: they touch. -#}
+{#- The units by which a version may end before the next one starts; none: they touch. -#}
 {% macro _inclusive_units(type) -%}
     {{- return(['none', 'day'] if type == 'date' else ['none', 'day', 'second', 'millisecond', 'microsecond']) -}}
 {%- endmacro %}
@@ -134,7 +134,7 @@ from ordered
     {{- return(end ~ (' + interval ' ~ lengths[unit] if unit != 'none')) -}}
 {%- endmacro %}
 
-{#- What follows from the facts: the unit of inclusive ends, and a sentence for each thing to know. -#}
+{#- Derive the unit of inclusive ends from the facts, and a note for each finding. -#}
 {% macro _note_history(history) -%}
     {%- set facts, notes = history.facts, history.notes -%}
     {%- set most = facts.units.values() | max -%}

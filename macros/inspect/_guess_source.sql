@@ -1,8 +1,8 @@
-{#- What the columns of a table say about it as a source of a dimension, by the names that people use. -#}
+{#- Guess from common column names how a table can be used as a source of a dimension. -#}
 
 {#-
     A `guess`: {name (of the source), relation (as text for a model), options (of the source, as text), attributes
-    (names), notes (a sentence for each guess)}. `given` is how the table is called, `columns` {name: type}.
+    (names), notes (a sentence for each guess)}. `given`: the name of the table; `columns`: {name: type}.
 -#}
 {% macro _guess_source(given, relation_text, columns, key) -%}
     {%- set guess = {
@@ -108,14 +108,14 @@
         'expiry_date', 'eff_end_date', 'row_expiration_date', 'row_end_date', 'date_to', 'to_date', 'dw_valid_to']) -}}
 {%- endmacro %}
 
-{#- What names of keys end with, as a pattern. -#}
+{#- The pattern for the endings of key names. -#}
 {% macro _key_ending() -%} {{ return('(id|no|nr|number|key|code)$') }} {%- endmacro %}
 
 {% macro _is_named_like_a_key(name) -%}
     {{- return(modules.re.search('(^|_)' ~ healing_tables._key_ending(), name | lower) is not none) -}}
 {%- endmacro %}
 
-{#- The first of these names that is a column, of a type that matches, as it is spelled; else none. -#}
+{#- The first of these names that is a column of a matching type, in the table's spelling; else none. -#}
 {% macro _first_named(columns, names, type='.*') -%}
     {%- for name in names -%}
         {%- for column, found in columns.items() if column | lower == name and modules.re.match(type, found) -%}

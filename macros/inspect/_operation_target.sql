@@ -1,9 +1,9 @@
 {#- What the run-operations share: finding the table, and printing. -#}
 
 {#-
-    The table that an operation was given by name: {relation, node}. A model or snapshot of this project, or else
-    `schema.table` (`table` alone is in the target's schema); node is none then. From here on the options of the model
-    are found by _option(), as in its own build.
+    The table that an operation names: {relation, node}. A model or snapshot of this project, or else `schema.table`
+    (`table` alone is in the target's schema), for which node is none. Afterwards, _option() finds the options of the
+    model, as in its own build.
 -#}
 {% macro _operation_table(operation, dimension) -%}
     {%- set mistakes = [] -%}
@@ -11,15 +11,15 @@
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {%- set node = healing_tables._find_node(dimension) -%}
     {%- if node is not none -%}
-        {#- as a unit test does it, see _model_config() -#}
+        {#- as in a unit test, see _model_config() -#}
         {%- do context.update({'this': relation, 'model': {
             'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config}}) -%}
     {%- endif -%}
     {{- return({'relation': relation, 'node': node}) -}}
 {%- endmacro %}
 
-{#- What a call of dimension() in the model says, as its build reads it; none if there is none, or its sources are
-    gone. -#}
+{#- The metadata of the call of dimension() in the model, as its build reads it; none without a call, or if its
+    sources no longer exist. -#}
 {% macro _spec_of_model(node) -%}
     {%- if node is none or node.language != 'sql' or (
         node.config.materialized != 'healing_table' and not modules.re.search('healing_tables[.]dimension *[(]',

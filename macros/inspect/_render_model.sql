@@ -1,10 +1,9 @@
 {#-
-    An operation or a test asks for the SQL of a model as it is now: its code is rendered here, in a context that says
-    it is that model. `healing_tables_rendering` is there meanwhile: {node, var (dbt's own), ctes (ephemeral models that
-    it refers to), explain (a key, or none: with a key, dimension() writes what explain shows)}; dimension()
-    adds its spec.
+    Render the current SQL of a model for an operation or a test, in the context of that model. Meanwhile,
+    `healing_tables_rendering` is defined: {node, var (dbt's own), ctes (ephemeral models that it refers to), explain (a
+    key, or none: with a key, dimension() returns the query of explain)}; dimension() adds its spec.
 
-    Returns that map with code (the SQL without those CTEs), relation, sql and about (as healing_table knows it; none
+    Returns that map with code (the SQL without those CTEs), relation, sql and settings (as in healing_table; none
     when explaining).
 -#}
 {% macro _render_model(node, explain=none) -%}
@@ -29,7 +28,7 @@
     {{- return(healing_tables._in_model_context(node, rendering, 'render', node.raw_code).strip().rstrip(';')) -}}
 {%- endmacro %}
 
-{#- Calls `render` or a macro of this package in the context of a model. -#}
+{#- Call `render` or a macro of this package in the context of a model. -#}
 {% macro _in_model_context(node, rendering, what, argument) -%}
     {%- set kept = {} -%}
     {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%}
@@ -48,7 +47,7 @@
     {{- return(healing_tables_rendering is defined and healing_tables_rendering.explain is not none) -}}
 {%- endmacro %}
 
-{#- ref() as the model means it: among what dbt has found that the model refers to. -#}
+{#- ref() of the model, resolved among the nodes that the model depends on. -#}
 {% macro _model_ref() -%}
     {%- set version = kwargs.get('version', kwargs.get('v')) -%}
     {%- set rendering = healing_tables_rendering -%}
@@ -71,7 +70,7 @@
     {%- if node.config.materialized == 'ephemeral' -%}
         {%- set name = '__dbt__cte__' ~ node.name -%}
         {%- if name not in rendering.ctes -%}
-            {#- first what it refers to itself -#}
+            {#- first the ephemeral models that it refers to -#}
             {%- set text = healing_tables._render_code(node, rendering) -%}
             {%- do rendering.ctes.update({name: text}) -%}
         {%- endif -%}
@@ -80,7 +79,7 @@
     {{- return(healing_tables._node_relation(node)) -}}
 {%- endmacro %}
 
-{#- var() as the model means it: a variable may be set for the package of the model. -#}
+{#- var() of the model: a variable may be set for the model's package. -#}
 {% macro _model_var(name, default='(none)') -%}
     {%- set rendering = healing_tables_rendering -%}
     {%- set given = invocation_args_dict.get('vars') -%}
@@ -93,7 +92,7 @@
     {{- return(rendering.var(name, default)) -}}
 {%- endmacro %}
 
-{#- The node of a model that is asked about by its name, or `package.name`. -#}
+{#- The node of a model, by its name or `package.name`. -#}
 {% macro _find_sql_model(macro_name, dimension) -%}
     {%- set mistakes = [] -%}
     {%- set found = [] -%}
@@ -112,7 +111,7 @@
             'add its package: package.name' if found else "give --args '{dimension: ...}', one of "
             ~ (models | sort | join(', '))) -%}
     {%- elif modules.re.search('config[.](meta_)?(get|require)', found[0].raw_code) -%}
-        {#- only dbt's own run of the model has a config to look into -#}
+        {#- config is available only when dbt itself runs the model -#}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that does not read its own config',
             dimension ~ ', which calls config.get or config.require',
@@ -123,8 +122,8 @@
 {%- endmacro %}
 
 {#-
-    The node that a generic test belongs to. dbt shows a test only those macros that the test calls: of a model's own
-    macros none (the limit of `dbt show` is dbt's).
+    The node that a generic test belongs to. dbt gives a test only the macros that the test itself calls, and none that
+    the model calls (the macro for the limit of `dbt show` is dbt's own).
 -#}
 {% macro _tested_node(test) -%}
     {%- set mistakes = [] -%}

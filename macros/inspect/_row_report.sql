@@ -1,12 +1,12 @@
 {#-
-    A stored dimension beside a rebuild, or beside another table: what compare prints and matches_rebuild returns.
+    The differences of a stored dimension from a rebuild or another table: for compare and matches_rebuild.
 
     differing  key_1 | start      | stored_row | candidate_row | how
                1     | 2024-01-01 | Ann        | Anne          | different
                1     | 2024-02-01 | Bea        | NULL          | superfluous
 
-    Rows that are equal in every column cancel out, as many as there are on both sides. The rest is known again by key
-    and start. Several rows of one start are paired in the order of their values.
+    Rows that are equal in every column cancel out, as many as there are on both sides. The rest is matched by key and
+    start. Several rows with the same start are paired in the order of their values.
 -#}
 {% macro _row_differences(inputs) -%}
 with sides as (
@@ -69,7 +69,7 @@ differing as (
     {%- endfor -%}
     {%- set query -%}
 {{ healing_tables._row_differences(inputs) }},
-{#- the first five of each part are enough to find the first five of all, without sorting everything in one place #}
+{#- the first five of each part are enough to find the first five of all, without a global sort #}
 parts as (
     select *, row_number() over (partition by how, pmod(xxhash64({{ inputs.key_names }}),
         64) order by {{ inputs.key_names }}, start) as nth

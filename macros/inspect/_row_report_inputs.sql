@@ -2,11 +2,11 @@
     Both sides of a comparison, for a rebuild (`other` none) or another table: `inputs`, with
 
     stored_rows, rows   SQL for a `from`
-    stored, other       the select lists over them: key_1.., start, and `compared`, the columns that both have in one
-                        type
+    stored, other       the select lists over them: key_1.., start, and `compared`, the columns that both have in the
+                        same type
     key_columns, key_names ('key_1, key_2'), columns (those in `compared`)
     types {column: type}, key_types, start_text (SQL), start_name, called (what the other side is called)
-    left_out            {which columns: their names}; other_shape: those by which a rebuild has other columns than the
+    left_out            {reason: column names}; other_shape: the reasons for which a rebuild has other columns than the
                         table
 -#}
 {% macro _row_report_inputs(rendering, existing, other=none, filter=none) -%}
@@ -36,7 +36,7 @@
             'of a type without equality']) | list)) -}}
 {%- endmacro %}
 
-{#- The `inputs` of two selects, but for other_shape. -#}
+{#- The `inputs` of two selects, without other_shape. -#}
 {% macro _row_report_inputs_of(settings, stored_rows, rows, stored_columns, other_columns, called) -%}
     {%- set inputs = healing_tables._compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set key_types = [] -%}
@@ -55,7 +55,7 @@
         called=called, left_out=left_out)) -}}
 {%- endmacro %}
 
-{#- How both sides are read so that they can be compared: the first fields of `inputs`. -#}
+{#- How both sides are read for the comparison: the first fields of `inputs`. -#}
 {% macro _compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set shared = [] -%}
     {%- set compared = [] -%}
@@ -120,7 +120,7 @@
     {{- return(left_out) -}}
 {%- endmacro %}
 
-{#- Rows are known again by key and start: both sides must have these columns. -#}
+{#- Rows are matched by key and start: both sides must have these columns. -#}
 {% macro _check_compared_columns(rendering, existing, other, stored_columns, other_columns) -%}
     {%- set mistakes = [] -%}
     {%- set wanted = rendering.settings.key_columns + ([rendering.settings.valid_from]
@@ -138,8 +138,8 @@
 {%- endmacro %}
 
 {#-
-    The columns of a table as [{column, name, type}], under the names that the dimension has for them. A table of dbt
-    snapshot is known by its own names.
+    The columns of a table as [{column, name, type}], with the dimension's names for them. A table of a dbt snapshot is
+    recognized by its own column names.
 -#}
 {% macro _compared_columns(settings, columns) -%}
     {%- set names = {} -%}
@@ -154,9 +154,9 @@
 {%- endmacro %}
 
 {#-
-    A table with its moments as the other one has them: open ends written as those of the dimension, since two tables
-    may use different ones; where one side has dates and the other timestamps, a date is midnight UTC. A row of a
-    snapshot that only says "deleted" is no version.
+    A table with its moments converted to match the other one: open ends become that of the dimension, since two tables
+    may use different ones; if one side has dates and the other timestamps, a date becomes midnight UTC. A snapshot row
+    that only marks a deletion is not a version.
 -#}
 {% macro _with_same_open_end(settings, relation, columns, others) -%}
     {%- set parts = [] -%}

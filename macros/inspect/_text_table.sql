@@ -1,6 +1,6 @@
 {#-
-    Prints a table that a person can read: `header` is a list of names, `rows` a list of lists; none prints as NULL,
-    and a long text is cut.
+    Print an aligned table: `header` is a list of names, `rows` a list of lists. none is printed as NULL, and long texts
+    are truncated.
 -#}
 {% macro _print_table(header, rows, longest=60) -%}
     {%- set lines = [header] -%}
@@ -44,7 +44,7 @@
     {{- return(rows) -}}
 {%- endmacro %}
 
-{#- A table as Markdown: a text stays one cell, and is not read as Markdown or HTML. -#}
+{#- A table as Markdown. Texts are escaped: they stay in one cell, and are not read as Markdown or HTML. -#}
 {% macro _markdown_table(header, rows, longest=60) -%}
     {%- set lines = [] -%}
     {%- for row in [header] + rows -%}

@@ -1,6 +1,6 @@
 {#-
-    What explain shows of one key, instead of the select of dimension(): the same timeline, slices and versions, read
-    from the rows of this key alone. One row per source row, slice and version: kind, place (to sort by), told (JSON).
+    The query of explain for one key, which replaces the select of dimension(): the same timeline, slices and versions,
+    from the rows of this key only. One row per source row, slice and version: kind, place (to sort by), told (JSON).
 -#}
 {% macro _trace(spec) -%}
 {%- set rendering = healing_tables_rendering -%}
@@ -54,7 +54,7 @@ from versions
 ) /* healing_tables explains */
 {%- endmacro %}
 
-{#- The rows of a source that have the key, also those that are not read, with why. `_timeline` begins with these
+{#- The rows of a source with the key, also those that are not read, with the reason. `_timeline` begins with these
     CTEs. -#}
 {% macro _traced_rows(spec, source) %}
 {{ healing_tables._source_column(source, 'told') }} as (
@@ -89,7 +89,7 @@ from versions
 ),
 {%- endmacro %}
 
-{#- What became of each row: the timeline knows what the source says from each moment on, and where that is a
+{#- The outcome of each row: the timeline has the state of the source from each moment on, and whether it is a
     change. -#}
 {% macro _row_outcomes(spec, source) -%}
 select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
@@ -129,7 +129,7 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
     {{- return('cast(' ~ expression ~ ' as string)' if type is none else healing_tables._as_text(expression, type)) -}}
 {%- endmacro %}
 
-{#- The spec for one key: each source is filtered before anything else. -#}
+{#- The spec for one key: each source is filtered first. -#}
 {% macro _spec_for_key(spec, given) -%}
     {%- set mistakes = [] -%}
     {%- set names = spec.key_columns | map(attribute='name') | list -%}
@@ -154,7 +154,7 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
             source, of_key=of_key, where_without_key=source.where,
             where=('(' ~ source.where ~ ') and ' if source.where else '') ~ of_key)) -%}
     {%- endfor -%}
-    {#- change_source makes the timeline watch every source -#}
+    {#- with change_source, the timeline tracks changes of every source -#}
     {{- return(dict(spec, sources=sources, names=dict(spec.names, change_source='change_source'))) -}}
 {%- endmacro %}
 

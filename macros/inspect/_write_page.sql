@@ -1,8 +1,8 @@
 {#-
-    Write a page for a browser. The Python package of this project renders it, as a plugin of dbt: macros cannot write
+    Write an HTML page. The Python package of this project renders it, as a dbt plugin, because macros cannot write
     files.
 
-    Args: page: explain or report; `content`: what it shows, see src/dbt_healing_tables/pages.
+    Args: page: explain or report; `content`: its content, see src/dbt_healing_tables/pages.
 -#}
 {% macro _write_page(page, content, file) -%}
     {%- if adapter.healing_tables_write_page is not defined -%}

@@ -1,4 +1,4 @@
-{#- What the merge needs to know. Values are checked by the library, which knows them; here it is about dbt. -#}
+{#- The settings of a merge. The library checks their values; this macro checks only what concerns dbt. -#}
 {% macro _merge_settings(target, existing, language, compiled_code) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
@@ -40,7 +40,7 @@
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
 
-{#- The format of a table that is yet to be made. A table that is there keeps its own, which the library looks up. -#}
+{#- The format of a new table. An existing table keeps its own, which the library looks up. -#}
 {% macro _merge_format(mistakes, existing) -%}
     {%- set format = healing_tables._format() -%}
     {%- if format is none -%}
@@ -63,7 +63,7 @@
     {{- return('parquet' if mistakes else format.name) -}}
 {%- endmacro %}
 
-{#- The adapter knows, once the plugin of the pip library has extended it. -#}
+{#- Whether a merge can run: the adapter knows if the plugin of the pip library has extended it. -#}
 {% macro _check_can_merge(mistakes) -%}
     {%- set obstacle = none -%}
     {%- if adapter.healing_tables_obstacle is defined -%}
@@ -81,7 +81,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The options that are given, each from meta.healing_tables or else from vars.healing_tables: none is a value. -#}
+{#- The options that are set, in meta.healing_tables or else in vars.healing_tables: none is a value. -#}
 {% macro _merge_spec(mistakes, target) -%}
     {%- do healing_tables._check_model_options(mistakes) -%}
     {%- set meta = healing_tables._model_options() -%}
@@ -91,10 +91,10 @@
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
         {%- set value = meta[name] if name in meta else project[name] -%}
-        {#- YAML makes dates of unquoted moments -#}
+        {#- YAML reads unquoted moments as dates -#}
         {%- do spec.update({name: value | string if value.isoformat is defined else value}) -%}
     {%- endfor -%}
-    {#- a run may open a guard, as it may for a rebuild -#}
+    {#- a variable of the run overrides the guard, as for a rebuild -#}
     {%- if var('max_removed_keys_ratio', none) is not none -%}
         {%- do spec.update({'max_removed_keys_ratio': var('max_removed_keys_ratio')}) -%}
     {%- endif -%}
@@ -106,19 +106,19 @@
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
-    {#- ignore is what dbt puts there where nothing is set -#}
+    {#- ignore is dbt's default -#}
     {%- if config.get('on_schema_change') not in [none, 'ignore'] -%}
         {%- do spec.update({'on_schema_change': config.get('on_schema_change')}) -%}
     {%- endif -%}
     {{- return(spec) -}}
 {%- endmacro %}
 
-{#- Where the tables beside a dimension are: in `log_schema`, or else with it. -#}
+{#- The location of the tables beside a dimension: in `log_schema`, or else in its schema. -#}
 {% macro _side_table_location(target) -%}
     {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
 {%- endmacro %}
 
-{#- A change log, a history or an audit without a schema is there, and not where the session is. -#}
+{#- A change log, a history or an audit without a schema is there, and not in the session's current schema. -#}
 {% macro _set_side_table_locations(spec, target) -%}
     {%- set place = healing_tables._side_table_location(target) -%}
     {%- set moves = place.schema != target.schema -%}
@@ -138,7 +138,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Columns by which a table is known as the dimension of this model. -#}
+{#- Columns that identify a table as the dimension of this model. -#}
 {% macro _merged_columns(spec) -%}
     {%- set types = [] -%}
     {%- set attributes = spec.get('attributes') if spec.get('attributes') is mapping else {} -%}

@@ -1,6 +1,6 @@
 {#-
     Merge the batch that a model returns into its dimension, in one commit. The merge itself is Python and runs in
-    dbt's process (src/healing_tables); so a SQL model too is submitted as Python, which runs its select statement.
+    dbt's process (src/healing_tables), so a SQL model is also submitted as Python, which runs its select statement.
 -#}
 {% materialization healing_merge, default, supported_languages=['sql', 'python'] %}
     {%- set target = this.incorporate(type='table') -%}
@@ -10,7 +10,7 @@
 
     {{ run_hooks(pre_hooks) }}
 
-    {#- the user's code comes first and at its first line, for the line numbers of tracebacks -#}
+    {#- the user's code starts at the first line, so that line numbers of tracebacks are correct -#}
     {%- call statement('main', language='python') -%}
 {%- if model.language == 'python' -%}
 {{ compiled_code }}

@@ -33,7 +33,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The generated columns that the table has, under its names; none for those that it lacks. -#}
+{#- The generated columns, with their names in the table; none for missing ones. -#}
 {% macro _adopted_names(history) -%}
     {{- return({
         'valid_from': history.start, 'valid_to': history.end, 'is_current': history.current,
@@ -56,7 +56,7 @@
     {{- return('    select\n        ' ~ (columns | join(',\n        ')) ~ '\n    from ' ~ reference) -}}
 {%- endmacro %}
 
-{#- What dimension() is given beside its source. -#}
+{#- The arguments of dimension() besides its source. -#}
 {% macro _adopting_options(history) -%}
     {%- set types = {} -%}
     {%- for name in history['keys'] + history.attributes -%}
@@ -93,7 +93,7 @@
     {{- return(lines | join('\n') ~ '\n) }}') -}}
 {%- endmacro %}
 
-{#- How the versions of the model differ from the rows of the table, by key and start; an open end is NULL on both
+{#- Print how the versions of the model differ from the rows of the table, by key and start; an open end is NULL on both
     sides. -#}
 {% macro _print_adoption(history) -%}
     {%- set rows = healing_tables._select_history(history, history.relation) -%}

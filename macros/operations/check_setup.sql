@@ -15,7 +15,7 @@
     {%- do healing_tables._check_settings(rows) if healing_tables._platform().has_set -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- do format.check_session(mistakes, healing_tables._session_settings()) -%}
-    {#- before any error, since an error of Spark's ends the operation -#}
+    {#- printed before any error, since a Spark error ends the operation -#}
     {%- do healing_tables._print('healing_tables: the set-up of target ' ~ target.name) -%}
     {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=120) -%}
     {%- do healing_tables._raise_mistakes('check_setup', mistakes) -%}
@@ -42,7 +42,7 @@
         'healing_merge cannot run: ' ~ mistakes[0].remedy if mistakes else '']) -%}
 {%- endmacro %}
 
-{#- Settings that cost time or tables where they have Spark's defaults. -#}
+{#- Settings whose Spark defaults cost time or lose tables. -#}
 {% macro _check_settings(rows) -%}
     {%- set is_local = healing_tables._session_conf('spark.master').startswith('local') -%}
     {%- set catalog = healing_tables._session_conf('spark.sql.catalogImplementation') -%}

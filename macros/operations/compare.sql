@@ -50,7 +50,7 @@
     {{- return(healing_tables._id(parts[0]) ~ '.' ~ healing_tables._id(parts[1])) -}}
 {%- endmacro %}
 
-{#- The numbers, per column how many rows differ, then examples. -#}
+{#- Print the counts, the number of differing rows per column, and examples. -#}
 {% macro _print_differences(compared, inputs, found) -%}
     {%- do healing_tables._print('healing_tables compare: ' ~ compared ~ ': ' ~ found.stored ~ ' rows stored, '
         ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
@@ -82,7 +82,7 @@
         rows]) -}}
 {%- endmacro %}
 
-{#- The same as a comment for a pull request. -#}
+{#- The same as Markdown, for a comment on a pull request. -#}
 {% macro _markdown_differences(compared, inputs, found) -%}
     {%- set parts = ['### ' ~ compared, healing_tables._markdown_table(
         ['stored', inputs.called, 'missing', 'superfluous', 'different', 'keys'],

@@ -42,10 +42,10 @@
 {%- endmacro %}
 
 {#-
-    An `explained`: what explain shows of one key, all of it text: {title, counts, sources (names),
+    An `explained`: what explain shows for one key, all as text: {title, counts, sources (names),
     rules (attribute, from, rule, scd_type, shows), rows (source, moment, became, says, deletes),
     slices (slice (its number, none for a gap), version, valid_from, valid_to, sources (source, present, changed),
-    owned (attribute, value, owner), changes (those of the owned that differ from the slice before)),
+    owned (attribute, value, owner), changes (values of owned that differ from the slice before)),
     versions (version, valid_from, valid_to, slices, opened_by)}.
 -#}
 {% macro _explained(rendering, key, found) -%}
@@ -98,7 +98,7 @@
     {{- return(rows) -}}
 {%- endmacro %}
 
-{#- After a gap, and at first, all values but NULL are changes. -#}
+{#- After a gap, and in the first slice, all values except NULL are changes. -#}
 {% macro _explained_slices(spec, found) -%}
     {%- set slices = [] -%}
     {%- for slice in found -%}
@@ -129,7 +129,7 @@
     {{- return(versions) -}}
 {%- endmacro %}
 
-{#- A moment as the dimension shows it: a day where all moments are days. -#}
+{#- A moment as the dimension shows it: a date if all moments are dates. -#}
 {% macro _display_moment(spec, moment, open='(open)') -%}
     {%- if moment is none -%} {{ return(open) }} {%- endif -%}
     {{- return(moment[:10] if spec.moment_type == 'date' else moment) -}}

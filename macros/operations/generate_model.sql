@@ -32,7 +32,7 @@
     {%- do healing_tables._print(healing_tables._generated_yml(name, key)) -%}
 {%- endmacro %}
 
-{#- Columns of all tables that are named like a key. -#}
+{#- Columns that all tables have and that are named like a key. -#}
 {% macro _key_candidates(tables) -%}
     {%- set found = [] -%}
     {%- for name in tables.values() | first if healing_tables._is_named_like_a_key(name) -%}
@@ -45,7 +45,7 @@
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- `tables`: how each is called to its {column: type}. -#}
+{#- `tables`: name of each to its {column: type}. -#}
 {% macro _generated_model(tables, key) -%}
     {%- set guesses, notes, entries, owners = [], [], [], {} -%}
     {%- for given, columns in tables.items() -%}
@@ -74,7 +74,7 @@
     {{- return(lines | join('\n') ~ '\n) }}') -}}
 {%- endmacro %}
 
-{#- `names`: of the generated columns, where they have other ones; none for one that is left out. `attributes`: {name:
+{#- `names`: generated column to its name, if it is different; none for one that is left out. `attributes`: {name:
     description}. -#}
 {% macro _generated_yml(name, keys, names={}, attributes={}) -%}
     {%- set lines = ['version: 2', 'models:', '  - name: ' ~ name,

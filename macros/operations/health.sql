@@ -68,8 +68,8 @@ group by relation
 order by relation
 {% endmacro %}
 
-{#- What is wrong with a table, as names; each is a mistake too. A table of fewer than 20 rows neither shrinks nor
-    grows: there a share says nothing. -#}
+{#- The findings of a table, as names; each is also a mistake. Tables of fewer than 20 rows are not checked for
+    shrinking or growing: a ratio of so few rows means little. -#}
 {% macro _findings(mistakes, row, limits) -%}
     {%- set found, before = [], row['rows_before'] or 0 -%}
     {%- if row['status'] == 'refused' -%}

@@ -48,7 +48,7 @@
             'version', 'reason'], found) -%}
 {%- endmacro %}
 
-{#- What the model says, or else the project. -#}
+{#- The log_schema of the model, or else of the project. -#}
 {% macro _log_schema_of(dimension) -%}
     {%- set node = healing_tables._find_node(dimension) -%}
     {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none

@@ -38,7 +38,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- How long VACUUM keeps old files: a week, or what the table itself says if that is longer. -#}
+{#- How long VACUUM keeps old files: a week, or the table's own setting if that is longer. -#}
 {% macro _retention(mistakes, relation, stored, asked, allow_short) -%}
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%} {{ return(none) }} {%- endif -%}
@@ -57,7 +57,7 @@
 {%- endmacro %}
 
 {#- Candidates of other runs, beside the table or as branches of it: {relation, branch (name, or none), age (text),
-    is_young}. A table without rows has no file to tell its age: it was refused. -#}
+    is_young}. A table without rows has no file that shows its age: it was refused. -#}
 {% macro _candidates_of(relation, format, build_hours) -%}
     {%- set found = [] -%}
     {%- for name in healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
@@ -78,7 +78,7 @@
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- A build is seen by its candidate, from the moment on at which that is written. -#}
+{#- A running build is detected by its candidate, once that is written. -#}
 {% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- for candidate in candidates if candidate.is_young and not force -%}
         {%- do healing_tables._mistake(
@@ -90,7 +90,7 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- What ended builds have left. A branch is always dropped: readers do not see it. -#}
+{#- Clean up what builds have left. A branch is always dropped: readers do not see it. -#}
 {% macro _tidy_candidates(relation, format, candidates, drop_candidates) -%}
     {%- for candidate in candidates -%}
         {%- if candidate.branch is not none -%}

@@ -58,7 +58,7 @@
     {{- return(outcome) -}}
 {%- endmacro %}
 
-{#- The candidate, the checks, the side table, then the one commit. -#}
+{#- Write the candidate, check it, write the side table, then make the one commit. -#}
 {% macro _do_repair(target, stored_table, found, ratio, stored, outcome) -%}
     {%- if found.current_keys >= 20 and found.keys_ended > ratio * found.current_keys -%}
         {%- do healing_tables._refuse_repair(
@@ -88,7 +88,7 @@
         {%- endif -%}
         {%- do healing_tables._run(healing_tables._merge_set_aside(side, candidate, stored_table)) -%}
     {%- endif -%}
-    {#- the integer keys of rows that leave stay taken -#}
+    {#- the integer keys of removed rows stay reserved -#}
     {%- do healing_tables._ensure_key_map(target, stored_table, target, format)
         if stored_table.sequence is not none -%}
     {%- do healing_tables._run(healing_tables._merge_repair(

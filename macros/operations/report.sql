@@ -27,7 +27,7 @@
         'limits': limits, 'tables': tables, 'builds': builds}, html) -%}
 {%- endmacro %}
 
-{#- The newest first; runs on a part of the data do not count. -#}
+{#- Newest first; partial runs do not count. -#}
 {% macro _builds_query(log, days) %}
 select relation as name,
     date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished,

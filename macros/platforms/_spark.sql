@@ -1,4 +1,4 @@
-{#- dbt-spark itself, and the adapters that build on it. A cluster or an endpoint is named on Databricks only. -#}
+{#- dbt-spark itself, and the adapters that build on it. A cluster or an endpoint is set only on Databricks. -#}
 {% macro spark___platform() -%}
     {%- if adapter.type() != 'spark' -%} {{ return(healing_tables.default___platform()) }} {%- endif -%}
     {{- return(dict(

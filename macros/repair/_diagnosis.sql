@@ -1,6 +1,6 @@
 {#-
-    The kinds of damage, in the order in which they are told: {kind, unit, count (SQL, of a row of `repaired`), repair}.
-    A kind that this table cannot have, for want of a column, has count none.
+    The kinds of damage, in the order of the report: {kind, unit, count (SQL, of a row of `repaired`), repair}.
+    count is none for a kind that cannot occur because the table lacks a column.
 -#}
 {% macro _damage_kinds(stored_table) -%}
     {%- set fit = 'unfit is null and not is_copy' -%}
@@ -50,15 +50,15 @@
     {{- return(kinds) -}}
 {%- endmacro %}
 
-{#- Whether a row stores another hash than its columns give: one of them was changed by hand. -#}
+{#- Whether the stored hash of a row differs from the hash of its columns: one of them was changed by hand. -#}
 {% macro _has_other_hash(column, hash) -%}
     {{- return('not row.' ~ healing_tables._id(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.'
         ~ healing_tables._id(column or '') ~ ' is not null') -}}
 {%- endmacro %}
 
 {#-
-    One row in all: of each kind the number and up to five keys; and what the repair would do. The examples come by way
-    of buckets of keys: however many keys are damaged, few texts are collected.
+    A single row: for each kind the number and up to five keys; and what the repair would do. Each bucket of keys
+    provides one example, so that few strings are collected even if many keys are damaged.
 -#}
 {% macro _diagnosis(stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
@@ -115,7 +115,7 @@ select
 from by_bucket
 {%- endmacro %}
 
-{#- What was found, for people. Returns the kinds that were. -#}
+{#- Print the findings. Returns the kinds that were found. -#}
 {% macro _print_diagnosis(operation, stored_table, found) -%}
     {%- set named = [] -%}
     {%- for column in ['valid_from', 'valid_to', 'is_current', 'version'] if stored_table[column] is not none -%}

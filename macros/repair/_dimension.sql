@@ -1,10 +1,10 @@
-{#- What diagnose and repair look at: a stored table of versions, whoever wrote it. -#}
+{#- The input of diagnose and repair: a stored table of versions, whichever program wrote it. -#}
 
 {#-
-    The `stored_table` of the checks for a stored table, and more: columns (name to type), model (the name of the one
-    that can rebuild it, or none), closed_value, open_end (SQL), version, after (the columns that a repair writes: name,
-    SQL), current_while_deleted, keeps_repeats. `given` holds the arguments; what it leaves out comes from the model,
-    its call of dimension() first, then the project, then the defaults.
+    The `check_request` of a stored table, and more: columns (name to type), model (the name of the one that can rebuild
+    it, or none), current_sql, closed_sql, open_end (SQL), version, sequence, current_while_deleted, and the fields of
+    _stored_hashes(). `given`: the arguments. Missing ones come from the model (its call of dimension() first), then
+    from the project, then from the defaults.
 -#}
 {% macro _stored_dimension(operation, table, given) -%}
     {%- set mistakes = [] -%}
@@ -41,7 +41,7 @@
     {{- return(stored_table) -}}
 {%- endmacro %}
 
-{#- The names of the columns, spelled as the table does. One that was not asked for and is not there is none. -#}
+{#- The names of the columns, in the table's spelling; none for one that was not requested and does not exist. -#}
 {% macro _stored_names(mistakes, table, spec, given, columns) -%}
     {%- set names = spec.get('names')
         or healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), none) -%}
@@ -90,9 +90,9 @@
 {%- endmacro %}
 
 {#-
-    The columns key_hash and row_hash with what they should hold, as SQL over a row of `repaired`; none where that is
-    not known. Only this package's models have these hashes. A merge leaves the hash of a stored row as it is when an
-    attribute is new, so that row_hash counts where a build has written all rows.
+    The columns key_hash and row_hash with their expected values, as SQL over a row of `repaired`; none if not known.
+    Only this package's models have these hashes. A merge does not update the hash of a stored row when an attribute is
+    new, so row_hash is checked only if a build has written all rows.
 -#}
 {% macro _stored_hashes(table, spec, stored_table) -%}
     {%- set hashes = {'key_hash': none, 'row_hash': none, 'key_hash_sql': none, 'row_hash_sql': none} -%}
@@ -127,14 +127,14 @@
         else none)) -}}
 {%- endmacro %}
 
-{#- The open end: none is NULL. -#}
+{#- The open end: none means NULL. -#}
 {% macro _stored_end(table, spec, given) -%}
     {%- set asked = given.get('valid_to_current', '(not given)') -%}
     {%- if asked == '(not given)' and 'valid_to_current' in spec -%}
         {%- set asked = spec.valid_to_current -%}
     {%- endif -%}
     {%- if asked == '(not given)' and table.node is not none and table.node.resource_type == 'snapshot' -%}
-        {#- dbt's own option is SQL: a moment in quotes can be read, another expression cannot -#}
+        {#- dbt's own option is SQL: a quoted moment can be parsed, another expression cannot -#}
         {%- set text = modules.re.search('[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9:. ]*',
             table.node.config.get('dbt_valid_to_current') or '') -%}
         {%- set asked = text.group(0) | trim if text else none -%}

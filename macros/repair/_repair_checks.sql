@@ -1,6 +1,6 @@
 {#- What a repair checks before it writes, and how it ends. -#}
 
-{#- The checks on the rows as they will be; a table may have ended keys and gaps. Returns what failed. -#}
+{#- Check the rows after the repair; ended keys and gaps are allowed. Returns the failed checks. -#}
 {% macro _check_repaired(stored_table, rows, is_whole) -%}
     {%- set checks = dict(healing_tables._default_checks(true, true, stored_table.tracked | length > 0), no_gaps={}) -%}
     {%- set tolerated = ['no_gaps'] + ([] if healing_tables._merges_repeats(stored_table)
@@ -38,7 +38,7 @@
     {{- return(ratio) -}}
 {%- endmacro %}
 
-{#- Only a table with commits can take a part of its rows in one step. -#}
+{#- Only a table with commits can be partly rewritten in one step. -#}
 {% macro _check_can_repair(relation, stored, stored_table) -%}
     {%- set mistakes = [] -%}
     {%- set format = healing_tables._stored_format(stored) -%}
@@ -69,7 +69,8 @@
         ~ ': refused; the table is unchanged.', mistakes) -%}
 {%- endmacro %}
 
-{#- The end of every repair that may write, published, unchanged or refused: told, and a row in the log. -#}
+{#- The end of every repair that may write (published, unchanged or refused): report it, and insert a row into the
+    log. -#}
 {% macro _end_repair(outcome) -%}
     {%- do healing_tables._report('repair', outcome.target, 'status ' ~ outcome.status ~ ', version '
         ~ outcome.version_before

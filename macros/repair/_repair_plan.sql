@@ -1,6 +1,6 @@
 {#-
-    What a repair makes of each stored row, as CTEs that end in `repaired`. fate: NULL for a row that stays, else why it
-    goes. Nothing but the columns of `after` changes in a row that stays: starts, keys, hashes and surrogate keys do
+    What a repair does with each stored row, as CTEs that end in `repaired`. fate: NULL for a row that is kept, else why
+    it is removed. In a row that is kept, only the columns of `after` change: starts, keys, hashes and surrogate keys do
     not.
 
     id | valid_from | valid_to   | is_current        row | fate       | valid_to   | is_current
@@ -8,8 +8,8 @@
     1  | 2024-03-01 | (open)     | true              2   | NULL       | (open)     | true
     1  | 2024-05-01 | 2024-04-01 | false             3   | inverted   |            |
 
-    Every step looks at the rows of one key, so there is one shuffle. Rows that are equal in what is ordered by are
-    equal in every column: the plan does not depend on the order in which rows are read.
+    Every step uses only the rows of one key, so there is one shuffle. Rows with equal sort keys are equal in every
+    column: the plan does not depend on the order in which rows are read.
 -#}
 {% macro _repair_plan(stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
@@ -36,7 +36,7 @@ in_line as (
     from judged
     window by_start as (
         partition by {{ keys }}
-        {#- of rows with one start the last one stays #}
+        {#- of rows with the same start, the last one is kept #}
         order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.'
             ~ healing_tables._id(stored_table.version) if stored_table.version is not none }}, content
     )
@@ -97,7 +97,7 @@ repaired as (
 )
 {%- endmacro %}
 
-{#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are called c1, c2,
+{#- A row in a form that can be compared: types without equality as text. `numbered`: the columns are named c1, c2,
     ... -#}
 {% macro _row_content(prefix, columns, numbered=false) -%}
     {%- set fields = [] -%}
@@ -109,12 +109,12 @@ repaired as (
     {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
 {%- endmacro %}
 
-{#- Rows that say the same and touch become one where it is known what a row says. -#}
+{#- Whether touching rows with equal values are combined: only if the tracked columns are known. -#}
 {% macro _merges_repeats(stored_table) -%}
     {{- return(stored_table.tracked | length > 0 and not stored_table.get('keep_repeats')) -}}
 {%- endmacro %}
 
-{#- Columns of a row that also speak of the rows joined to it. -#}
+{#- Columns that also aggregate the rows that are joined to a row. -#}
 {% macro _carried_columns(stored_table) -%}
     {%- set columns = [] -%}
     {%- for column, sql in {
@@ -128,7 +128,7 @@ repaired as (
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- NULL is a wrong flag, unless closed rows have it. -#}
+{#- NULL is a wrong flag, unless it is the flag of closed rows. -#}
 {% macro _lacks_flag(stored_table) -%}
     {{- return('(row.' ~ healing_tables._id(stored_table.is_current) ~ ' is null and '
         ~ stored_table.get('closed_sql', 'null') ~ ' is not null)') -}}
@@ -157,8 +157,8 @@ repaired as (
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- What is kept of the plan: the keys, the row, `after` and `fate`. The columns of the row get numbers for names, so
-    that any format can hold them. -#}
+{#- The columns of the plan that are stored: the keys, the row, `after` and `fate`. The columns of the row are named by
+    number, so that any format can store them. -#}
 {% macro _plan_columns(stored_table) -%}
     {%- set fields = [] -%}
     {%- for name in stored_table.columns -%}
@@ -168,7 +168,7 @@ repaired as (
         ~ ') as row, after, fate') -}}
 {%- endmacro %}
 
-{#- The columns of the table, from what is kept of the plan: name, before and after (SQL). -#}
+{#- The columns of the table, from the stored plan: name, before and after (SQL). -#}
 {% macro _kept_columns(stored_table) -%}
     {%- set written = {} -%}
     {%- for column in healing_tables._repaired_columns(stored_table) -%}

@@ -1,6 +1,6 @@
 {#- What a repair writes: a candidate beside the table, the rows set aside, and one MERGE. -#}
 
-{#- All rows of the keys that change, as they are and as they will be. -#}
+{#- All rows of the keys that change, before and after the repair. -#}
 {% macro _create_repair_candidate(candidate, format, stored_table) -%}
 {%- set keys = healing_tables._key_names(stored_table.key_columns) -%}
 create or replace table {{ candidate }}
@@ -15,7 +15,7 @@ from (
 where is_affected
 {%- endmacro %}
 
-{#- The rows that stay, as the table will hold them: what the checks look at. -#}
+{#- The rows that are kept, as the table will store them: input of the checks. -#}
 {% macro _rows_after(stored_table, relation) -%}
 select
     {%- for column in healing_tables._kept_columns(stored_table) %}
@@ -26,8 +26,8 @@ where fate is null
 {%- endmacro %}
 
 {#-
-    The side table: the columns of the table, and why, when and by which run a row was taken out. Columns that the table
-    got since are added.
+    The side table: the columns of the table, and why, when and by which run a row was removed. Columns that are new in
+    the table are added.
 -#}
 {% macro _prepare_set_aside(mistakes, side, format, stored_table) -%}
     {%- set columns = [] -%}
@@ -59,7 +59,7 @@ where fate is null
     {%- endif -%}
 {%- endmacro %}
 
-{#- A row that is there already, after a run that died, is not written again. -#}
+{#- A row that a killed run has already written is not written again. -#}
 {% macro _merge_set_aside(side, candidate, stored_table) -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
@@ -78,9 +78,9 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
 {%- endmacro %}
 
 {#-
-    The repair as one MERGE. Rows are known by all of their columns, so that no other row can be hit. The rows that the
-    keys have now are read inside of the statement and compared with those that the plan was made from: where another
-    writer came in between, it fails. Of exact duplicates, which a MERGE cannot tell apart, all are deleted and one is
+    The repair as one MERGE. Rows are matched by all of their columns, so that no other row is changed. The statement
+    reads the current rows of the keys and compares them with those that the plan was made from; it fails if another
+    writer has changed them. A MERGE cannot distinguish exact duplicates, so all of them are deleted and one is
     inserted.
 -#}
 {% macro _merge_repair(target, candidate, stored_table) -%}
