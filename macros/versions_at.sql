@@ -19,7 +19,7 @@ where {{ healing_tables._compare_instant(valid_from, period.from_type, '<=', at)
     and ({{ period.is_open }} or {{ healing_tables._compare_instant(valid_to, period.to_type, '>', at) }})
 {%- endmacro %}
 
-{#- A moment that a call names. -#}
+{#- Check a moment in the arguments of a call. -#}
 {% macro _check_moment(mistakes, argument, value) -%}
     {%- if value is none or healing_tables._parse_instant(value) is none -%}
         {%- do healing_tables._mistake(

@@ -147,7 +147,7 @@
         or found[0].column}) -}}
 {%- endmacro %}
 
-{#- What '*' stands for. -#}
+{#- The attributes that '*' stands for. -#}
 {% macro _other_attributes(mistakes, options, wanted, spec) -%}
     {%- set named = wanted.keys() | reject('equalto', '*') | map('lower') | list -%}
     {%- set attributes = {} -%}
@@ -178,7 +178,7 @@
     {{- return(attributes.values() | list) -}}
 {%- endmacro %}
 
-{#- Columns of a source that some attribute names in its `from`. -#}
+{#- Columns of a source that any attribute names in its `from`. -#}
 {% macro _explicit_columns(source, wanted) -%}
     {%- set columns = [] -%}
     {%- for name, value in wanted.items() if value is mapping and value.get('from') -%}
@@ -194,8 +194,8 @@
 {%- endmacro %}
 
 {#-
-    What a source can contribute: all but its keys, moments, tie breakers, loaded_at and what deleted_when names. Its
-    `columns` may list the latter, and an attribute that is named may be any of them.
+    The usable columns of a source: all except its keys, moments, tie breakers, loaded_at and those in deleted_when. Its
+    `columns` may list the last three, and an attribute that is named may be any of them.
 -#}
 {% macro _usable_columns(source, also_excluded, is_named=false) -%}
     {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}

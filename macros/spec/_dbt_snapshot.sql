@@ -1,6 +1,6 @@
 {#-
-    `dbt_snapshot` of a source: a table that `dbt snapshot` keeps is read as periods. What it is like is taken from the
-    option if that is a map, else from the snapshot's own configuration in this project, else it is dbt's default.
+    `dbt_snapshot` of a source: a table of `dbt snapshot` is read as periods. Its settings come from the option if that
+    is a map, else from the snapshot's own configuration in this project, else from dbt's defaults.
     Returns {moments, names, hard_deletes, open_end}, or none for any other source.
 -#}
 {% macro _dbt_snapshot(mistakes, at, given) -%}
@@ -45,8 +45,8 @@
 {%- endmacro %}
 
 {#-
-    Tell the source what the snapshot's columns mean: its meta columns are no attributes, a row that says "deleted"
-    (hard_deletes: new_record) is no version, and an end that dbt_valid_to_current names is open.
+    Apply the snapshot's columns to the source: its meta columns are not attributes, a row that marks a deletion
+    (hard_deletes: new_record) is not a version, and an end equal to dbt_valid_to_current is open.
 -#}
 {% macro _apply_snapshot_columns(source, snapshot) -%}
     {%- set gone = snapshot.names.dbt_is_deleted -%}
@@ -55,7 +55,7 @@
     {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list),
         'open_end': snapshot.open_end}) -%}
     {%- if has_deletes -%}
-        {#- text in dbt's own tables; NULL in rows older than the setting -#}
+        {#- dbt stores text; rows older than the setting have NULL -#}
         {%- set lives = 'lower(cast(' ~ healing_tables._id(gone) ~ " as string)) is distinct from 'true'" -%}
         {%- do source.update({'where': '(' ~ source.where ~ ') and ' ~ lives if source.where else lives}) -%}
     {%- endif -%}

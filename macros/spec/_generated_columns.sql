@@ -1,6 +1,6 @@
-{#- The columns that a dimension has beside keys and attributes: their names, and the surrogate key. -#}
+{#- The columns of a dimension besides keys and attributes: their names, and the surrogate key. -#}
 
-{#- `others`: names of columns that attributes bring along, which column_names may also rename; none: nobody knows them
+{#- `others`: names of columns that attributes add, which column_names may also rename; none: they are not known
     here. -#}
 {% macro _generated_names(mistakes, column_names, others=[]) -%}
     {%- set names = {
@@ -29,7 +29,7 @@
     {{- return(names) -}}
 {%- endmacro %}
 
-{#- The columns that attributes bring along: name to the name wanted, or none to leave the column out. -#}
+{#- The columns that attributes add: name to the configured name, or none to leave the column out. -#}
 {% macro _companion_names(mistakes, spec, column_names) -%}
     {%- set names = {} -%}
     {%- for attribute in spec.attributes -%}
@@ -51,7 +51,7 @@
     {{- return(names) -}}
 {%- endmacro %}
 
-{#- Columns that a type brings along. -#}
+{#- Columns that an SCD type adds. -#}
 {% macro _companion_columns(attribute) -%}
     {%- set extra = [] -%}
     {%- if attribute.scd_type == 6 -%} {%- do extra.append('current_' ~ attribute.name) -%} {%- endif -%}
@@ -84,12 +84,12 @@
     {{- return(key) -}}
 {%- endmacro %}
 
-{#- The name of an integer key, which the select leaves to the materialization. -#}
+{#- The name of an integer key, which the materialization adds, not the select. -#}
 {% macro _sequence_name(surrogate_key) -%}
     {{- return(surrogate_key.name if surrogate_key is not none and surrogate_key.strategy == 'sequence' else none) -}}
 {%- endmacro %}
 
-{#- The two values of a flag: of one type, and not the same. -#}
+{#- Check that the two values of a flag have the same type and differ. -#}
 {% macro _check_two_values(mistakes, option, values) -%}
     {%- set kinds = [] -%}
     {%- for value in (values if values is iterable and values is not string else []) if value is not none -%}
@@ -103,7 +103,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Every column of the result, and no name twice. -#}
+{#- Check that no two columns of the result have the same name. -#}
 {% macro _check_output_names(mistakes, spec) -%}
     {%- set taken = {} -%}
     {%- set columns = [] -%}
@@ -132,7 +132,7 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Hashes need the type of every column that goes in. -#}
+{#- Hashes need the type of each of their columns. -#}
 {% macro _check_hash_types(mistakes, spec) -%}
     {%- set wanted = {} -%}
     {%- if spec.names.key_hash is not none

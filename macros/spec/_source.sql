@@ -1,13 +1,13 @@
 {#-
     One source of a call, checked: a map of name, relation (SQL text), parts (see _relation_parts), alias (its name),
     kind ('changes', 'snapshots', 'periods'), key_columns [{column, type}], moment, until (column or none),
-    moment_types, columns {name: type} or none, types (what column_types says), has_end (rows of it end by themselves),
+    moment_types, columns {name: type} or none, column_types (as configured), has_end (its rows can have an end),
     has_tie (it has a rule for ties), cut_from and cut_to (see _source_window), open_end (see _apply_snapshot_columns),
-    and the options. none if too little of it is right to go on.
+    and the options. none if its mistakes leave nothing to check further.
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
     {%- set at = 'sources.' ~ name -%}
-    {#- a relation passes for a map -#}
+    {#- a relation also tests as a mapping -#}
     {%- if given is not mapping or given.identifier is defined -%}
         {%- do healing_tables._mistake(
             mistakes, at, 'a map with relation and a moment', healing_tables._display_value(given),
@@ -97,7 +97,7 @@
     {{- return(kinds[0]) -}}
 {%- endmacro %}
 
-{#- Options that mean nothing for this kind of source, unknown values, columns that do not exist. -#}
+{#- Check for options that do not apply to this kind of source, unknown values, and missing columns. -#}
 {% macro _check_source(mistakes, at, source, given) -%}
     {%- set allowed = {
         'deleted_when': ['changes'], 'on_absence': ['snapshots'], 'calendar': ['snapshots'],
@@ -143,7 +143,7 @@
     {%- do healing_tables._check_columns(mistakes, at ~ '.key_columns', names, source.relation, source.columns) -%}
     {%- set keys = [] -%}
     {%- for name in names -%}
-        {#- column_types may speak of a key by the dimension's name for it -#}
+        {#- column_types may use the dimension's name of a key -#}
         {%- set type = healing_tables._source_column_type(source, name)
             or healing_tables._source_column_type(source, key_columns[loop.index0]) -%}
         {%- do keys.append({'column': name, 'type': type}) -%}
@@ -187,7 +187,7 @@
     {{- return(types) -}}
 {%- endmacro %}
 
-{#- Whether rows of the source end where a snapshot lacks them. -#}
+{#- Whether rows of the source end at a snapshot that does not contain them. -#}
 {% macro _has_absence_deletes(source) -%}
     {{- return(source.kind == 'snapshots' and source.on_absence == 'delete') -}}
 {%- endmacro %}
@@ -197,7 +197,7 @@
         healing_tables._id(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
 {%- endmacro %}
 
-{#- A text that is the name of a model, where the code of this model has no CTE. -#}
+{#- Whether a relation is given as the name of a model, in code that has no CTE. -#}
 {% macro _is_forgotten_ref(relation) -%}
     {%- set code = model.get('raw_code') if model is defined and model is mapping -%}
     {{- return(relation is string and code and healing_tables._find_node(relation) is not none

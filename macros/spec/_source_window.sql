@@ -1,5 +1,5 @@
 {#-
-    `since` and `until` of a source: it says what it says within [since, until), and nothing outside.
+    `since` and `until` of a source: its rows apply within [since, until), and not outside.
 
     log  id | at         | name      since: 2024-02-01    id | at         | name
          1  | 2024-01-01 | Ann                       ->   1  | 2024-02-01 | Bea
@@ -7,7 +7,7 @@
          1  | 2024-03-01 | Eve                            1  | 2024-04-01 | (the source has no key 1)
          1  | 2024-05-01 | Dan
 
-    A moment before `since` counts as that moment, and the last one carries its state over. At `until` every state ends.
+    A moment before `since` counts as `since`, and the last such row gives the state. At `until` every state ends.
 -#}
 {% macro _source_window(mistakes, at, given) -%}
     {%- set cut = {'cut_from': none, 'cut_to': none} -%}
@@ -30,7 +30,7 @@
     {{- return(cut) -}}
 {%- endmacro %}
 
-{#- A cut at the end of time or after it would cut nothing, or everything. -#}
+{#- A cut at the end of time or after it would cut off nothing, or everything. -#}
 {% macro _check_source_windows(mistakes, spec) -%}
     {%- for source in spec.sources -%}
         {%- for option, value in {'since': source.cut_from, 'until': source.cut_to}.items() if value is not none -%}
@@ -44,13 +44,13 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Whether rows that lie before `since` are moved to it row by row; the rows of full snapshots are moved by their
+{#- Whether rows before `since` are moved to it row by row; the rows of full snapshots are moved by their
     calendar. -#}
 {% macro _is_clamped_to_since(source) -%}
     {{- return(source.cut_from is not none and not healing_tables._has_absence_deletes(source)) -}}
 {%- endmacro %}
 
-{#- A cut within a day makes a boundary that a date cannot hold. -#}
+{#- A cut within a day is a boundary that a date cannot represent. -#}
 {% macro _window_splits_a_day(source) -%}
     {%- for value in [source.cut_from, source.cut_to] if value is not none -%}
         {%- if modules.re.match('^00:00:00([.]0*)?$', healing_tables._parse_instant(value)[1]) is none -%}
@@ -67,7 +67,7 @@
     {{- return('greatest(' ~ moment ~ ', ' ~ healing_tables._micros_constant(source.cut_from) ~ ')') -}}
 {%- endmacro %}
 
-{#- The end of a row on the timeline, `until` being its own or none; none if the rows of the source have no end. -#}
+{#- The end of a row on the timeline. `until`: its own end, or none. none if the rows of the source have no end. -#}
 {% macro _windowed_end(source, until) -%}
     {%- if source.cut_to is none -%} {{ return(until) }} {%- endif -%}
     {%- set cut_to = healing_tables._micros_constant(source.cut_to) -%}
@@ -75,7 +75,7 @@
     {{- return(cut_to if until is none else 'least(' ~ until ~ ', ' ~ cut_to ~ ')') -}}
 {%- endmacro %}
 
-{#- Which rows have something to say within the cut: conditions to add to a `where`. -#}
+{#- The conditions of rows that apply within the cut, to add to a `where`. -#}
 {% macro _window_conditions(source) -%}
     {%- set conditions = [] -%}
     {%- if source.cut_to is not none -%}

@@ -1,6 +1,6 @@
 {#-
-    Everything a build needs to know, checked: the one place where a call becomes a plan. Used by dimension() and
-    by the steps, so that both mean the same. Returns a map:
+    Everything that a build needs, checked: the only place where a call is interpreted. Used by dimension() and
+    by the steps, so that both have the same semantics. Returns a map:
 
     macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
     column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
@@ -14,7 +14,7 @@
     {%- set read = healing_tables._inputs_of(sources) -%}
     {%- set instead = healing_tables._placeholder_select(macro_name, read.relations, read.conditions, mistakes) -%}
     {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
-    {#- our own materializations check them with the rest of what they are given -#}
+    {#- our own materializations check them together with their other options -#}
     {%- do healing_tables._check_model_options(mistakes)
         if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture'] -%}
     {%- set key_columns = healing_tables._as_list(options.get('key_columns')) or healing_tables._unique_key() -%}
@@ -77,7 +77,7 @@
     {%- do spec.update({'extra_names': healing_tables._companion_names(mistakes, spec, options.get('column_names')
         or {})}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
-    {#- a type that is missing because of another mistake is not one more -#}
+    {#- a type that is missing because of another mistake is not reported again -#}
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- for source in known -%}
@@ -87,7 +87,7 @@
 {%- endmacro %}
 
 {#-
-    The spec of a step: rows that keep their moments, no versions, no hashes. `generated` are the columns it adds.
+    The spec of a step: rows keep their moments; no versions, no hashes. `generated`: the columns that it adds.
     A step shows every attribute as it is in the slice, whatever its SCD type.
 -#}
 {% macro _step_spec(macro_name, sources, key_columns, attributes, generated, valid_to_current=none, exists_in=none) -%}
@@ -127,7 +127,7 @@
     {{- return(keys) -}}
 {%- endmacro %}
 
-{#- Dates stay dates where every moment is a date; one timestamp makes all of them timestamps. -#}
+{#- Dates stay dates if every moment is a date; one timestamp makes all of them timestamps. -#}
 {% macro _common_moment_type(sources) -%}
     {%- set types = [] -%}
     {%- for source in sources -%}

@@ -1,7 +1,7 @@
 {#-
-    Columns and types of a relation, as {name: type}, in order; none where they cannot be looked up: a CTE, an
-    ephemeral model, a fixture of a unit test. Under --empty and --sample a ref is a sub-query, so the look-up
-    goes to the plain relation.
+    Columns and types of a relation, as {name: type}, in order; none if they cannot be looked up: a CTE, an
+    ephemeral model, a fixture of a unit test. Under --empty and --sample, a ref is a subquery, so the lookup
+    uses the plain relation.
 -#}
 {% macro _columns_of(relation) -%}
     {%- if relation is string -%} {{ return(none) }} {%- endif -%}
@@ -14,14 +14,14 @@
     {{- return(healing_tables._describe_columns('describe table ' ~ plain)) -}}
 {%- endmacro %}
 
-{#- In a unit test, the table or view whose place a fixture takes: dbt gives the fixture its columns and types. It is
-    looked up in the target's schema; none elsewhere, and for an ephemeral model. -#}
+{#- In a unit test, the table or view that a fixture replaces: dbt gives the fixture its columns and types. It is
+    looked up in the target's schema. none outside of unit tests, and for an ephemeral model. -#}
 {% macro _relation_of_fixture(name) -%}
     {%- if not healing_tables._is_unit_test() -%} {{ return(none) }} {%- endif -%}
     {{- return(load_relation(api.Relation.create(database=target.database, schema=target.schema, identifier=name))) -}}
 {%- endmacro %}
 
-{#- The same of what a `describe` lists, be it a table or `describe query select ...`. -#}
+{#- The same from the output of a `describe`, of a table or of `describe query select ...`. -#}
 {% macro _describe_columns(describe) -%}
     {%- call statement('healing_tables_columns', fetch_result=true, auto_begin=false) -%}
         {{ describe }}
@@ -31,7 +31,7 @@
     {%- for row in load_result('healing_tables_columns')['table'].rows -%}
         {#- sections on partitions follow the columns; their titles have no type -#}
         {%- if not row[1] -%} {%- do ended.append(true) -%} {%- endif -%}
-        {#- a column called null is read as NULL -#}
+        {#- a column named null is read as NULL -#}
         {%- if not ended -%}
             {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
                 row[1])}) -%}
@@ -40,7 +40,7 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The name as the relation spells it, or none. -#}
+{#- The name in the relation's spelling, or none. -#}
 {% macro _find_column(name, columns) -%}
     {%- for column in columns if column | lower == name | string | lower -%}
         {{- return(column) -}}

@@ -1,18 +1,18 @@
 {#- Conditions that a user writes as SQL text: `where`, `deleted_when`, `heal_where`. -#}
 
-{#- A condition that parentheses can follow: a comment at its end would swallow them. -#}
+{#- A condition that a parenthesis can follow: a line comment at its end would hide it. -#}
 {% macro _close_line_comment(condition) -%}
     {{- return(condition ~ '\n' if condition is string and '--' in condition else condition) -}}
 {%- endmacro %}
 
-{#- Whether a condition depends on other rows than the one it is about, or on the time at which it is asked. -#}
+{#- Whether a condition depends on other rows than its own, or on the time at which it is evaluated. -#}
 {% macro _reads_beyond_row(condition,
     words='select|now|curdate|current_date|current_timestamp|localtimestamp|unix_timestamp|rand|randn|random|uuid') -%}
     {%- set code = modules.re.sub("'[^']*'|`[^`]*`", '', condition or '') -%}
     {{- return(modules.re.search('(?i)\\b(' ~ words ~ ')\\b', code) is not none) -}}
 {%- endmacro %}
 
-{#- Whether a SQL expression names a column: text in quotes, functions and typed literals such as date '...' do not. -#}
+{#- Whether a SQL expression names a column; quoted text, functions and typed literals (date '...') do not count. -#}
 {% macro _mentions_column(expression, column) -%}
     {%- if not expression -%} {{ return(false) }} {%- endif -%}
     {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'" ~ '|"(?:[^"\\\\]|\\\\.)*"', "''", expression) -%}

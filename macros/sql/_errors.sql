@@ -4,7 +4,7 @@
     {%- do mistakes.append({'argument': argument, 'wanted': wanted, 'got': got, 'remedy': remedy}) -%}
 {%- endmacro %}
 
-{#- A value as a message shows it: where the type is the mistake, '2' must not look like 2. -#}
+{#- A value for a message: if the type is the mistake, '2' must not look like 2. -#}
 {% macro _display_value(value) -%}
     {{- return("the text '" ~ value ~ "'" if value is string else value | string) -}}
 {%- endmacro %}
@@ -23,7 +23,7 @@
 {% macro _raise_error(head, mistakes, tail=none, is_numbered=false) -%}
     {%- set lines = [head] -%}
     {%- for mistake in mistakes -%}
-        {#- the one source of a step is its arguments -#}
+        {#- a step has one source, whose options are its arguments -#}
         {%- do lines.append('  ' ~ (loop.index ~ '. ' if is_numbered) ~ mistake.argument | replace('sources.source.',
             '')) -%}
         {%- do lines.append('     wanted: ' ~ mistake.wanted) -%}
@@ -34,12 +34,12 @@
     {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
 {%- endmacro %}
 
-{#- What came, also where it is an empty text. -#}
+{#- The given value, also if it is an empty string. -#}
 {% macro _display_got(mistake) -%}
     {{- return(mistake.got if mistake.got | string | trim else "'" ~ mistake.got ~ "'") -}}
 {%- endmacro %}
 
-{#- Options nobody knows, each with the ones that exist. -#}
+{#- Report unknown options, each with the known ones. -#}
 {% macro _check_options(mistakes, argument, given, known) -%}
     {%- for option in given if option not in known -%}
         {%- set near = healing_tables._nearest_name(option, known) -%}
@@ -49,8 +49,8 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), from 0.6 on; else none.
-    The library has difflib for that. -#}
+{#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), above 0.6; else none.
+    The library uses difflib for that. -#}
 {% macro _nearest_name(name, known) -%}
     {%- set best = {'name': none, 'score': 0.6} -%}
     {%- for other in known -%}

@@ -1,8 +1,8 @@
 {#-
     Hashes are for readers and for comparing tables; change detection never uses them.
 
-    A backslash is char(92) and a quote in a pattern char(39): an adapter that puts SQL into a string of Python
-    (dbt-glue) would drop the backslash, and hash another text.
+    A backslash is char(92) and a quote in a pattern char(39): an adapter that puts SQL into a Python string
+    (dbt-glue) would drop the backslash, and the hash would differ.
 -#}
 
 {#- A value as text, the same in every session: none of these forms depends on time zone or ANSI mode. -#}
@@ -38,7 +38,7 @@
     {{- return("concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS" ~ zone ~ "')") -}}
 {%- endmacro %}
 
-{#- Text that can hold the separator or the NULL mark is escaped, so that different rows never read alike. -#}
+{#- Text that can contain the separator or the NULL mark is escaped, so that different rows never give equal text. -#}
 {% macro _hash_text(expression, type) -%}
     {%- set text = healing_tables._as_text(expression, type) -%}
     {%- if healing_tables._type_family(type) == 'text' or '<' in type -%}
@@ -51,7 +51,7 @@
 {#-
     The surrogate key of a version, from its key columns [SQL] and its start [SQL], and from the hash of the key and the
     start as text that is the same in every session. `strategy` hash: the first 32 hex digits of the SHA-256 of both,
-    joined by |; dbt_utils: what generate_surrogate_key of dbt_utils gives for the columns, whose text is the session's.
+    joined by |; dbt_utils: as generate_surrogate_key of dbt_utils, whose casts to text depend on the session.
 -#}
 {% macro _version_key(strategy, keys, start, key_hash, start_text) -%}
     {%- if strategy == 'hash' -%}

@@ -19,7 +19,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The names in `wanted` that `names` lacks, in their order; names compare without case, as in Spark. -#}
+{#- The names in `wanted` that `names` lacks, in their order; names are case-insensitive, as in Spark. -#}
 {% macro _missing_names(wanted, names) -%}
     {%- set known = names | map('lower') | list -%}
     {%- set missing = [] -%}

@@ -1,5 +1,5 @@
-{#- Moments: inside the package an instant is a bigint, microseconds since 1970-01-01 00:00 UTC, so that no
-    session time zone can reach it. -#}
+{#- Moments: inside the package an instant is a bigint, microseconds since 1970-01-01 00:00 UTC, so that the
+    session time zone does not affect it. -#}
 
 {% macro _to_micros(expression, type) -%}
     {%- if type == 'date' -%} {{ return('unix_date(' ~ expression ~ ') * 86400000000') }}
@@ -7,7 +7,7 @@
     {%- elif type == 'timestamp_ntz' -%}
         {{- return('unix_micros(cast(concat(cast(' ~ expression ~ " as string), 'Z') as timestamp_ltz))") -}}
     {%- endif -%}
-    {#- unknown until Spark plans the query, which folds typeof() -#}
+    {#- the type is unknown until Spark plans the query and evaluates typeof() -#}
     {{- return(
         'case typeof(' ~ expression ~ ')'
         ~ " when 'date' then unix_date(cast(" ~ expression ~ ' as date)) * 86400000000'
@@ -19,7 +19,7 @@
     ) -}}
 {%- endmacro %}
 
-{#- The way back. `type` none means: a date if the column moment_type is one, else a timestamp. -#}
+{#- The inverse of _to_micros(). `type` none: a date if the column moment_type is one, else a timestamp. -#}
 {% macro _from_micros(expression, type) -%}
     {%- if type == 'timestamp' -%} {{ return('timestamp_micros(' ~ expression ~ ')') }} {%- endif -%}
     {%- set days = '(' ~ expression ~ ' - pmod(' ~ expression ~ ', 86400000000)) div 86400000000' -%}
@@ -41,8 +41,8 @@
 {%- endmacro %}
 
 {#-
-    A moment that someone wrote, as [date, time] in UTC; none if it is no such text, or no such moment. The same texts
-    are moments in Python (sql/instants.py); tests/shared/instant_examples.py lists some.
+    A moment from a configuration, as [date, time] in UTC; none if the text is not a valid moment. Python accepts the
+    same texts (sql/instants.py); tests/shared/instant_examples.py lists some.
 
     '2024-01-01', '2024-01-01 10:00', '2024-01-01T10:00:00.5Z' and '2024-01-01 10:00:00+01:00' (here 09:00:00)
 -#}
@@ -71,7 +71,8 @@
     {{- return("unix_micros(timestamp '" ~ (healing_tables._parse_instant(value) | join(' ')) ~ "Z')") -}}
 {%- endmacro %}
 
-{#- From this instant on an end is open and a start is set aside: the configured end, or 9999-12-31 if earlier. -#}
+{#- From this instant on, an end is open and a row that starts is set aside: the configured end, or 9999-12-31 if
+    earlier. -#}
 {% macro _end_of_time(valid_to_current) -%}
     {{- return(healing_tables._micros_constant(healing_tables._end_of_time_text(valid_to_current))) -}}
 {%- endmacro %}
@@ -83,8 +84,8 @@
     {{- return('9999-12-31') -}}
 {%- endmacro %}
 
-{#- A moment column compared with a configured moment. Where its type is known the column stands alone, so that files
-    and partitions can be skipped. A column of dates is compared with the day of the moment. -#}
+{#- A moment column compared with a configured moment. If its type is known, the column is compared directly, so that
+    files and partitions can be skipped. A column of dates is compared with the day of the moment. -#}
 {% macro _compare_instant(name, type, operator, value) -%}
     {%- set column = healing_tables._id(name) -%}
     {%- if type in ['date', 'timestamp'] -%}

@@ -1,15 +1,15 @@
-{#- Whether the warehouse can be asked for columns, and what a select is until then. -#}
+{#- Whether columns can be looked up in the warehouse, and the placeholder for a select if not. -#}
 
-{#- While dbt parses, and under --no-introspect, nothing may ask the warehouse. -#}
+{#- While dbt parses, and under --no-introspect, nothing may query the warehouse. -#}
 {% macro _can_introspect() -%}
     {{- return(execute and flags.INTROSPECT) -}}
 {%- endmacro %}
 
 {#-
-    What a macro returns instead of its select where columns cannot be looked up; none where they can. `relations`:
-    argument to relation. In `dbt compile` and `dbt docs generate` a relation that is not built yet is no error: the
-    select says what to do. Everywhere else it is a mistake, as is a condition [{argument, relation, condition; columns
-    and rows, if it sees less than the relation}] that Spark does not understand.
+    What a macro returns instead of its select if columns cannot be looked up; none if they can. `relations`: argument
+    to relation. In `dbt compile` and `dbt docs generate`, a relation that is not built yet is not an error: the select
+    says what to do. Otherwise it is a mistake, as is a condition [{argument, relation, condition; columns and rows, if
+    it sees less than the relation}] that Spark rejects.
 -#}
 {% macro _placeholder_select(macro_name, relations, conditions=[], mistakes=none) -%}
     {%- if not healing_tables._can_introspect() -%}
@@ -20,7 +20,7 @@
     {%- for argument, relation in relations.items() -%}
         {%- do places.append({'argument': argument, 'relation': relation, 'condition': none}) -%}
     {%- endfor -%}
-    {#- a sub-query may read a CTE of the model -#}
+    {#- a subquery may read a CTE of the model -#}
     {%- for item in conditions if item.condition is string and not healing_tables._reads_beyond_row(item.condition,
         'select') -%}
         {%- do places.append(item) -%}
@@ -59,7 +59,7 @@
     {{- return('select ' ~ healing_tables._text(text) ~ ' as not_compiled') -}}
 {%- endmacro %}
 
-{#- How to build what a model reads; nothing where no model is asked. -#}
+{#- The command that builds what a model reads; empty without a model. -#}
 {% macro _build_command() -%}
     {%- set node = healing_tables._attached_node() -%}
     {%- set name = node.name if node is not none else healing_tables._model_name() -%}
@@ -67,8 +67,8 @@
 {%- endmacro %}
 
 {#-
-    The first line of what Spark has against relations with their conditions; none if all is right. `explain` shows an
-    analysis error and does not raise it, and `false` leaves no scan to prepare: nothing is read.
+    The first line of Spark's analysis error for relations with their conditions; none without an error. `explain` shows
+    an analysis error and does not raise it, and with `false` there is no scan to prepare: nothing is read.
 -#}
 {% macro _analysis_error(places) -%}
     {%- set selects = [] -%}
@@ -88,7 +88,7 @@
     {{- return((lines[1:] | map('trim') | select | first) or lines[0]) -}}
 {%- endmacro %}
 
-{#- An error's text without its class, its state and its place in the query that was explained. -#}
+{#- An error's text without its class, its SQLSTATE and its position in the explained query. -#}
 {% macro _strip_error_class(error) -%}
     {{- return(modules.re.sub('^\\[[A-Z_.0-9]+\\] *|;? *SQLSTATE: .*$', '', error)) -}}
 {%- endmacro %}

@@ -1,6 +1,6 @@
-{#- Values that someone has written in YAML or on the command line, compared with columns. -#}
+{#- Values from YAML or the command line: as literals, and compared with columns. -#}
 
-{#- A condition on key_1, key_2 .. for each key column that a map from YAML gives a value. -#}
+{#- A condition on key_1, key_2 .. for each key column that has a value in a map from YAML. -#}
 {% macro _key_conditions(key_columns, given) -%}
     {%- set conditions = [] -%}
     {%- for key in key_columns -%}
@@ -13,8 +13,8 @@
 {%- endmacro %}
 
 {#-
-    Whether a column has a value that YAML gives: by its text; a number also however many digits the column's type
-    shows, and a timestamp also as a moment in UTC.
+    Whether a column is equal to a value from YAML: by its text; a number also if the column's type shows more or fewer
+    digits, and a timestamp also as a moment in UTC.
 -#}
 {% macro _equals_given(column, value) -%}
     {%- set text = 'cast(' ~ column ~ ' as string)' -%}
@@ -33,8 +33,8 @@
     {{- return(is_same) -}}
 {%- endmacro %}
 
-{#- Text as one literal. Spark would put the value of a setting in the place of ${...}: an escaped dollar sign is
-    none. -#}
+{#- Text as one literal. Spark would replace ${...} with the value of a setting; it does not if the dollar sign is
+    escaped. -#}
 {% macro _text(value) -%}
     {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{'))
         ~ "'") -}}
@@ -50,7 +50,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- A constant for a column of that type, as SQL; a type that is not known takes the constant as it is. -#}
+{#- A constant for a column of that type, as SQL; if the type is not known, the constant is used as it is. -#}
 {% macro _typed_literal(mistakes, argument, value, type) -%}
     {%- if value is none -%} {{ return('null') }} {%- endif -%}
     {%- if type is none -%} {{ return(healing_tables._literal(value)) }} {%- endif -%}

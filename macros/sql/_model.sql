@@ -1,6 +1,6 @@
-{#- The model at work: its name, its node in the graph, its configuration. -#}
+{#- The current model: its name, its node in the graph, its configuration. -#}
 
-{#- In an operation or an inline query there is no model to name. -#}
+{#- In an operation or an inline query, there is no model. -#}
 {% macro _model_name() -%}
     {%- set is_named = model is defined and model is mapping and model.name
         and model.get('resource_type') != 'macro' -%}
@@ -11,7 +11,7 @@
 {% macro _model_config() -%}
     {%- if healing_tables_rendering is defined -%} {{ return(healing_tables_rendering.node.config) }} {%- endif -%}
     {%- if healing_tables._is_unit_test() -%}
-        {#- dbt gives unit tests an empty graph up to 1.12: the options then come from the test's overrides of vars -#}
+        {#- up to dbt 1.12, the graph is empty in unit tests: options then come from the test's overrides of vars -#}
         {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
     {%- endif -%}
     {%- if model is defined and model is mapping and model.get('attached_node') -%}
@@ -20,7 +20,7 @@
     {{- return(config if config is defined else {}) -}}
 {%- endmacro %}
 
-{#- Whether a unit test renders its model; operations look like one, see _operation_table(). -#}
+{#- Whether a unit test renders its model; also true in operations, see _operation_table(). -#}
 {% macro _is_unit_test() -%}
     {{- return(model is defined and model is mapping and model.get('tested_node_unique_id') is not none) -}}
 {%- endmacro %}
@@ -29,7 +29,7 @@
 {% macro _unique_key() -%}
     {%- set given = healing_tables._model_config().get('unique_key') -%}
     {%- if given is none and healing_tables._is_unit_test() -%}
-        {#- what a unit test has of its model is the code -#}
+        {#- a unit test has only the code of its model -#}
         {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
             model.get('raw_code') or '') -%}
         {%- set given = fromyaml(found[1]) if found else none -%}
@@ -58,7 +58,7 @@
     {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}
 {%- endmacro %}
 
-{#- What a node can be called. As in ref(), the name without a version is the latest one. -#}
+{#- The names of a node. As in ref(), the name without a version means the latest one. -#}
 {% macro _node_names(node) -%}
     {%- set version = node.get('version') -%}
     {%- set names = [] if version is not none and version | string != node.latest_version | string else [node.name] -%}

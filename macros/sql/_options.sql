@@ -1,7 +1,7 @@
 {#-
-    One option, looked up by itself: the call's argument, the model's meta.healing_tables, the project's
-    vars.healing_tables, then the default. '(not given)' marks an argument that the caller left out, because
-    none is a value: an open end of NULL.
+    One option: from the call's argument, the model's meta.healing_tables, the project's vars.healing_tables,
+    then the default. '(not given)' marks an argument that the caller left out, because none is a value: an
+    open end of NULL.
 -#}
 {% macro _option(name, argument, default=none) -%}
     {%- if argument is not sameas none and argument != '(not given)' -%} {{ return(argument) }} {%- endif -%}
@@ -13,13 +13,13 @@
     {{- return(default) -}}
 {%- endmacro %}
 
-{#- The open end as text, or none for NULL. 23:59:59 would be the year 10000 in zones east of UTC: Python has no such
-    moment. -#}
+{#- The open end as text, or none for NULL. 23:59:59 would be in the year 10000 in time zones east of UTC, which Python
+    does not support. -#}
 {% macro _valid_to_current(argument='(not given)') -%}
     {{- return(healing_tables._option('valid_to_current', argument, '9999-12-31 00:00:00')) -}}
 {%- endmacro %}
 
-{#- What a model of this materialization may be given; none: what a project may, whose models are of all kinds. -#}
+{#- The options of a model of this materialization; none: of a project, whose models can be of any kind. -#}
 {% macro _known_options(materialized) -%}
     {%- set table = [
         'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',
@@ -39,7 +39,7 @@
     {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
 {%- endmacro %}
 
-{#- Options nobody knows, of the model and of the project. -#}
+{#- Report unknown options of the model and of the project. -#}
 {% macro _check_model_options(mistakes) -%}
     {%- do healing_tables._check_table_name(mistakes) -%}
     {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
@@ -48,8 +48,7 @@
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
 {%- endmacro %}
 
-{#- dbt writes names of tables without quotes: after two hyphens the rest would be a comment, and another table would be
-    written. -#}
+{#- dbt does not quote table names: two hyphens would start a comment, and another table would be written. -#}
 {% macro _check_table_name(mistakes) -%}
     {%- if healing_tables._model_config().get('materialized') not in ['healing_table', 'healing_merge', 'capture']
         or this is not defined -%}
@@ -71,13 +70,13 @@
     {{- return((healing_tables._model_config().get('meta') or {}).get('healing_tables') or {}) -}}
 {%- endmacro %}
 
-{#- Whether the run reads only a part of its sources. dbt puts `empty` into `flags`, and `sample` only into its
+{#- Whether the run reads only a part of its sources. dbt has `empty` in `flags`, and `sample` only in its
     arguments. -#}
 {% macro _is_partial_run() -%}
     {{- return(true if flags.EMPTY or invocation_args_dict.get('sample') else false) -}}
 {%- endmacro %}
 
-{#- A heal needs more in the select than a rebuild: only where `mode` is set, or a run names what to heal. -#}
+{#- Whether the select has the extra parts that a heal needs: if `mode` is set, or a run names what to heal. -#}
 {% macro _can_heal() -%}
     {{- return(healing_tables._option('mode', none) is not none or healing_tables._requests_keys()) -}}
 {%- endmacro %}

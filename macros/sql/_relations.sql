@@ -1,7 +1,7 @@
 {#-
     The relation that an argument of an operation names: a ref, or as text the name of a model, a snapshot or a seed of
     the project, 'source.table', 'schema.table' (or with a catalog before it, where there are catalogs), or a table in
-    the target's schema. It has to exist.
+    the target's schema. It must exist.
 -#}
 {% macro _resolve_relation(mistakes, argument, given) -%}
     {%- set relation = given -%}
@@ -15,12 +15,12 @@
             mistakes, argument, 'a table or view that exists, or the name of the model that builds it', given | string,
             'build it first, or correct the name') -%}
     {%- endif -%}
-    {#- spelled as asked for: dbt's cache has Spark's lower case, the log what the build says -#}
+    {#- in the requested spelling: dbt's cache has Spark's lower case, the log has the spelling of the build -#}
     {{- return(found.incorporate(path={'schema': relation.schema, 'identifier': relation.identifier})
         if found is not none else none) -}}
 {%- endmacro %}
 
-{#- dbt does not know a table yet in the hooks of the run that makes it. -#}
+{#- In hooks, dbt's cache does not have a table yet that the same run creates. -#}
 {% macro _find_new_table(relation) -%}
     {%- for row in run_query('show tables in ' ~ relation.include(identifier=false)).rows
         if row['tableName'] | lower == relation.identifier | lower -%}
@@ -49,7 +49,7 @@
         schema=parts[-2] if parts | length > 1 else target.schema, identifier=parts[-1])) -}}
 {%- endmacro %}
 
-{#- Database, schema and name of a relation that others can read too; none for a CTE. -#}
+{#- Database, schema and name of a relation that other statements can read, too; none for a CTE. -#}
 {% macro _relation_parts(relation) -%}
     {%- if relation is string or relation.is_cte or relation.identifier.startswith('__dbt__cte__') -%}
         {{- return(none) -}}

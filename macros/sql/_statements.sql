@@ -1,11 +1,11 @@
-{#- Statements that are run for what they do, SQL scripts, and settings of the session. -#}
+{#- Statements without a result, SQL scripts, and settings of the session. -#}
 
-{#- Run a statement that returns no rows. run_query would fetch them, which not every adapter can then. -#}
+{#- Run a statement that returns no rows. run_query would fetch rows, which fails in some adapters. -#}
 {% macro _run(statement_text) -%}
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
 {%- endmacro %}
 
-{#- `session`: see _session_settings(); it gets the answer. -#}
+{#- `session`: see _session_settings(); the answer is cached in it. -#}
 {% macro _has_scripts(session={}) -%}
     {%- set name = 'spark.sql.scripting.enabled' -%}
     {%- if name not in session -%} {%- do session.update({name: healing_tables._session_conf(name)}) -%} {%- endif -%}
@@ -14,7 +14,7 @@
 
 {#-
     Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handled` {condition of a handler:
-    text}: returns the text of the condition that ended the statement, or none. Every other error stays what it is.
+    text}: returns the text of the condition that ended the statement, or none. Other errors are raised.
 -#}
 {% macro _run_script(name, statement_text, handled) -%}
     {%- call statement(name, fetch_result=true) -%}
@@ -36,14 +36,13 @@ end
     {%- do healing_tables._run_script('ignoring_errors', statement_text, {'sqlexception': 'an error'}) -%}
 {%- endmacro %}
 
-{#- The value of a setting of the session; '<undefined>' where it has none, or where the platform has no SET. -#}
+{#- The value of a setting of the session; '<undefined>' if it has none, or if the platform has no SET. -#}
 {% macro _session_conf(name) -%}
     {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1] if healing_tables._platform().has_set
         else '<undefined>') -}}
 {%- endmacro %}
 
-{#- The settings that the session or its profile gives, {name: value}, in one look; {} where the platform has no
-    SET. -#}
+{#- The settings of the session and its profile, {name: value}, in one query; {} if the platform has no SET. -#}
 {% macro _session_settings() -%}
     {%- set settings = {} -%}
     {%- for row in (run_query('set').rows if healing_tables._platform().has_set else []) -%}
@@ -52,8 +51,8 @@ end
     {{- return(settings) -}}
 {%- endmacro %}
 
-{#- A setting of the session, where the platform has SET and `session` does not have it already; quoted, so that a
-    comment that dbt appends is not taken for a part of the value. -#}
+{#- Change a setting of the session, if the platform has SET and `session` does not already have the value. It is
+    quoted, so that a comment that dbt appends does not become part of the value. -#}
 {% macro _set_session_conf(name, value, session={}) -%}
     {%- do healing_tables._run('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
         if healing_tables._platform().has_set and session.get(name) != value -%}

@@ -1,7 +1,7 @@
 {#- Spark types: spelling, families, the common type of several, and conversions that mean the same under
     every session time zone and with ANSI mode on or off. -#}
 
-{#- The spelling of `describe`: lower case, one name per type. Types with members keep their case. -#}
+{#- A type as `describe` spells it: lower case, one name per type. Types with members keep their case. -#}
 {% macro _type_name(name) -%}
     {%- if name is none or name is undefined -%} {{ return(none) }} {%- endif -%}
     {%- set text = name | string | trim -%}
@@ -24,7 +24,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Types without equality: maps, variants, and structs or arrays that hold one; not fields that are called so. -#}
+{#- Types without equality: maps, variants, and structs or arrays that contain one; not fields with such a name. -#}
 {% macro _has_no_equality(type) -%}
     {{- return(modules.re.search('(^|[<:,] ?)(map<|variant($|[>,]))', type) is not none) -}}
 {%- endmacro %}
@@ -88,7 +88,7 @@
     {{- return('mixed') -}}
 {%- endmacro %}
 
-{#- Whether `type` on an attribute may turn values of one type into another without depending on the session. -#}
+{#- Whether `type` of an attribute can convert one type to another independently of the session. -#}
 {% macro _can_cast(from_type, to_type) -%}
     {%- if from_type is none or from_type == to_type -%} {{ return(true) }} {%- endif -%}
     {%- set numbers = ['integer', 'decimal', 'floating'] -%}
@@ -148,7 +148,7 @@
     {{- return(expression) -}}
 {%- endmacro %}
 
-{#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may hold anything. -#}
+{#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may contain any character. -#}
 {% macro _struct_fields(text) -%}
     {%- set at = namespace(depth=0, quoted=false, part='') -%}
     {%- set parts = [] -%}

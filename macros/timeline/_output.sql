@@ -21,7 +21,7 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- An attribute and what its SCD type brings along. -#}
+{#- The columns of an attribute, including those that its SCD type adds. -#}
 {% macro _attribute_columns(spec, attribute, moves) -%}
     {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
     {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
@@ -84,7 +84,7 @@
         ~ ')') -}}
 {%- endmacro %}
 
-{#- none while a type is unknown: _spec() has refused that where the column is wanted. -#}
+{#- none if a type is unknown: _spec() has already refused that if the column is needed. -#}
 {% macro _key_hash_of(spec) -%}
     {%- set columns = [] -%}
     {%- for key in spec.key_columns -%}

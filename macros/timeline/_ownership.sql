@@ -1,4 +1,4 @@
-{#- Ownership: which source's value an attribute has in a slice, and which source that is. -#}
+{#- Ownership: the value of an attribute in a slice, and the source that it comes from. -#}
 
 {#- The value of an attribute in a slice, by its rule. -#}
 {% macro _owned_value(spec, attribute) -%}
@@ -6,12 +6,12 @@
     {{- return(healing_tables._choose_by_rule(spec, attribute, values, values)) -}}
 {%- endmacro %}
 
-{#- Which source gave that value; NULL where none did. -#}
+{#- The source of that value; NULL if there is none. -#}
 {% macro _owner(spec, attribute) -%}
     {%- set values = healing_tables._source_values(attribute) -%}
     {%- set owners = [] -%}
     {%- for entry in attribute.from -%}
-        {#- where a source alone decides, its NULL is a statement #}
+        {#- if one source alone decides, its NULL counts as a value #}
         {%- set speaks = healing_tables._state_column(entry.source) if values | length == 1
             or attribute.rule == 'first_present' else values[loop.index0] -%}
         {%- do owners.append('if(' ~ speaks ~ ' is not null, '
@@ -20,12 +20,12 @@
     {{- return(healing_tables._choose_by_rule(spec, attribute, values, owners)) -}}
 {%- endmacro %}
 
-{#- An entry of `from` as people write it. -#}
+{#- An entry of `from` as users write it. -#}
 {% macro _owner_name(attribute, entry) -%}
     {{- return(entry.source ~ ('.' ~ entry.column if entry.column != attribute.name)) -}}
 {%- endmacro %}
 
-{#- What each source of an attribute says, in its type. -#}
+{#- The value of an attribute in each of its sources, in the attribute's type. -#}
 {% macro _source_values(attribute) -%}
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
@@ -36,7 +36,7 @@
     {{- return(values) -}}
 {%- endmacro %}
 
-{#- The rules: which of `results` counts, by what the sources say (`values`). -#}
+{#- Apply the rule of an attribute: choose one of `results` by the sources' values (`values`). -#}
 {% macro _choose_by_rule(spec, attribute, values, results) -%}
     {%- if values | length == 1 -%} {{ return(results[0]) }} {%- endif -%}
     {%- if attribute.rule == 'first_non_null' -%} {{ return('coalesce(' ~ results | join(', ') ~ ')') }} {%- endif -%}
@@ -51,7 +51,7 @@
     {{- return(healing_tables._most_recent(spec, attribute, values, results)) -}}
 {%- endmacro %}
 
-{#- Each value in turn wins if it is not NULL and none after it in the list began later. -#}
+{#- The first value in the list that is not NULL and not followed by one that started later. -#}
 {% macro _most_recent(spec, attribute, values, results) -%}
     {%- set began = [] -%}
     {%- for entry in attribute.from -%}

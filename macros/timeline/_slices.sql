@@ -1,6 +1,6 @@
-{#- Ownership: the points of the timeline become slices with the value of every output attribute. -#}
+{#- Slices: each point of the timeline, with the value of every output attribute. -#}
 
-{#- What the rules most_recent_row and most_recent_value have to watch: [{name, source, column or none}]. -#}
+{#- The changes that the rules most_recent_row and most_recent_value track: [{name, source, column or none}]. -#}
 {% macro _watched_changes(spec) -%}
     {%- set watched = {} -%}
     {%- for attribute in spec.attributes if attribute.rule.startswith('most_recent') and attribute.from | length > 1 -%}
@@ -24,7 +24,7 @@
     {{- return(watched.values() | list) -}}
 {%- endmacro %}
 
-{#- Whether a source's row, or one value of it, changes here; a value held across an absence begins anew. -#}
+{#- Whether a source's row, or one of its values, changes here; after an absence, an equal value counts as a change. -#}
 {% macro _change_condition(source, column) -%}
     {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
     {{- return(
@@ -32,8 +32,8 @@
             'before') ~ field ~ ')') -}}
 {%- endmacro %}
 
-{#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and what other types
-    need. -#}
+{#- CTEs from `points` to `slices`: key, at, `versioned` (NULL while the key does not exist), and columns for other
+    types. -#}
 {% macro _slices(spec) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
 {%- set watched = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
@@ -105,7 +105,7 @@ slices as (
         ~ (fields | join(',\n            ') or 'true as present') ~ '\n        ) end') -}}
 {%- endmacro %}
 
-{#- The column of `points` that says whether a source's row changes there; with change_source all are watched. -#}
+{#- The column of `points` that shows whether a source's row changes; with change_source, every source has one. -#}
 {% macro _change_flag(spec, source) -%}
     {{- return((healing_tables._watched_changes(spec) | selectattr('column', 'none') | selectattr('source.name',
         'equalto', source.name) | first).name) -}}

@@ -1,15 +1,15 @@
-{#- What others than the select have to know of a source: how to read it, and how to count what is left out. -#}
+{#- What code other than the select needs to know about a source: how to read it, and how to count excluded rows. -#}
 
 {#-
-    How others than the select read a source. Expressions are SQL over its rows, moments in microseconds:
+    How code other than the select reads a source. Expressions are SQL over its rows, moments in microseconds:
 
     name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
-    keys (one for each key column), where (the rows that count), alive (those after which the key exists; none where the
+    keys (one for each key column), where (the rows that count), alive (those after which the key exists; none if the
     source does not decide that), at, until (of periods), state (of snapshots), limit
     (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
     set_aside, ties: selects that count rows; ties is none where a tie is an error
-    is_row_local: where and deleted_when look at nothing but their row; has_subquery: they have a select of their own
+    is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
 {% macro _source_metadata(spec, source) -%}
     {%- set keys = [] -%}
@@ -55,7 +55,8 @@
         ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')') -}}
 {%- endmacro %}
 
-{#- Moments of a key at which rows that differ agreed in tie_break_by, so that the greatest was taken. -#}
+{#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was
+    used. -#}
 {% macro _count_ties(spec, source) -%}
     {%- set columns = [] -%}
     {%- for key in source.key_columns -%}

@@ -1,10 +1,10 @@
 {#-
     One source as rows of the timeline:
 
-    key_1..n  at (microseconds)  state (struct of the used columns, NULL where the row says "deleted")
+    key_1..n  at (microseconds)  state (struct of the used columns, NULL if the row is a deletion)
               until (microseconds or NULL = open; periods, and sources that are cut)  tie (sources with a tie rule only)
 
-    Rows without a place on the timeline are left out here, and counted by set_aside. `has_input`: a CTE reads the
+    Rows that cannot be placed on the timeline are excluded here, and listed by set_aside. `has_input`: a CTE reads the
     relation.
 -#}
 {% macro _source_rows(spec, source, has_input=false) -%}
@@ -35,14 +35,14 @@
         {%- endfor %}
 {%- endmacro %}
 
-{#- The CTE that reads a source, under the name of the relation where a condition may call it so. -#}
+{#- The CTE that reads a source, with the relation's name as an alias if a condition may use that name. -#}
 {% macro _input_of(source) -%}
     {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '') -%}
     {{- return(healing_tables._id(source.name ~ ' input') ~ (' as ' ~ healing_tables._id(source.alias)
         if is_qualified)) -}}
 {%- endmacro %}
 
-{#- The end that a row carries, NULL where it is open; none for a source without periods. -#}
+{#- The end of a row, NULL if it is open; none for a source without periods. -#}
 {% macro _row_end(source, limit) -%}
     {%- if source.kind != 'periods' -%} {{ return(none) }} {%- endif -%}
     {%- set column = healing_tables._id(source.until) -%}
@@ -60,7 +60,7 @@
         spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
-{#- True for a row that has a place: a key, a moment before the end of time, a period that is not empty. -#}
+{#- True for a row that can be placed: it has a key, a moment before the end of time, a period that is not empty. -#}
 {% macro _is_usable_row(spec, source) -%}
     {%- set moment = healing_tables._source_moment(source) -%}
     {%- set conditions = [] -%}
@@ -77,7 +77,7 @@
     {{- return(conditions | join(' and ')) -}}
 {%- endmacro %}
 
-{#- The opposite, in comparisons of columns as they are: files without such a row need not be read. -#}
+{#- The opposite, as direct comparisons of columns, so that files without such a row can be skipped. -#}
 {% macro _is_set_aside(spec, source) -%}
     {%- set conditions = [] -%}
     {%- for key in source.key_columns -%}
@@ -99,7 +99,7 @@
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 
-{#- Why a row has no place. -#}
+{#- Why a row is set aside. -#}
 {% macro _set_aside_reason(spec, source) -%}
 case
         {%- for key in source.key_columns %}
@@ -114,7 +114,7 @@ case
     end
 {%- endmacro %}
 
-{#- What a row says: the columns that the build uses, in the order of their names. -#}
+{#- The state of a row: the columns that the build uses, in the order of their names. -#}
 {% macro _state(source) -%}
     {%- set fields = [] -%}
     {%- for column in source.used -%}
@@ -129,11 +129,11 @@ case
     {{- return(state) -}}
 {%- endmacro %}
 
-{#- What orders rows of one moment; the greatest wins. Under on_tie: greatest a delete, then the values, decide
-    last. -#}
+{#- The sort order of rows with the same moment; the greatest wins. With on_tie: greatest, a deletion and then the
+    values decide last. -#}
 {% macro _tie_order(source) -%}
     {%- set fields = [] -%}
-    {#- of the rows that `since` brings to one moment the newest one counts -#}
+    {#- of the rows that `since` moves to the same moment, the newest one counts -#}
     {%- if healing_tables._is_clamped_to_since(source) -%}
         {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%}
     {%- endif -%}
@@ -151,8 +151,8 @@ case
 {%- endmacro %}
 
 {#-
-    The snapshots that were taken, each with the next one: the moments of the calendar and those seen in the data,
-    also in rows that are set aside. One small array, so that looking up "the next" costs no sort.
+    The moments of all snapshots, each with the next one: those of the calendar and those in the data, also in rows
+    that are set aside. They are one small array, so that finding the next one needs no sort.
 -#}
 {% macro _calendar(spec, source) -%}
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}

@@ -1,6 +1,6 @@
 {#-
-    A condition that is `keep`, and raises where two rows of one source and moment differ, or where two periods of
-    a source overlap. It stands in one CASE, since Spark may evaluate the parts of an AND in any order.
+    The condition `keep`, which raises an error if two rows of a source differ at the same moment, or if two periods
+    of a source overlap. It is a single CASE, since Spark may evaluate the parts of an AND in any order.
 -#}
 {% macro _unless_tie(spec, sources, winner, keep) -%}
     {%- set periods = spec.sources | selectattr('kind', 'equalto', 'periods') | list if winner == 'now' or not sources

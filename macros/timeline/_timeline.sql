@@ -1,15 +1,14 @@
 {#-
-    The sources of a key on one timeline. Gives the CTEs up to `points`: one row per key and moment at which some
-    source really changes, with what every source says from then on.
+    The sources of a key on one timeline. Returns the CTEs up to `points`: one row per key and moment at which a
+    source changes, with the state of every source from then on.
 
     crm rows     key | at | state          points     key | at | crm     | web
                  1   | 3  | {Ann}     ->              1   | 3  | {Ann}   | NULL
     web rows     1   | 5  | {a@b.no}                  1   | 5  | {Ann}   | {a@b.no}
 
-    Every window is partitioned by the key and ordered by the moment, or by something that begins so: the data is
-    shuffled once and sorted once. A state of NULL means that the source does not have the key. `first` are CTEs to
-    begin with, which read the sources and not the CTEs of here; `has_inputs`: they read them for the timeline too, see
-    _inputs.
+    Every window is partitioned by the key and ordered by the moment first, so the data is shuffled once and sorted
+    once. A state of NULL means that the source does not have the key. `first`: CTEs to start with, which read the
+    sources and none of the CTEs here; `has_inputs`: they also read the sources for the timeline, see _inputs.
 -#}
 {% macro _timeline(spec, first='', has_inputs=false) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
@@ -49,20 +48,20 @@ points as (
 )
 {%- endmacro %}
 
-{#- Names of columns about a source: `crm event`, `crm now`, ... A blank keeps them apart from every other name. -#}
+{#- Names of columns about a source: `crm event`, `crm now`, ... The blank avoids clashes with other names. -#}
 {% macro _source_column(source, what) -%}
     {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
-{#- The column with what a source says, NULL if it does not have the key: its name, where the timeline has no such
-    column. -#}
+{#- The column with the state of a source, NULL if it does not have the key: named like the source, unless the timeline
+    uses that name. -#}
 {% macro _state_column(name) -%}
     {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$',
         name | lower) is not none -%}
     {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
 {%- endmacro %}
 
-{#- The events of one source in the common shape; an end is a moment at which nothing else need happen. -#}
+{#- The events of one source in the common shape; an end is a moment of its own, even without another event. -#}
 {% macro _events(spec, source, source_no) -%}
 {%- set event = 'struct(state, until)' if source.has_end else 'struct(state)' %}
 {%- set by_absence = healing_tables._has_absence_deletes(source) %}
@@ -93,8 +92,8 @@ points as (
 {%- endmacro %}
 
 {#-
-    Rows of one moment and source, the winner first; those that tie with it and differ cannot be told apart. The data
-    is distributed by the key here, since Spark would else shuffle it by key and moment, and then again by key.
+    Rows of one moment and source, the winner first; different rows that tie with it are an error. The data is
+    distributed by the key here; otherwise Spark would shuffle it by key and moment, and then again by key.
 -#}
 {% macro _ranked(spec, keys) %}
     select *,
@@ -119,8 +118,8 @@ points as (
 {%- endmacro %}
 
 {#-
-    What each source says at every row; rows of one moment see the same. What it said before is asked for later, of
-    one row per moment, except where overlapping periods have to be found.
+    The state of each source at every row; it is the same for all rows of a moment. The previous state is computed
+    later, from one row per moment, except if overlapping periods must be found.
 -#}
 {% macro _moments(spec, keys) -%}
 {%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 -%}
@@ -155,8 +154,7 @@ points as (
         {%- endif %}
 {%- endmacro %}
 
-{#- One row per moment, with each source's state: NULL if it does not have the key, be it deleted, ended or never
-    seen. -#}
+{#- One row per moment, with each source's state: NULL if the key is deleted, ended or not yet seen in the source. -#}
 {% macro _states(spec, keys) -%}
 {%- set ranked = spec.sources | selectattr('has_tie') | list | length > 0 %}
     select

@@ -1,15 +1,15 @@
 {#-
-    Compression: touching slices with equal versioned attributes become one version; the other SCD types are carried
-    along the same windows. CTEs from `slices` to `versions`: one row per version.
+    Compression: touching slices with equal versioned attributes become one version; the other SCD types use the same
+    windows. CTEs from `slices` to `versions`: one row per version.
 
-    neighbours  what stands before and after each slice, and what is newest for the key
+    neighbours  the slices before and after each slice, and the newest values of the key
     turns       whether a version starts or ends here; the neighbours themselves are dropped, so that the next window
-                has less to hold
+                buffers less
     edges       only slices where one does (or a type 1 or 3 value changes), numbered
-    versions    the first slice of each version; `finish` holds what comes from its last one
+    versions    the first slice of each version; `finish` has the values of its last one
 
-    The row of a version is its first slice, so that versions leave the window in its order: a join or a check by key
-    and start need not sort them again.
+    The row of a version is its first slice, so that versions keep the sort order of the window: a join or a check by
+    key and start need not sort them again.
 
     Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
 -#}
@@ -17,7 +17,7 @@
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
 {%- set moves = healing_tables._inner_changes(spec) -%}
 {%- set finish = healing_tables._finish(spec, keys, moves) -%}
-{#- it carries columns of the window before it -#}
+{#- it contains columns of the previous window -#}
 {%- set has_own_window = moves | selectattr('window', 'equalto', 'so_far') | list | length > 0 -%}
 neighbours as (
     {{- healing_tables._neighbours(spec, keys, moves) }}
@@ -75,7 +75,7 @@ versions as (
     {{- return(spec.attributes | selectattr('scd_type', 'in', types) | list | length > 0) -}}
 {%- endmacro %}
 
-{#- What the result needs of a slice, besides whether it is a turn. -#}
+{#- The columns of a slice that the result needs, besides those of `turns`. -#}
 {% macro _slice_columns(spec, moves) -%}
     {%- set columns = ['versioned', 'valid_to', 'slice_no'] -%}
     {%- if spec.moment_type is none -%} {%- do columns.append('moment_type') -%} {%- endif -%}
@@ -93,7 +93,7 @@ versions as (
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- What a version takes from its last slice, as the column `finish` of its first. -#}
+{#- The values of a version's last slice, as the column `finish` of its first. -#}
 {% macro _finish(spec, keys, moves) -%}
     {%- set fields = ['valid_to', 'slice_no'] -%}
     {%- if spec.names.ended_by_delete is not none -%} {%- do fields.append('before_gap') -%} {%- endif -%}
@@ -138,7 +138,7 @@ versions as (
 {%- endmacro %}
 
 {#-
-    Changes inside a version that a column tells of: [{name, of (SCD type), condition, fields, window, column (in
+    Changes inside a version that affect a column: [{name, of (SCD type), condition, fields, window, column (in
     `versions`: of type 3 that of the last slice)}]. Type 3 needs each, with the value before it; changed_at and
     last_updated need the moment.
 -#}
