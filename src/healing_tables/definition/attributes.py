@@ -29,7 +29,7 @@ def as_attributes(given: Any, mistakes: list[Mistake]) -> dict[str, Attribute]:
     found: dict[str, Attribute] = {}
     for name, value in given.items():
         where = f"attributes.{name}"
-        # `email:` in YAML says nothing more
+        # `email:` in YAML has no value: the defaults apply
         options = value if isinstance(value, Mapping) else {} if value is None else {"scd_type": value}
         if isinstance(value, Attribute):
             options = {"scd_type": value.scd_type, "changed_at": value.changed_at}

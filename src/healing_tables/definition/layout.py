@@ -111,7 +111,7 @@ class Layout:
 
 
 def check_names(layout: Layout, spec: DimensionSpec) -> None:
-    """Every column of the table has a name of its own."""
+    """Raises: BatchError if a name of the table is used twice."""
     names = [name for name, _ in layout.listed(spec)]
     lowered = [name.lower() for name in names]
     mistakes = [

@@ -16,7 +16,7 @@ from healing_tables.sql.instants import micros
 
 OPEN_END = "9999-12-31 00:00:00"
 AUDIT = ("table", "actor", "reason", "source")
-# Options that name columns of the batch: what a row says of its cause
+# Options that name the columns of the batch with the cause of a row
 CAUSE = ("change_reason", "change_source", "correlation_id")
 
 
@@ -79,7 +79,7 @@ class DimensionSpec:
     audit: Mapping[str, str] | None = None
     on_schema_change: str = "fail"
 
-    # set by merge/sink.py: this room knows nothing of merges
+    # set by merge/sink.py: this package does not import merge
     new_sink: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, 
 
 
 def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mistake]) -> dict[str, Any]:
-    """DIFF_COLS, of type 2, and the attributes of other types that are named beside them."""
+    """DIFF_COLS, of type 2, and the attributes of other types that are given with them."""
     others = as_attributes(attributes, mistakes) if attributes is not None else {}
     twice = [name for name in columns if name in others]
     if twice:
@@ -187,7 +187,7 @@ def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mista
 
 
 def check(values: dict[str, Any]) -> list[Mistake]:
-    """Normalizes the options in place; returns the mistakes."""
+    """Normalize the options in place; returns the mistakes."""
     mistakes: list[Mistake] = []
     for name in ("key_columns", "tie_break_by"):
         values[name] = as_names(name, values[name], mistakes)

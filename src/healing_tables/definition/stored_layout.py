@@ -69,7 +69,7 @@ def stored_attributes(
             continue
         column = stored_column(attribute, stored, mistakes)
         moment = spec.added("changed_at", attribute.name)
-        # it may be an attribute of its own
+        # a column of that name may be a separate attribute
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
         has_moment = attribute.scd_type in (1, 3) and find(moment, stored) is not None and not is_own
         found.append(replace(column, changed_at=attribute.changed_at or has_moment))
@@ -98,7 +98,7 @@ def columns_to_add(
     appended: Sequence[Column],
     mistakes: list[Mistake],
 ) -> tuple[tuple[str, str], ...]:
-    """New attributes and the columns that go with them, with their types; any other column has to be there."""
+    """New attributes and the columns that they add, with their types; any other column must exist."""
     found = {attribute.name: attribute.type for attribute in appended}
     new = {name.lower() for name in found}
     for attribute in appended:

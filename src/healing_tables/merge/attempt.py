@@ -58,7 +58,7 @@ class Attempt:
         spark = self.events.sparkSession
         if self.snapshot is None and self.tables.layout.has_history:
             self.check_begins()
-        # after the read: the side tables hold all that the dimension does
+        # after the read, so that the side tables have everything that the dimension has
         recovered = self.tables.recover(spark)
         if self.tables.log is None:
             self.merge_with_stored()
@@ -71,7 +71,7 @@ class Attempt:
         if tables.history.rows(spark).isEmpty():
             return
         if tables.target.read(spark) is not None:
-            raise StalePlan  # another writer has made it
+            raise StalePlan  # another writer has created it
         mistake = Mistake(
             tables.history.name,
             "no history, since the dimension does not exist",
@@ -106,7 +106,7 @@ class Attempt:
         return (now and now.version) != (then and then.version)
 
     def check_clock(self, events: DataFrame, known: DataFrame | None, past: DataFrame | None, moment: int) -> None:
-        """Whether now is late because the clock of an earlier writer is ahead.
+        """Check whether the current time is late because the clock of an earlier writer is ahead.
 
         Raises: StalePlan after waiting for it; LateChangeError if the clocks are too far apart.
         """
@@ -139,7 +139,7 @@ class Attempt:
 
         Rows are added to the log after the commit of the dimension. The merge that delivers last sees all of them, and
         plans again.
-        Args: recovered: earlier merges whose rows are in the log, and whose keys may not be planned with them.
+        Args: recovered: earlier merges whose rows are in the log, but whose keys may not be planned with them.
         """
         tables, layout, spec, log = (
             self.tables,
@@ -164,7 +164,7 @@ class Attempt:
             touched = touched.unionByName(left.where("not is_full").select(*keys))
         if is_full:
             touched = touched.unionByName(known.select(*keys))
-        if stored is None:  # it was dropped: the log brings all of it back
+        if stored is None:  # it was dropped: restore all keys from the log
             touched = touched.unionByName(logged.where("not is_full").select(*keys))
         touched = touched.distinct()
         said = log.changes(log.read(spark, version, range_), touched, batch, self.full_at).localCheckpoint()
@@ -172,7 +172,7 @@ class Attempt:
         held = log.keys_with_later_rows(batch, self.full_at)
         full, events = logged.where("is_full"), said
         if self.full_at is not None or not full.isEmpty():
-            full = full.localCheckpoint()  # few rows, asked for more than once
+            full = full.localCheckpoint()  # few rows, read more than once
             events = log.with_absences(said, full, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
         known = known.join(touched, keys, "left_semi")

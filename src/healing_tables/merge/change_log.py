@@ -25,13 +25,13 @@ from healing_tables.sql.types import types_of
 from healing_tables.targets.merge_statement import stale
 from healing_tables.targets.table import DIMENSION, Table
 
-# What stands beside the keys, the attributes and the tie breakers
+# Columns besides the keys, the attributes and the tie breakers
 GENERATED = {
     "changed_at": TIMESTAMP,
     "is_deleted": "boolean",
-    # no change: a batch that held every key was taken at this moment; with a key: this one too, with later rows only
+    # not a change, but the moment of a full batch; with a key: this batch has only later rows of the key
     "is_full": "boolean",
-    "is_seed": "boolean",  # taken over from a stored version
+    "is_seed": "boolean",  # copied from a stored version
     "merge_id": "string",
     "logged_at": TIMESTAMP,
 }
@@ -79,15 +79,15 @@ class ChangeLog:
         return given | own
 
     def prepare(self, spark: SparkSession, dimension: str) -> None:
-        """Make the table if it is not there, with new columns if it lacks some.
+        """Create the table if it does not exist; add missing columns.
 
-        Args: dimension: whose log it is, in full.
-        Raises: TargetError if it is something else than the change log of this dimension.
+        Args: dimension: the full name of its dimension.
+        Raises: TargetError if it is not the change log of this dimension.
         """
         wanted = self.columns()
         table = self.target.ensure(spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension})
         owner = self.target.table_property(spark, DIMENSION)
-        if owner is None:  # a log of before
+        if owner is None:  # an older log, without the property
             self.target.set_property(spark, DIMENSION, dimension)
         elif owner != dimension:
             mistake = Mistake(
@@ -158,7 +158,7 @@ class ChangeLog:
         return one_per_moment(said, self.layout, self.spec)
 
     def keys_with_later_rows(self, batch: DataFrame, full_at: int | None) -> DataFrame:
-        """``k1..n``, ``at``: keys of which a full batch has only later rows."""
+        """``k1..n``, ``at``: keys for which a full batch has only later rows."""
         if full_at is None or self.spec.changed_at is None:
             return batch.limit(0).select(*key_names(self.layout), "at")
         first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
@@ -203,7 +203,7 @@ class ChangeLog:
         )
 
     def agrees(self) -> str:
-        """Whether a stored version may be of this change; it has no first values, nor old ones of types 1 and 3."""
+        """Whether a stored version may come from this change; it lacks first values, and old ones of types 1 and 3."""
         same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
         same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
         return " and ".join(["seed is not null", "not gone", *same])
@@ -222,7 +222,7 @@ class ChangeLog:
         Args:
             changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``, ``cause``.
             full_at: the moment of a full batch, which gets a row without a key.
-            held: of `held`, which get a row as well.
+            held: of `keys_with_later_rows`; each key gets a row, too.
         """
         changes = changes.withColumn("is_full", f.lit(False))
         if full_at is not None:
@@ -236,7 +236,7 @@ class ChangeLog:
         columns = dict(zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True))
         columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
         for n, name in enumerate(self.ties, start=1):
-            # a row that ends its key has no attributes, and its place among others all the same
+            # a row that ends its key has no attributes, but still needs its tie breakers
             found = find(name, columns)
             if found is None:
                 columns[name] = f"tie.t{n}"
@@ -259,8 +259,8 @@ class ChangeLog:
         Args:
             table: the log, or a branch of it.
             source: a view, or a query in parentheses.
-            is_decided: the dimension has committed these rows. Otherwise the statement fails where another writer has
-                said something else about a key and moment.
+            is_decided: the dimension has committed these rows. Otherwise the statement fails if another writer has
+                added a different row for a key and moment.
             when_matched: see `SqlTable.when_matched`.
         """
         keys = [key.name for key in self.layout.keys]

@@ -57,7 +57,7 @@ def dry_run(
     """Plan a merge and check it. Nothing is written.
 
     Args: as of `merge`.
-    Raises: what `merge` raises before it writes; ArgumentError with a change log, whose rows only a merge places.
+    Raises: what `merge` raises before it writes; ArgumentError with a change log, which a dry run does not support.
     """
     if spec.change_log is not None:
         wanted, remedy = "a spec without it: only a merge can place late changes", "leave it out for a dry run"

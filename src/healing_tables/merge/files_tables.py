@@ -19,7 +19,7 @@ from healing_tables.targets.table import Snapshot, micro_batches_after
 
 log = logging.getLogger("healing_tables")
 
-# A table beside a dimension gets a folder per merge; so many are written to one
+# A table beside a dimension gets a folder per merge; at this number, they are combined into one
 MOST_FOLDERS = 50
 
 
@@ -101,7 +101,7 @@ class FilesTables(FolderTables):
         written.is_logged = written.is_logged or change.for_log is not None
         try:
             commits.expire(self.target.keep_versions)
-        except TargetError as error:  # the rows are there; a later merge tries again
+        except TargetError as error:  # the commit is done; a later merge tries again
             log.warning("%s: old versions were not deleted: %s", self.target.path, error.mistakes[0].got)
 
     def base(self, spark: SparkSession) -> Commit:

@@ -19,7 +19,7 @@ from healing_tables.targets.key_map import numbered, stored_numbers, version_of
 from healing_tables.targets.table import Table
 
 KEYS = "keys"
-FIRST_ROWS = "seed"  # as the id of a merge: the rows with which a change log begins
+FIRST_ROWS = "seed"  # the merge id of the first rows of a change log
 WRITES_ROWS = {"insert", "close", "update", "remove"}
 
 
@@ -32,7 +32,7 @@ class FolderTables(DimensionTables):
         raise NotImplementedError
 
     def side_tables(self) -> dict[str, Table]:
-        """What `rows_to_write` calls each table, to the table."""
+        """The name of each table in `rows_to_write`, to the table."""
         found = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit}
         return found if self.log is None else {**found, LOG: self.log.target}
 
@@ -54,7 +54,7 @@ class FolderTables(DimensionTables):
         """The commit has checked this, since every writer of the log commits to the dimension."""
 
     def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
-        """There is nothing to forget."""
+        """Nothing to do."""
 
     def rows_to_write(self, change: Change) -> tuple[DataFrame, dict[str, DataFrame]]:
         """The plan with the numbers of its new rows, and the new rows of each table beside the dimension."""
@@ -91,7 +91,7 @@ class FolderTables(DimensionTables):
         known = self.key_map.rows(plan.sparkSession).select(*columns)
         given = known
         if stored is not None:
-            # a number that someone else has put there is taken, too
+            # a number that another writer has put there is reserved, too
             in_table = stored_numbers(stored, layout, spec).where("surrogate_key is not null")
             in_table = in_table.groupBy("key", "valid_from").agg(f.expr("max(surrogate_key) as surrogate_key"))
             given = known.unionByName(in_table.join(known, ["key", "valid_from"], "left_anti"))

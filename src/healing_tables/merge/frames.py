@@ -11,7 +11,7 @@ from healing_tables.sql.arrow import arrow_frame
 
 
 def spark_frame(batch: Any) -> DataFrame:
-    """A batch as a Spark DataFrame. Others go through Arrow, in which missing values of pandas are NULL.
+    """A batch as a Spark DataFrame. Others are converted by Arrow, in which missing values of pandas are NULL.
 
     Args: batch: a Spark DataFrame; or one of pandas or Polars, or a pyarrow.Table: then with the active session.
     Raises: ArgumentError if it is none of these, or there is no session.
@@ -40,13 +40,13 @@ def for_spark(batch: Any) -> Any:
     import pyarrow as pa
 
     is_pandas = hasattr(batch, "to_numpy") and hasattr(batch, "iloc")
-    # the index of pandas numbers the rows: it is no column
+    # the index of pandas only numbers the rows: it is not a column
     table = pa.Table.from_pandas(batch, preserve_index=False) if is_pandas else pa.table(batch)
     return table.cast(pa.schema([field.with_type(spark_type(field.type)) for field in table.schema]))
 
 
 def spark_type(kind: Any) -> Any:
-    """The next type that Spark has: categories are their values, numbers without sign have room in a wider type."""
+    """The closest type of Spark: that of the values for a category, a wider type for an unsigned integer."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):

@@ -63,7 +63,7 @@ class HiveTables(FolderTables):
         return snapshot.micro_batches.get(mark)
 
     def note_change_log(self, spark: SparkSession) -> None:
-        """A commit that changes nothing else, so that merges that have planned without the log fail."""
+        """Add a commit without other changes, so that merges that have planned without the log fail."""
         snapshot = self.target.snapshot(spark)
         if snapshot is None:
             raise StalePlan
@@ -76,7 +76,7 @@ class HiveTables(FolderTables):
         self.target.finish(spark, commit)
 
     def note(self, spark: SparkSession, *, is_new: bool) -> None:
-        """Record the change log for later merges. Args: is_new: so is the dimension: it has no other log."""
+        """Record the change log for later merges. Args: is_new: the dimension is new, so it has no other log."""
         commits, wanted = self.target.commits, self.notes(spark)
         commits.ensure(spark)
         known = commits.properties(spark)
@@ -119,7 +119,7 @@ class HiveTables(FolderTables):
             base_location=None if snapshot is None else snapshot.location,
             base_files=None if snapshot is None else snapshot.files,
             key_buckets=self.target.key_buckets if snapshot is None else snapshot.key_buckets,
-            # Hive makes the folder of a new table; `finish` then sets the location of its buckets
+            # Hive creates the folder of a new table; `finish` then sets the location of its buckets
             create_table=self.create_statement(f"{folder}/empty" if is_in_buckets(location) else location)
             if snapshot is None
             else None,
@@ -156,7 +156,7 @@ class HiveTables(FolderTables):
         return self.target.create_statement(self.layout.columns(self.spec), location, {}, {})
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
-        """Of a table in buckets, the rows of the buckets with keys of the batch."""
+        """For a table in buckets, the rows of the buckets with keys of the batch."""
         if is_full or not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
             return super().rows_for(snapshot, events, is_full)
         touched = numbers(events, bucket_of(key_names(self.layout), snapshot.key_buckets))

@@ -1,4 +1,4 @@
-"""The merge: plan, check, one commit; and again from the start if another writer has committed in between."""
+"""The merge: plan, check, one commit; it starts again if another writer has committed in between."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def merge(
 
 
 class Merge:
-    """One merge: what its attempts share. A table whose columns have changed is looked at again."""
+    """One merge: what its attempts share. It is prepared again if the columns of the table have changed."""
 
     layout: Layout
     events: DataFrame
@@ -207,13 +207,13 @@ class Merge:
                 return
         log_ = self.tables.log
         if snapshot is not None and not self.tables.check_change_log(snapshot) and log_:
-            # from now on no merge goes past the log; what has gone by is in the dimension
+            # from now on every merge uses the log; the changes of earlier merges are in the dimension
             self.tables.note_change_log(spark)
             snapshot = self.table.snapshot(spark)
         if snapshot is not None and log_ is not None:
             self.tables.seed(spark, snapshot.rows)
         if self.moment is None and log_ is not None:
-            self.moment = instants.of(None, self.layout.moment_type)  # what the log holds stays
+            self.moment = instants.of(None, self.layout.moment_type)  # rows of the log keep their moment
         Attempt(
             self.events,
             self.tables,
@@ -227,7 +227,7 @@ class Merge:
         ).run()
 
     def prepare(self, snapshot: Snapshot | None) -> None:
-        """From the columns of the table: the layout, the events of the batch, the tables beside it.
+        """Prepare, from the columns of the table, the layout, the events of the batch and the tables beside it.
 
         Raises: ArgumentError, BatchError, TargetError.
         """
@@ -241,7 +241,7 @@ class Merge:
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))
         if self.at is not None or spec.changed_at is None or self.is_full:
-            moment = moment_of(self.at, layout, spec)  # now may be after the end of time
+            moment = moment_of(self.at, layout, spec)  # the current time may be after the end of time
             if self.at is not None:
                 self.moment = moment
         if self.moment is not None:
@@ -256,7 +256,7 @@ class Merge:
         check_partitions(layout, spec)
         if snapshot is not None:
             tables.check_change_log(snapshot)
-        # Computed once, and not again when the table changes, as a cached frame would be
+        # Computed once; a cached frame would be computed again when the table changes
         at = self.moment if self.moment is not None else 0
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
         self.figures = check_events(self.events, layout, self.is_full)
@@ -267,7 +267,7 @@ class Merge:
 
 
 def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
-    """Raises: ArgumentError if two tables of a dimension are one."""
+    """Raises: ArgumentError if two tables of a dimension are the same."""
     seen: dict[str, str] = {}
     mistakes = []
     for what, table in tables.own_tables().items():
@@ -281,10 +281,10 @@ def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
 
 
 def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
-    """Raises: ArgumentError if the table is partitioned by what it does not have, or by timestamps.
+    """Raises: ArgumentError if the table is partitioned by a missing column or by a timestamp.
 
     Delta stores a timestamp in a partition column as local time: when clocks are set back,
-    it can be another moment.
+    it is ambiguous.
     """
     columns = layout.columns(spec)
     mistakes = []

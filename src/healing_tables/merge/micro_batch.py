@@ -15,7 +15,7 @@ class MicroBatch:
 
     @property
     def mark(self) -> str:
-        """How the id of a merge of this stream goes on after its own part."""
+        """The part of a merge id, after the merge's own part, that names this stream."""
         return f"@{self.stream}:"
 
     def new_merge_id(self) -> str:

@@ -1,4 +1,4 @@
-"""A dimension in Delta or Iceberg, and how rows reach the tables beside it: by way of an outbox.
+"""A dimension in Delta or Iceberg, and the outbox that delivers rows to the tables beside it.
 
 A merge stages these rows in ``<dimension>__pending`` under its id, then commits the dimension with that id, then
 delivers them. The commit decides: rows of a merge that has not committed are discarded. Every merge first delivers
@@ -36,9 +36,9 @@ from healing_tables.targets.table import Snapshot, Table
 ABANDONED = "interval 1 day"
 # base_version: of the dimension when the row was staged, so the commit of its merge is newer
 OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bigint"}
-# Up to here the MERGE names the keys that it touches; the text of the statement grows with them
+# Up to this number of rows, the MERGE lists the buckets of its keys; the statement grows with them
 FEW_ROWS = 10_000
-# Equal keys of these types have one hash; floats and collated text do not
+# Types whose equal values have equal hashes; this is not so for floats and collated text
 SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
 
 
@@ -133,8 +133,8 @@ class Outbox(DimensionTables):
         has_changes = bool(counts)
         merged: DataFrame | None = plan if has_changes else None
         if counts and set(counts) <= {"archive", "absent"}:
-            # keys that come and go in one batch: a row is written as it is, so that there is a commit, which other
-            # writers cannot miss
+            # keys that start and end in one batch: an unchanged row is written, so that there is a commit that
+            # conflicts with other writers
             row = None if stored is None else any_row(stored, self.layout, self.spec)
             merged = None if row is None else plan.unionByName(row, allowMissingColumns=True)
             keys, counts = "", {}
@@ -162,13 +162,13 @@ class Outbox(DimensionTables):
         if has_merge and change.for_log is None:
             self.target.finish(spark, [Unfinished(merge_id, is_committed=True, is_old=False)])
         if self.log is None and written.version is not None and table.may_lie_between(base_version, written.version):
-            # another merge may have begun a change log in between, which does not know of this one
+            # another merge may have started a change log in between, without the rows of this one
             now = table.snapshot(spark)
             if now is not None:
                 self.check_change_log(now)
 
     def run_merge(self, change: Change, stored: Mapping[str, str], base_version: int) -> int | None:
-        """The commit of the dimension. Where it is known that there is none, the staged rows are discarded.
+        """Commit the dimension. If it is certain that there is no commit, the staged rows are discarded.
 
         Args: stored: the columns of the table.
         Returns: the version; None if nothing changed.
@@ -224,7 +224,7 @@ class Outbox(DimensionTables):
             spark.sql(f"insert into {self.table.sql_name} ({listed}) select {listed} from {view}").collect()
 
     def recover(self, spark: SparkSession) -> list[str]:
-        """Deliver what committed merges have left; idempotent, and safe beside another process that does the same."""
+        """Deliver what committed merges have left. Idempotent, and safe if another process does the same."""
         # before the staged rows: the rows of a merge are staged before it commits
         unfinished = self.target.unfinished(spark)
         found = self.staged(spark) if self.destinations() else []
@@ -258,10 +258,10 @@ class Outbox(DimensionTables):
         )
 
     def deliver(self, spark: SparkSession, merge_id: str, *, has_commit: bool = True) -> None:
-        """Hand on the rows of a merge, once. Those for the change log stay in the outbox: see `left`.
+        """Deliver the rows of a merge, once. Those for the change log stay in the outbox until `forget`.
 
-        Args: has_commit: the dimension has committed them; without, the change log decides.
-        Raises: StalePlan if another writer has said something else to the log; TargetError if a table refuses them.
+        Args: has_commit: the dimension has committed them; otherwise the change log decides.
+        Raises: StalePlan if another writer has logged a different row; TargetError if a table refuses them.
         """
         for name, table, statement in self.statements(merge_id, has_commit):
             try:
@@ -279,7 +279,7 @@ class Outbox(DimensionTables):
                     raise
                 raise self.delivery_error(name, table, error) from error
         if set(self.destinations()) == {LOG}:
-            return  # nothing that the statement below would delete
+            return  # the statement below would delete nothing
         retrying(
             self.table.name,
             partial(
@@ -303,7 +303,7 @@ class Outbox(DimensionTables):
         )
 
     def discard(self, spark: SparkSession, merge_ids: Iterable[str]) -> None:
-        """Remove all rows of these merges: they have no commit, or their keys are planned."""
+        """Remove all rows of these merges: they have no commit, or their keys have been planned."""
         listed = ", ".join(literal(merge_id) for merge_id in merge_ids)
         statement = f"delete from {self.table.sql_name} where merge_id in ({listed})"
         retrying(self.table.name, partial(self.table.run, spark, statement))
@@ -333,7 +333,7 @@ class Outbox(DimensionTables):
         )
 
     def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, SqlTable, str]]:
-        """What delivers the rows of a merge: destination, table, statement."""
+        """The statements that deliver the rows of a merge: destination, table, statement."""
         mine = f"from {self.table.sql_name} where merge_id = {literal(merge_id)} and"
         found: list[tuple[str, SqlTable, str]] = []
         if self.layout.has_history:
@@ -365,7 +365,7 @@ class Outbox(DimensionTables):
 
 
 def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame | None:
-    """A row of a plan that writes a stored row as it is; None if there is none."""
+    """A row of a plan that rewrites a stored row unchanged; None if there is no row."""
     columns = ", ".join(
         (quoted(name) if find(name, stored.columns) else f"cast(null as {kind})") + f" as {quoted(name)}"
         for name, kind in layout.columns(spec).items()
@@ -384,7 +384,7 @@ def any_row(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame
 def bucket_filter(plan: DataFrame, stored: DataFrame, layout: Layout) -> str:
     """A condition on ``t``, the target, that holds for all keys of a plan and for few others, or nothing.
 
-    Delta joins the rows of a MERGE with the table by a shuffle of both; with it, only these few of the table move.
+    Delta shuffles both the rows of a MERGE and the table; with this condition, only few rows of the table are shuffled.
     """
     types = types_of(stored.schema)
     if any(types.get(key.name) != key.type or not SIMPLE.fullmatch(key.type) for key in layout.keys):

@@ -72,7 +72,7 @@ class PostgresTables(DimensionTables):
         self.prepare_side_tables(spark)
 
     def recover(self, spark: SparkSession) -> list[str]:
-        return []  # a transaction leaves nothing
+        return []  # a transaction leaves nothing unfinished
 
     def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
         with self.target.connect() as connection:
@@ -83,7 +83,7 @@ class PostgresTables(DimensionTables):
         return None if row is None else int(row[0])
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
-        """Of the dimension and of its history, what the keys of the batch have; of a full batch, all."""
+        """The rows of the dimension and of its history with keys of the batch; all rows for a full batch."""
         reading, spark = self.reading, events.sparkSession
         reading.is_full, reading.past = is_full, None
         if snapshot is None:
@@ -138,9 +138,9 @@ class PostgresTables(DimensionTables):
         written.rows.update(counts)
 
     def has_committed(self, xid: str, error: TargetError) -> bool:
-        """Whether a transaction has, of which only an error was heard: the connection may have broken after it.
+        """Whether a transaction has committed despite an error: the connection may have broken after the commit.
 
-        Raises: TargetError if nobody can say.
+        Raises: TargetError if this cannot be determined.
         """
         import psycopg
 
@@ -181,7 +181,7 @@ class PostgresTables(DimensionTables):
         for number, rows in enumerate(beside.values()):
             copy_texts(connection, rows, f"healing_tables_side_{number}")
         if change.snapshot is not None:
-            # readers go on; other writers wait until this transaction ends
+            # readers are not blocked; other writers wait until this transaction ends
             connection.execute(f"lock table {target.sql_name} in share row exclusive mode")
             if target.count(connection, self.touched(connection)) != self.reading.stamps:
                 raise StalePlan
@@ -195,7 +195,7 @@ class PostgresTables(DimensionTables):
         copy_texts(connection, events.select(*key_names(self.layout)).distinct(), KEYS)
 
     def touched(self, connection: Connection[Any], table: PostgresTarget | None = None) -> str:
-        """A condition on ``t``: its key is one of the batch."""
+        """A condition on ``t``: its key is in the batch."""
         if self.reading.is_full:
             return "true"
         columns = (table or self.target).columns(connection) or []
@@ -203,7 +203,7 @@ class PostgresTables(DimensionTables):
         return f"exists (select 1 from {KEYS} s where {same})"
 
     def same_key(self, columns: Sequence[Column], table: str, names: Sequence[str]) -> str:
-        """Whether ``t`` and ``s`` have one key. Args: names: of the keys in ``s``, as texts."""
+        """Whether ``t`` and ``s`` have the same key. Args: names: of the keys in ``s``, as texts."""
         parts = []
         for key, name in zip(self.layout.keys, names, strict=True):
             column = spelled(columns, key.name)
@@ -212,7 +212,7 @@ class PostgresTables(DimensionTables):
 
     @property
     def start(self) -> str | None:
-        """The column that tells the versions of a key apart."""
+        """The column that distinguishes the versions of a key."""
         has_versions = self.layout.is_versioned and not self.layout.has_history
         return self.layout.names.get("valid_from") if has_versions else None
 
@@ -259,7 +259,7 @@ class PostgresTables(DimensionTables):
             raise StalePlan("rows of the plan are not in the table")
 
     def append(self, connection: Connection[Any], side: PostgresTarget, rows: str) -> None:
-        """Rows as texts, in a temporary table, to a table beside the dimension."""
+        """Insert rows, stored as texts in a temporary table, into a table beside the dimension."""
         columns = side.columns(connection) or []
         found = connection.execute(
             "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 order by attnum", [rows]
@@ -270,7 +270,7 @@ class PostgresTables(DimensionTables):
         connection.execute(f"insert into {side.sql_name} ({names}) select {values} from {rows} s")
 
     def with_numbers(self, connection: Connection[Any], columns: Sequence[Column], plan: DataFrame) -> DataFrame:
-        """The plan with a number for each new row, from the sequence of the column: none is given twice."""
+        """The plan with a number for each new row, from the sequence of the column: none is assigned twice."""
         column = spelled(columns, self.layout.surrogate or "")
         table = self.target.sql_name
         if not column.is_identity:
@@ -280,7 +280,7 @@ class PostgresTables(DimensionTables):
         new = plan.where("action = 'insert'").selectExpr(f"{key} as key", f"{start} as valid_from").distinct()
         number = new.count()
         sequence = f"pg_get_serial_sequence({text_of(table)}, {text_of(column.name)})"
-        # one after another: a number that another writer takes in between would be in the middle of these
+        # one merge at a time: a number that another one takes in between would break the consecutive range
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"numbers of {table}"])
         connection.execute(
             f"select setval({sequence}, m) from (select max({name_of(column.name)}) as m from {table}) as known "
@@ -299,7 +299,7 @@ class PostgresTables(DimensionTables):
         return numbered(plan, numbers.localCheckpoint(), self.layout, self.spec).localCheckpoint()
 
     def note_micro_batch(self, connection: Connection[Any], merge_id: str) -> None:
-        """The number of a micro-batch, in the transaction that has its rows."""
+        """Store the number of a micro-batch, in the transaction that writes its rows."""
         found = micro_batch_of(merge_id)
         if found is None:
             return

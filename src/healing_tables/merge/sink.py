@@ -1,4 +1,4 @@
-"""A dimension as the sink of a stream: each micro-batch is merged once, whatever is run again."""
+"""A dimension as the sink of a stream: each micro-batch is merged once, even if it is run again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sink:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Merge a micro-batch, unless this stream has merged it, or one after it, before.
 
-        Raises: what `merge` raises; ArgumentError if the stream has no name and Spark does not say which one it is.
+        Raises: what `merge` raises; ArgumentError if the stream has no name and Spark does not provide its id.
         """
         stream = self.name or query_id(batch.sparkSession)
         micro_batch = MicroBatch(stream, int(batch_id))
@@ -45,7 +45,7 @@ class Sink:
 
 
 def query_id(spark: SparkSession) -> str:
-    """The id of the streaming query that is at work. A function that is called without one is a stream, too."""
+    """The id of the running streaming query. Calls of the function without a query are a stream, too."""
     if not hasattr(spark, "_jsc"):  # Spark Connect
         raise ArgumentError.one(
             "the sink",

@@ -1,4 +1,4 @@
-"""A dimension and the tables beside it: history (type 4), audit, change log. What they get; not how it is written."""
+"""A dimension and the tables beside it: history (type 4), audit, change log. Their rows; not how these are written."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Change:
         keys: a condition on ``t``, the target, that holds for all keys of the plan.
         snapshot: what the plan was made from; None if there is no dimension yet.
         events: of the batch.
-        batch_id: stands in the audit.
-        for_log: what the change log gets.
-        open_rows: of a full batch, what it was compared with.
+        batch_id: stored in the audit.
+        for_log: the rows for the change log.
+        open_rows: of a full batch; see `merge_statement`.
     """
 
     plan: DataFrame
@@ -100,7 +100,7 @@ class Change:
 
 @dataclass(frozen=True)
 class DimensionTables:
-    """A dimension with the tables beside it; a subclass per kind of table says how they are written."""
+    """A dimension with the tables beside it; a subclass per kind of table defines how they are written."""
 
     target: Table
     layout: Layout
@@ -121,7 +121,7 @@ class DimensionTables:
         raise NotImplementedError
 
     def own_tables(self) -> dict[str, Table]:
-        """What each table is called in messages, to the table."""
+        """The name of each table in messages, to the table."""
         found = {"the dimension": self.target}
         if self.layout.has_history:
             found["its history"] = self.history
@@ -132,7 +132,7 @@ class DimensionTables:
         return found
 
     def destinations(self) -> dict[str, dict[str, str]]:
-        """Name to the columns of the table there, with their types."""
+        """Destination to the columns of its table, with their types."""
         found: dict[str, dict[str, str]] = {}
         if self.layout.has_history:
             found[HISTORY] = self.layout.history_columns(self.spec)
@@ -143,9 +143,9 @@ class DimensionTables:
         return found
 
     def check_change_log(self, snapshot: Snapshot) -> bool:
-        """Whether the dimension notes its change log already.
+        """Whether the dimension already records its change log.
 
-        Raises: TargetError if it notes one that this merge does not name.
+        Raises: TargetError if it records one that this merge does not name.
         """
         noted = snapshot.properties.get(CHANGE_LOG)
         named = None if self.log is None else self.log.target.full_name(snapshot.rows.sparkSession)
@@ -173,7 +173,7 @@ class DimensionTables:
         return f"ALTER TABLE {self.noted_in} SET TBLPROPERTIES ('{name}' = '{value}')"
 
     def prepare(self, spark: SparkSession) -> None:
-        """Make the tables beside the dimension where they are not there, and add the columns that they lack."""
+        """Create missing tables beside the dimension, and add missing columns."""
         raise NotImplementedError
 
     def prepare_side_tables(self, spark: SparkSession) -> None:
@@ -183,7 +183,7 @@ class DimensionTables:
             own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
             wanted.append((self.history, self.layout.history_columns(self.spec), own, "history"))
         if self.spec.audit is not None:
-            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older ones lack some
+            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older audits lack some
             wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
         for table, columns, own, what in wanted:
             present = table.ensure(spark, columns, own, what).columns
@@ -192,51 +192,51 @@ class DimensionTables:
                 table.add_columns(spark, missing)
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
-        """The stored rows, as far as they can have keys of a batch; of a full one, all. Args: events: of the batch."""
+        """The stored rows that may have keys of a batch; all rows for a full one. Args: events: of the batch."""
         return None if snapshot is None else snapshot.rows
 
     def current_keys(self, snapshot: Snapshot) -> int:
-        """How many keys have a version that nothing has ended."""
+        """The number of keys with a version that has not ended."""
         return current_keys(snapshot.rows, self.layout, self.spec)
 
     def recover(self, spark: SparkSession) -> list[str]:
-        """Finish what merges that have committed have left.
+        """Finish the work of earlier merges that have committed.
 
         Returns: the merges whose rows are in the change log now, and whose keys have to be planned again.
         """
         raise NotImplementedError
 
     def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
-        """The number of the newest micro-batch of a stream that is in the dimension. Args: mark: in ids of merges."""
+        """The number of a stream's newest micro-batch in the dimension. Args: mark: see `MicroBatch.mark`."""
         raise NotImplementedError
 
     def note_change_log(self, spark: SparkSession) -> None:
-        """From now on no merge goes past the change log."""
+        """Record the change log: from now on, every merge must use it."""
         raise NotImplementedError
 
     def seed(self, spark: SparkSession, stored: DataFrame) -> None:
-        """Begin an empty change log with what is stored."""
+        """Fill an empty change log from the stored rows."""
         raise NotImplementedError
 
     def publish(self, change: Change, written: Written) -> None:
         """Write a change: the dimension in one commit, and the tables beside it.
 
-        Raises: what `conflicts.is_conflict` knows if another writer was faster; TargetError.
+        Raises: what `conflicts.is_conflict` recognizes, on a concurrent commit; TargetError.
         """
         raise NotImplementedError
 
     def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
-        """``k1..n``, ``is_full``: what these merges, of `recover`, have said to the change log."""
+        """``k1..n``, ``is_full``: what these merges, of `recover`, have added to the change log."""
         raise NotImplementedError
 
     def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
         """Raises: StalePlan if another writer than these merges has added to the change log since this version."""
 
     def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
-        """The keys of these merges, of `recover`, are planned."""
+        """Remove the staged rows of these merges, of `recover`: their keys have been planned."""
 
     def notes(self, spark: SparkSession) -> dict[str, str]:
-        """What the dimension notes of the tables beside it, as properties."""
+        """What the dimension records about the tables beside it, as properties."""
         return {} if self.log is None else {CHANGE_LOG: self.log.target.full_name(spark)}
 
     def history_rows(self, spark: SparkSession) -> DataFrame | None:
@@ -245,7 +245,7 @@ class DimensionTables:
             return None
         kind = self.layout.moment_type
         state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
-        # rows from before the history had the column: the value began no later than the row
+        # rows from before the history had the column: the value started no later than the row
         changed = [
             f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "
             f"{as_micros('valid_from', kind)}) as a{n}"
@@ -265,7 +265,7 @@ class DimensionTables:
         return self.history.rows(spark)
 
     def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
-        """What a plan brings to the history and to the audit. Args: events: of the batch."""
+        """The rows of a plan for the history and the audit. Args: events: of the batch."""
         found = {}
         if self.layout.has_history:
             found[HISTORY] = plan.where("action = 'archive'").selectExpr("archived.*")

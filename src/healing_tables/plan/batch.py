@@ -16,22 +16,22 @@ from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import DAY, as_micros
 from healing_tables.sql.values import normal
 
-# Why a row is refused, as the plan says it
+# Why a row is refused, as in the plan
 NULL_KEY = "NULL in a key column or in the moment"
 AT_THE_END = "a moment at or after the end of time"
 TWO_ROWS = "two different rows for one key and moment"
 
-# Whether the row says that its key ends
+# The column that shows whether a row ends its key
 END = "healing_tables end"
 
 
 def key_names(layout: Layout) -> list[str]:
-    """Keys are ``k1..n`` while a plan is made, attributes ``a1..n``: no name of a user can clash."""
+    """Keys are ``k1..n`` while a plan is made, attributes ``a1..n``, so no name of a user can clash."""
     return [f"k{number}" for number in range(1, len(layout.keys) + 1)]
 
 
 def named_keys(layout: Layout) -> list[str]:
-    """The keys of a table of ours, as SQL, in these names."""
+    """The keys of a table of this package, as SQL, under these names."""
     names = zip(key_names(layout), layout.keys, strict=True)
     return [f"{quoted(key.name)} as {name}" for name, key in names]
 
@@ -43,7 +43,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         at: the moment of the batch in microseconds, used where the rows have none of their own.
     Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
         NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the texts in CAUSE),
-        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows said so).
+        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows it replaces).
     """
     moment = f"{at}L" if at is not None else "cast(null as bigint)"
     if spec.changed_at is not None:
@@ -71,7 +71,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
 def with_end(batch: DataFrame, condition: str) -> DataFrame:
     """The batch and END: computed once, of its own columns only.
 
-    Raises: BatchError if the condition is none.
+    Raises: BatchError if the condition is not valid.
     """
     got = None
     try:
@@ -88,7 +88,7 @@ def with_end(batch: DataFrame, condition: str) -> DataFrame:
 
 
 def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
-    """Of rows with one key and moment the one that counts, as `events` returns it; a logged row before an equal one."""
+    """One row per key and moment, as `events` returns it; a logged row takes precedence over an equal one."""
     keys = key_names(layout)
     partition = f"over (partition by {', '.join(keys)}, at"
     is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
@@ -120,7 +120,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
 
 
 def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
-    """Events that repeat, at the moment of a full batch, the rows it holds: a delete may be newer than the row."""
+    """Events that repeat the rows of a full batch at its moment, since a deletion may be newer than a row."""
     newest = (
         events.where(f"at <= {full_at}L").groupBy(*key_names(layout)).agg(f.expr("max_by(struct(*), at) as newest"))
     )
@@ -136,7 +136,7 @@ def value(column: Column) -> str:
 
 
 def state(layout: Layout) -> str:
-    """Fields in the order of the attributes' names, so that the greatest is the same whatever order a spec has."""
+    """Fields in the order of the attributes' names, so that the greatest does not depend on the order in a spec."""
     fields = [f"{value(attribute)} as a{number}" for number, attribute in by_name(layout)]
     return f"struct({', '.join(fields) or 'true as present'})"
 
@@ -147,6 +147,6 @@ def tie(spec: DimensionSpec) -> str:
 
 
 def cause(values: Mapping[str, str]) -> str:
-    """What rows say of their cause, as a struct. Args: values: name in CAUSE to SQL; what is not there is NULL."""
+    """The cause of a row, as a struct. Args: values: name in CAUSE to SQL; missing ones are NULL."""
     fields = ", ".join(f"cast({values.get(name, 'null')} as string) as {name}" for name in CAUSE)
     return f"struct({fields})"

@@ -16,7 +16,7 @@ from healing_tables.sql.instants import as_moment, as_text
 from healing_tables.sql.types import is_text
 
 EMPTY_PARTITION = "an empty text in a column that the table is partitioned by"
-# The end of a version in microseconds, NULL if it is open: what ended it, or the next version of the batch
+# The end of a version in microseconds, NULL if it is open: its own end, or the start of the batch's next version
 UNTIL = "coalesce(ended_at, next_from)"
 IS_NEW = "kind = 1"
 REASONS = ("new", "returned", "changed")  # why a version began
@@ -85,7 +85,7 @@ def as_plan(
 
 
 def with_columns(frame: DataFrame, **expressions: str) -> DataFrame:
-    """The frame with these columns, in place of those of the same name, which the SQL expressions still mean."""
+    """The frame with these columns added or replaced; the SQL expressions refer to the columns before that."""
     return frame.withColumns({name: f.expr(expression) for name, expression in expressions.items()})
 
 
@@ -95,7 +95,7 @@ def key_struct(layout: Layout) -> str:
 
 
 def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]) -> DataFrame:
-    """Type 4: the newest state of a key stays, all before it go to the history with their bounds."""
+    """Type 4: the newest state of a key is kept; earlier ones go to the history with their bounds."""
     kept_rows = with_columns(versions.where("is_last and (here or last_row is not null)"), row="last_row")
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = (
@@ -128,7 +128,7 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
 
 
 def change_reason() -> str:
-    """Where the batch does not say why; see REASONS."""
+    """The reason if the batch has none; see REASONS."""
     return f"case when {IS_FIRST} then 'new' when not was_here then 'returned' else 'changed' end"
 
 
@@ -140,7 +140,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     start = first_start(spec)
     key_hash = hash_of_key(layout)
     if layout.surrogate is not None:
-        # of type 4 the one row of a key has one key, from its first arrival on
+        # with type 4, the one row of a key keeps the surrogate key of its first arrival
         origin = first_start(spec, "first_at", "true") if layout.has_history else start
         made = "cast(null as bigint)" if layout.is_sequence else surrogate_key(layout, origin)
         is_new = "row is null" if layout.has_history else IS_NEW
@@ -150,7 +150,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     for number, attribute in numbered(layout, 0, 1, 2, 3, 4, 6):
         shown = {0: "first_state", 1: "newest"}.get(attribute.scd_type, "state")
         if layout.has_history and attribute.scd_type == 1:
-            shown = "state"  # the row leaves with the value that held at its end
+            shown = "state"  # an archived row has the value at its end
         found[attribute.name] = f"{shown}.a{number}"
         if attribute.scd_type == 6:
             found[spec.added("current", attribute.name)] = f"newest.a{number}"
@@ -172,9 +172,9 @@ def hash_of_key(layout: Layout) -> str:
 
 
 def surrogate_key(layout: Layout, at: str) -> str:
-    """The key of a version that a function of its columns gives. Args: at: its start, in microseconds.
+    """The surrogate key of a version, computed from its columns. Args: at: its start, in microseconds.
 
-    As the macro `_version_key` makes it. The text of `dbt_utils` is the session's, as in generate_surrogate_key.
+    As in the macro `_version_key`. With `dbt_utils`, casts to text depend on the session, as in generate_surrogate_key.
     """
     if layout.strategy == "hash":
         return hash_id(layout, at)
@@ -183,13 +183,13 @@ def surrogate_key(layout: Layout, at: str) -> str:
 
 
 def hash_id(layout: Layout, at: str) -> str:
-    """The id of a row by its key and its start: the same whoever computes it. Args: at: in microseconds."""
+    """The id of a row, computed only from its key and its start. Args: at: in microseconds."""
     text = as_text(as_moment(at, layout.moment_type), layout.moment_type)
     return f"substr(sha2(concat({hash_of_key(layout)}, '|', {text}), 256), 1, 32)"
 
 
 def stored_or_new(column: str, made: str) -> str:
-    """What a stored row has stays; a new row gets what is made."""
+    """A stored row keeps its value; a new row gets ``made``."""
     return f"if({IS_NEW}, {made}, row.{quoted(column)})"
 
 
@@ -232,7 +232,7 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
         "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
         "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
         "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
-        # a batch leaves no trace of repeats
+        # a merge does not count repeated rows
         "compressed_row_count": stored_or_new(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),

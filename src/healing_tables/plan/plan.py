@@ -112,9 +112,9 @@ def changes(
     full_batch: bool,
     past: DataFrame | None = None,
 ) -> DataFrame:
-    """`plan` on events that are checked and named already (see batch.events).
+    """`plan` on events that are already checked and named (see batch.events).
 
-    Args: past: of type 4, what its history holds: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
+    Args: past: of type 4, the rows of its history: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
     """
     check_can_end(layout, spec, full_batch)
     events = events.drop("tie", "is_logged", "rows")
@@ -126,7 +126,7 @@ def changes(
             *keys, f"{moment}L as at", "true as gone"
         )
         if spec.changed_at is not None:
-            # a key that is back may have come with a moment from before its end
+            # a key that returns may have a moment before its end
             seen = known.select(keys) if past is None else known.select(keys).union(past.select(keys))
             ended = seen.join(alive, keys, "left_anti")
             events = events.unionByName(presence(events, layout, moment).join(ended, keys, "left_semi"))

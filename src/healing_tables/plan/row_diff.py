@@ -1,4 +1,4 @@
-"""A plan from versions that were made anew: what differs from the stored ones."""
+"""A plan from recomputed versions: their difference from the stored ones."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
 
 UNKNOWN = "a stored version that the change log does not know"
-# Of how many slices a row is made: no log knows it
+# The number of slices of a row, which the log does not have
 KEPT = ("compressed_row_count",)
 
 
 def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
-    """The plan (see plan.plan) that turns the stored versions of some keys into those made anew.
+    """The plan (see plan.plan) that turns the stored versions of some keys into the recomputed ones.
 
     Args:
-        made: of `plan.changes` over nothing stored.
-        stored: of `stored.stored_rows`.
-        events: all that was said about these keys: ``k1..n``, ``at``.
+        made: of `plan.changes` without stored rows.
+        stored: of `stored_rows.stored_rows`.
+        events: all events of these keys: ``k1..n``, ``at``.
     """
     keys, shown = key_names(layout), row_period(layout, spec, "new.")
     join = [*keys, "start"] if layout.is_versioned else keys
@@ -77,7 +77,7 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
             is_kept = f"row is not null and new_cause.{name} is null{others}"
             values[layout.names[name]] = f"if({is_kept}, row.{column}, made.{column})"
     if "valid_to" in layout.names:
-        # an open end that is stored may be another one than that of new rows
+        # a stored open end may differ from that of new rows
         end = quoted(layout.names["valid_to"])
         values[layout.names["valid_to"]] = f"if(alive and is_open, row.{end}, made.{end})"
     closes = "alive and not is_open"

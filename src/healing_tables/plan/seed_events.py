@@ -1,4 +1,4 @@
-"""What a stored dimension says about the past, as changes: a change log begins with it."""
+"""The past in a stored dimension, as changes: the first rows of a change log."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from healing_tables.sql.types import MOMENTS, is_text
 def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]) -> DataFrame:
     """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
 
-    Of type 1 only the newest value is known, of type 3 the last two. The value that a type 1 attribute had before it
-    changed never shows, but has to differ from the newest one, or the moment of the change would be lost. Where a
-    version shows that they changed during it and not when, the change is put a microsecond after its start.
+    Of type 1 only the newest value is known, of type 3 the last two. The earlier value of a type 1 attribute is never
+    shown, but must differ from the newest one, or the moment of the change would be lost. If a version shows that a
+    value changed during it, but not when, the change is placed a microsecond after its start.
     """
     keys = key_names(layout)
     order = f"over (partition by {', '.join(keys)} order by at)"

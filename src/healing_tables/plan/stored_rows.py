@@ -100,7 +100,7 @@ def with_damage(rows: DataFrame, layout: Layout, is_stored: str = "true") -> Dat
 
 @dataclass(frozen=True)
 class RowPeriod:
-    """What the generated columns of a row say, as SQL: moments in microseconds, NULL where there is no such column."""
+    """The generated columns of a row, as SQL: moments in microseconds, NULL if there is no such column."""
 
     start: str
     until: str

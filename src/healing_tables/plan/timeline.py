@@ -1,4 +1,4 @@
-"""Stored rows and events of a key on one timeline, and the versions that come of it."""
+"""Stored rows and events of a key on one timeline, and the versions that result from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AHEAD = "a stored key whose history goes on after its row"
 
 
 def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
-    """Stored rows and events of the touched keys on one timeline, with what is to be done about each: ``outcome``.
+    """Stored rows and events of the touched keys on one timeline, with the treatment of each: ``outcome``.
 
     Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
     """
@@ -35,7 +35,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
     agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
-    # Of types 1 and 3 a row shows the newest value only: what came later, in the table or in this batch, hides it
+    # Of types 1 and 3 a row shows only the newest value: a later one, in the table or in this batch, hides it
     agrees += [
         f"(at < greatest(said_until, last_said_at) or state.a{n} <=> in_force.state.a{n})"
         for n, _ in numbered(layout, 1)
@@ -66,7 +66,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
 
 
 def is_superseded(layout: Layout) -> str:
-    """Whether the batch itself says something newer about the version that an event belongs to."""
+    """Whether the batch itself has a newer event for the version that an event belongs to."""
     keys = ", ".join(key_names(layout))
     if not (layout.is_versioned or layout.has_history):
         # the one row of a key does not show gaps
@@ -78,10 +78,10 @@ def is_superseded(layout: Layout) -> str:
 
 
 def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
-    """Each stored row and event with what was known before it, and what it does: start, end or change a version.
+    """Each stored row and event with the state before it, and with its effect: start, end or change a version.
 
-    Rows of the history of type 4 take part, so that the first value, the last known value and the moment of its change
-    are those of all time; they are not among the rows that come back.
+    Rows of the history of type 4 are included, so that the first value, the last known value and the moment of its
+    change are those of all time; they are not among the returned rows.
     """
     keys = ", ".join(key_names(layout))
     order = f"partition by {keys} order by at, kind"
@@ -90,7 +90,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
         f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
     )
     here = "case kind when 0 then alive when 1 then not gone else false end"
-    # what is known already comes to nothing, and must not hide what happened after it
+    # known events have no effect, and must not hide later events
     before = items.where("outcome <> 'known'").selectExpr(
         "*",
         f"max({why}) over (partition by {keys}) as refusal",
@@ -98,7 +98,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
         f"lag({here}) over ({order}) as here_before",
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
     )
-    # to end what is not there is no event
+    # the end of a key that does not exist is not an event
     before = before.where("kind < 1 or here or here_before or refusal is not null")
 
     def differs(*types: int) -> str:
@@ -119,7 +119,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
     running = f"over ({order} rows between unbounded preceding and current row)"
     whole = f"over (partition by {keys})"
     ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
-    # of type 4 the versions that have left the table are in its history
+    # with type 4, the versions that have left the table are in its history
     last_version = "count(if(kind < 1, 1, null))" if layout.has_history else "max(version)"
     columns = [
         f"last(state, true) {ordered_whole} as newest",

@@ -1,4 +1,4 @@
-"""What is wrong with the rows of a batch or of the stored dimension, told with keys; and the guards."""
+"""Errors in the rows of a batch or of the stored dimension, reported with keys; and the guards."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class BatchFigures:
 
 
 def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigures:
-    """Rows of the batch that cannot be placed.
+    """Check for rows of the batch that cannot be placed on the timeline.
 
     Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
     """
@@ -106,14 +106,14 @@ def check_problems(events: DataFrame, layout: Layout) -> None:
 
 
 def range_bound(expression: str, kind: str) -> str:
-    """A key as text that stands for it in SQL; NULL of types that have no range. Text comes as bytes."""
+    """A key as text for a SQL literal; NULL for types without a range. Strings are written as hex."""
     if kind == "string":
         return f"hex(cast({expression} as binary))"
     return f"cast({expression} as string)" if kind in RANGED else "cast(null as string)"
 
 
 def key_range(layout: Layout, low: str | None, high: str | None) -> str:
-    """Args: low, high: of `bound`."""
+    """Args: low, high: of `range_bound`."""
     if low is None or high is None:
         return ""
     key = layout.keys[0]
@@ -124,9 +124,9 @@ def key_range(layout: Layout, low: str | None, high: str | None) -> str:
 
 
 def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec: DimensionSpec) -> dict[str, int]:
-    """Rows by action, once nothing in the plan is refused.
+    """The number of rows by action, if nothing in the plan is refused.
 
-    Args: current: how many keys have a version that nothing has ended; only asked if the plan ends one.
+    Args: current: the number of keys with a version that has not ended; only called if the plan ends one.
     Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
     """
     found = plan.groupBy("action").agg(f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number"))
@@ -143,7 +143,7 @@ def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec
 
 
 def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
-    """Raises: TargetError if any key of the dimension is damaged; a plan looks at the keys of its batch only."""
+    """Raises: TargetError if any key of the dimension is damaged; a plan checks only the keys of its batch."""
     rows = stored_rows(stored, stored, layout, spec)
     found = with_damage(rows, layout).where("is_damaged")
     if not found.isEmpty():
@@ -151,7 +151,7 @@ def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None
 
 
 def current_keys(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> int:
-    """How many keys of a dimension have a version that nothing has ended."""
+    """The number of keys of a dimension with a version that has not ended."""
     empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
     return stored_rows(empty, stored, layout, spec).where("alive").count()
 
@@ -168,7 +168,7 @@ def check_guard(ended: int, current: int, spec: DimensionSpec) -> None:
 
 
 def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
-    """An error from rows ``reason``, ``key``: per reason the number of keys and the first five."""
+    """The error for rows of ``reason`` and ``key``: for each reason the number of keys and the first five."""
     distinct = rows.distinct()
     mistakes, reasons = [], []
     for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
