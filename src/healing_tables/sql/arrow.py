@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 
 def arrow_frame(spark: SparkSession, table: Any) -> DataFrame:
-    """Also of a table without rows, in which Spark Connect finds no columns."""
+    """Also for a table without rows, in which Spark Connect would find no columns."""
     return (
         spark.createDataFrame(table) if table.num_rows else spark.createDataFrame([], from_arrow_schema(table.schema))
     )

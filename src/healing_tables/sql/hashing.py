@@ -1,6 +1,6 @@
 """The hash encoding of the package (docs/decisions/0003-hash-encoding.md), as SQL for Spark.
 
-The macros of the dbt package write the same; a test compares the two.
+The macros of the dbt package use the same encoding; a test compares the two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def sha256(columns: Sequence[tuple[str, str]]) -> str:
 
 def hash_text(expression: str, kind: str) -> str:
     text = value_text(expression, kind)
-    if is_text(kind) or "<" in kind:  # only these can hold the separator or the NULL mark
+    if is_text(kind) or "<" in kind:  # only these can contain the separator or the NULL mark
         text = (
             f"replace(replace(replace({text}, char(92), repeat(char(92), 2)), '|', concat(char(92), '|')), "
             "'^', concat(char(92), '^'))"

@@ -1,4 +1,4 @@
-"""Names and literals in the SQL that a plan is made of."""
+"""Names and literals in the SQL of plans."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def literal(value: object) -> str:
         return str(value)
     text = str(value)
     if re.search(r"[\\'$]", text):
-        # Spark replaces ${...} in all SQL, and reads backslashes as the session says
+        # Spark replaces ${...} in all SQL, and a session setting determines how it reads backslashes
         return f"cast(X'{text.encode().hex()}' as string)"
     return f"'{text}'"
 
 
 def in_quotes(value: object) -> str:
-    """A text where Spark takes nothing but one in quotes: in the properties of a table."""
+    """A quoted string, where Spark accepts nothing else: in the properties of a table."""
     text = str(value).replace("\\", "\\\\").replace("'", "\\'")
     # Spark replaces ${...} in all SQL
     return "'" + text.replace("${", "\\u0024{") + "'"
 
 
 def find(name: str, columns: Collection[str]) -> str | None:
-    """A column by name; Spark tells names apart by more than their case only where a session asks for it."""
+    """A column by name, case-insensitive: Spark distinguishes names by case only if a session enables it."""
     if name in columns:
         return name
     return next((column for column in columns if column.lower() == name.lower()), None)

@@ -1,4 +1,4 @@
-"""Moments are counted in microseconds since 1970-01-01 00:00 UTC, so that no session time zone reaches them."""
+"""Moments are microseconds since 1970-01-01 00:00 UTC, so that the session time zone does not affect them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ UTC = dt.timezone.utc
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = dt.timedelta(microseconds=1)
 DAY = 86_400_000_000
-TIMESTAMP = "timestamp_ltz"  # plain timestamp is what spark.sql.timestampType says
+TIMESTAMP = "timestamp_ltz"  # plain timestamp depends on spark.sql.timestampType
 TEXT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d(?:\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
 def micros(moment: dt.datetime | dt.date | str) -> int:
     """A moment as microseconds. A date is its midnight; without an offset it is UTC.
 
-    Raises: ValueError if a text is no moment.
+    Raises: ValueError if a text is not a moment.
     """
     if isinstance(moment, str):
         match = TEXT.fullmatch(moment.strip())
@@ -54,7 +54,7 @@ def floored(moment: int, kind: str) -> int:
 
 
 def open_from(end: dt.datetime | dt.date | str | None, kind: str) -> int:
-    """From this moment on an end is open: the configured one, or 9999-12-31 if that is earlier. Of dates it is a
+    """From this moment on, an end is open: the configured one, or 9999-12-31 if that is earlier. For dates, it is a
     day."""
     latest = micros("9999-12-31")
     return floored(latest if end is None else min(latest, micros(end)), kind)
@@ -70,7 +70,7 @@ def as_micros(expression: str, kind: str) -> str:
 
 
 def as_moment(expression: str, kind: str) -> str:
-    """The way back, to a date, a timestamp, or a timestamp_ntz in UTC."""
+    """The inverse of `as_micros`: a date, a timestamp, or a timestamp_ntz in UTC."""
     if kind == "timestamp_ntz":
         return f"(timestamp_ntz '1970-01-01 00:00:00' + ({expression}) * interval '0.000001' second)"
     if kind == "date":
@@ -79,7 +79,7 @@ def as_moment(expression: str, kind: str) -> str:
 
 
 def as_text(expression: str, kind: str) -> str:
-    """A moment as the hashes write it: UTC, no trailing zeros."""
+    """A moment as text, as in hashes: UTC, no trailing zeros."""
     if kind == "date":
         return f"cast({expression} as string)"
     instant = f"timestamp_ntz '1970-01-01 00:00:00' + {as_micros(expression, kind)} * interval '0.000001' second"

@@ -12,7 +12,7 @@ from healing_tables.sql.types import FLOATING, MOMENTS, is_exact, is_text, size
 
 
 def constant(value: object, kind: str, where: str, mistakes: list[Mistake]) -> str:
-    """The value as SQL of that type, whatever the session; a value that is none of it is a mistake."""
+    """The value as SQL of that type, independent of the session; a value of another type is a mistake."""
     if value is None:
         return "null"
     is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)

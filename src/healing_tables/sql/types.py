@@ -56,8 +56,8 @@ def types_of(schema: t.StructType) -> dict[str, str]:
 
 
 def type_text(kind: t.DataType) -> str:
-    """A type as SQL. Spark's own text does not quote the names of fields, and means by timestamp what a session
-    says."""
+    """A type as SQL. Spark's own text does not quote the names of fields, and its timestamp depends on the
+    session."""
     if isinstance(kind, t.TimestampType):
         return TIMESTAMP
     if isinstance(kind, t.ArrayType):
@@ -73,12 +73,12 @@ def type_text(kind: t.DataType) -> str:
 
 
 def has_no_equality(kind: str) -> bool:
-    """Maps and variants, also inside of others; not fields that are called so."""
+    """Maps and variants, also inside other types; not fields with such a name."""
     return re.search(r"(^|[:<,])(map<|variant($|[>,]))", kind) is not None
 
 
 def has_no_type(kind: str) -> bool:
-    """A NULL that nobody has given a type, also inside of others."""
+    """An untyped NULL (void), also inside other types."""
     return re.search(r"(^|[:<,])void($|[>,])", kind) is not None
 
 

@@ -1,1 +1,1 @@
-"""What a plan can be applied to."""
+"""The tables that a plan can be applied to."""

@@ -1,4 +1,4 @@
-"""Which errors mean that another writer was faster, told by exception class and error condition."""
+"""Recognizes conflicts with other writers by exception class and error condition."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CONFLICTS = (
     "DELTA_VERSIONS_NOT_CONTIGUOUS",
     # the table was dropped, replaced or changed while it was read
     "DELTA_SCHEMA_CHANGE",
-    # two first merges make the table, or two merges add a column to a side table
+    # two first merges create the table, or two merges add a column to a side table
     "TABLE_OR_VIEW_ALREADY_EXISTS",
     "FIELD_ALREADY_EXISTS",
-    # two new versions of a key meet a row that another writer has put there since
+    # two new versions of a key match a row that another writer has inserted since
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
 )
 # Delta's exceptions, in Java and in Python; not all of them have a condition in all versions
@@ -36,21 +36,21 @@ CLASSES = (
 ICEBERG_CLASSES = (
     "org.apache.iceberg.exceptions.AlreadyExistsException",
     "org.apache.iceberg.exceptions.CommitFailedException",
-    # it may have committed: a merge looks, and what it delivers can be delivered again
+    # it may have committed: a merge checks that, and deliveries can be repeated
     "org.apache.iceberg.exceptions.CommitStateUnknownException",
     "org.apache.iceberg.exceptions.ValidationException",
 )
 
 
 class StalePlan(Exception):
-    """What the plan was made from has changed since: read and plan again."""
+    """The input of the plan has changed since it was read: read and plan again."""
 
     def __init__(self, why: str = "another writer has committed since the table was read") -> None:
         super().__init__(why)
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether another writer was faster, so that reading and planning again helps."""
+    """Whether an error is a conflict with another writer, so that reading and planning again helps."""
     if isinstance(error, StalePlan) or type(error).__name__ in CLASSES:
         return True
     if any(condition.startswith(CONFLICTS) for condition in conditions(error)):
@@ -69,7 +69,7 @@ def java_classes(error: BaseException) -> list[str]:
 
 
 def conditions(error: BaseException) -> list[str]:
-    """What Spark and Delta call an error and its causes, such as DELTA_CONCURRENT_APPEND; Connect knows no causes."""
+    """The conditions of an error and its causes, such as DELTA_CONCURRENT_APPEND; on Connect, there are no causes."""
     # Spark's Python classes do not know the conditions of Delta: the Java ones do
     found = [condition_of(cause) for cause in java_causes(error)]
     if not found:
@@ -99,7 +99,7 @@ def java_causes(error: BaseException) -> Iterator[Any]:
 
 
 def raised(error: BaseException, text: str) -> bool:
-    """Whether `raise_error` with this text made a statement fail. An error of the analysis shows the statement
+    """Whether `raise_error` with this text made a statement fail. An analysis error contains the statement
     itself."""
     if isinstance(error, AnalysisException):
         return False

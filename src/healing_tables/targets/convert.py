@@ -17,7 +17,7 @@ from healing_tables.targets.buckets import bucket_of, is_in_buckets
 from healing_tables.targets.hive import Commit, HiveTarget, files_in, short
 from healing_tables.targets.naming import name_beside
 
-# Of the metastore itself
+# Set by the metastore itself
 OWN_PROPERTIES = ("transient_lastDdlTime", "numFiles", "numRows", "rawDataSize", "totalSize", "bucketing_version")
 
 

@@ -1,4 +1,4 @@
-"""A dimension in a Delta table: read, made, and changed in one MERGE, one commit."""
+"""A dimension in a Delta table: read, created, and changed in one MERGE, one commit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSING = (
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Commits that change no row
 MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL")
-# Spark without Delta says one of these, or takes "describe detail" for a table called detail
+# Spark without Delta raises one of these, or reads "describe detail" as a table named detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
     "CANNOT_CREATE_DATA_SOURCE_TABLE.EXTERNAL_METADATA_UNSUPPORTED",
@@ -71,7 +71,7 @@ class DeltaTarget(SqlTable):
         return f"delta.{quoted(self.name)}" if self.is_path else self.name
 
     def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> DeltaTarget:
-        # each merge adds a small file; Delta puts them together now and then
+        # each merge adds a small file; auto compaction combines them
         properties = {"delta.autoOptimize.autoCompact": "true"}
         if is_append_only:
             properties["delta.appendOnly"] = "true"
@@ -87,7 +87,7 @@ class DeltaTarget(SqlTable):
         return None if self.detail(spark) is None else self.rows(spark)
 
     def detail(self, spark: SparkSession) -> Row | None:
-        """What Delta says of the table; None if there is none. Raises: TargetError if it is not Delta."""
+        """Delta's details of the table; None if there is none. Raises: TargetError if it is not Delta."""
         try:
             detail = spark.sql(f"describe detail {self.sql_name}").collect()
         except Exception as error:
@@ -171,7 +171,7 @@ class DeltaTarget(SqlTable):
     ) -> None:
         properties = {str(name): str(value) for name, value in self.properties.items()}
         properties |= own_properties or {}
-        # also an INSERT of someone else must not slip between what a merge has read and its commit
+        # also an INSERT of another writer between the read and the commit of a merge must be a conflict
         properties.setdefault("delta.isolationLevel", "Serializable")
         # a batch changes a few rows in many files; deletion vectors avoid rewriting these files
         properties.setdefault("delta.enableDeletionVectors", "true")
@@ -185,7 +185,7 @@ class DeltaTarget(SqlTable):
                     spark.sql(statement)
                     return
                 except Exception as error:
-                    # another first merge is making it: its folder is there, and not yet its first commit
+                    # another first merge is creating it: its folder exists, but not yet its first commit
                     if is_last or not has_condition(error, BEING_MADE):
                         raise
                     time.sleep(1)
@@ -208,10 +208,10 @@ class DeltaTarget(SqlTable):
     ) -> int | None:
         """See `SqlTable.commit`.
 
-        An error does not say that there is no commit (a put whose answer was lost, a hook after the commit): its id
-        does.
+        An error does not mean that there is no commit (a lost response, a failed post-commit hook): the history shows
+        the id.
 
-        Args: merge_id: stands in the ON clause, and so in the commit.
+        Args: merge_id: part of the ON clause, and so of the commit.
         """
         try:
             spark.sql(statement(self.sql_name)).collect()
@@ -230,7 +230,7 @@ class DeltaTarget(SqlTable):
         return int(newest.select("version").collect()[0][0])
 
     def version_of(self, spark: SparkSession, merge_id: str, base_version: int) -> int | None:
-        """The version that a merge has committed after a version."""
+        """The version of a merge's commit after a base version."""
         found = self.commits_since(spark, base_version, [merge_id])
         return next((commit.version for commit in found if commit.merge_id == merge_id), None)
 
@@ -256,9 +256,9 @@ class DeltaTarget(SqlTable):
         return None if newest is None else int(newest)
 
     def commits_since(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> list[Commit]:
-        """The commits after a version, none if there is no table. Args: merge_ids: those to look for."""
+        """The commits after a version; empty if there is no table. Args: merge_ids: those to look for."""
         ids = ", ".join(literal(merge_id) for merge_id in merge_ids)
-        # Delta writes the condition of a MERGE into the commit; here only the id leaves Spark
+        # Delta writes the condition of a MERGE into the commit; only the id is collected here
         condition = "coalesce(operationParameters['predicate'], '')"
         found = f"try_element_at(filter(array({ids}), id -> contains({condition}, id)), 1)"
         merge_id = f"if(operation = 'MERGE', {found}, null)" if ids else "cast(null as string)"
@@ -268,7 +268,7 @@ class DeltaTarget(SqlTable):
                 newest = spark.sql(f"describe history {self.sql_name} limit {limit}")
                 rows = newest.selectExpr("version", "operation", merge_id).collect()
             except AnalysisException as error:
-                # dropped, not made yet, or a folder of other files
+                # dropped, not created yet, or a folder of other files
                 if has_condition(error, *MISSING, "DELTA_TABLE_ONLY_OPERATION"):
                     return []
                 raise

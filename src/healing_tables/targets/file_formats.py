@@ -1,4 +1,4 @@
-"""The files of a `FilesTarget`: parquet, and CSV that comes back as it was."""
+"""The files of a `FilesTarget`: parquet, and CSV that reads back exactly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CSV = {
     "timeZone": "UTC",
 }
 WRITE_CSV = {"nullValue": "", "emptyValue": '""'}
-# Spark takes a text that equals nullValue for NULL even in quotes: this one is in no table
+# Spark reads a text that equals nullValue as NULL even in quotes: this one occurs in no table
 READ_CSV = {
     "nullValue": "0b5ba9d6-no-value",
     "emptyValue": "",
@@ -55,7 +55,7 @@ def read_files(spark: SparkSession, folders: Sequence[str], file_format: str, sc
 
 
 def check_types(name: str, schema: StructType, file_format: str) -> None:
-    """Raises: TargetError for columns whose values have no text in CSV."""
+    """Raises: TargetError for columns whose values cannot be written to CSV."""
     if file_format != "csv":
         return
     mistakes = [

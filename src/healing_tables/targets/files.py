@@ -123,7 +123,7 @@ class FilesTarget(FilesTable):
     # --- writing
 
     def write(self, rows: DataFrame, folder: str, file_format: str) -> StoredTable:
-        """Write rows to a new folder. Args: folder: relative to the path. Raises: TargetError for types of no CSV."""
+        """Write rows to a new folder. Args: folder: relative to the path. Raises: TargetError for types not in CSV."""
         check_types(self.path, rows.schema, file_format)
         write_files(rows, absolute(folder, self.path), file_format)
         return StoredTable((folder,), file_format, rows.schema.jsonValue())
@@ -141,7 +141,7 @@ class FilesTarget(FilesTable):
         return self.rows(spark)
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
-        """The next state has them."""
+        """Nothing to do: the next state has them."""
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         commit = self.commits(spark).newest()

@@ -40,7 +40,7 @@ class StoredTable:
     schema: Mapping[str, object]
 
     def with_columns(self, columns: Mapping[str, str | DataType]) -> StoredTable:
-        """The table with those of these columns, and their types, that it does not have."""
+        """The table with these columns added, as far as it does not have them."""
         schema = StructType.fromJson(dict(self.schema))
         for name, kind in columns.items():
             if find(name, schema.names) is None:
@@ -98,7 +98,7 @@ class Commits:
         return numbers(self.store.names(COMMITS))
 
     def newest(self) -> Commit | None:
-        """None if there is no commit. Raises: TargetError if it is always gone before it can be read."""
+        """None if there is no commit. Raises: TargetError if it is always deleted before it can be read."""
         for _ in range(10):  # a writer that is far ahead may delete the commit between the two calls
             kept = self.versions()
             found = self.read(kept[-1]) if kept else None
@@ -137,17 +137,17 @@ class Commits:
                 self.path,
             )
         if self.versions()[-1] > commit.version:
-            # the number was given before, so long ago that its file is deleted
+            # the number was used before, so long ago that its file is deleted
             self.store.delete([name])
             raise StalePlan
 
     def is_there(self, commit: Commit) -> bool:
-        """Whether the file of a commit is this one: an answer of the store may have been lost, or given twice."""
+        """Whether the file of a commit is this one: a response of the store may have been lost or repeated."""
         found = self.read(commit.version)
         return found is not None and found.merge_id == commit.merge_id
 
     def amend(self, change: Callable[[Commit], Commit]) -> None:
-        """A commit that writes no rows.
+        """Add a commit that writes no rows.
 
         Args: change: of the newest commit; returns the same commit if there is no need.
         Raises: TargetError if there is no commit.
@@ -169,7 +169,7 @@ class Commits:
         versions = numbers(changed)
         moments = [changed[posixpath.basename(commit_file(version))] for version in versions]
         now = moments[-1]
-        # a state was read until the next one came
+        # a state was read until the next one was committed
         old = [
             version
             for version, replaced in zip(versions, moments[1:], strict=False)
@@ -180,11 +180,11 @@ class Commits:
         for version in versions[len(old) :]:
             commit = self.read(version)
             if commit is None:
-                return  # another writer is at it
+                return  # another writer is deleting commits, too
             used |= {folder for table in commit.tables.values() for folder in table.folders}
         for folder in sorted(set(self.data_folders()) - used):
             files = self.store.files(folder)
-            # a merge that goes on from the newest commit has written after it
+            # a merge that is based on the newest commit has written after it
             if all(moment < now - KEPT for moment in files.values()):
                 self.store.delete(files)
 

@@ -140,7 +140,7 @@ class SideTable(FilesTable):
         return table
 
     def reference(self, spark: SparkSession, columns: Mapping[str, str]) -> dict[str, object]:
-        """What is in `_part_of.json`: the dimension, and the columns until a commit has rows."""
+        """The content of `_part_of.json`: the dimension, and the columns until a commit has rows."""
         listed = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
         schema = spark.createDataFrame([], listed).schema
         return {"layout": LAYOUT, "dimension": relative(self.of.path, self.path), "schema": schema.jsonValue()}

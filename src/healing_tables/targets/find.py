@@ -21,8 +21,8 @@ ICEBERG = "org.apache.iceberg.spark."
 def target_of(spark: SparkSession, name: Target | str) -> Target:
     """The target itself, or the existing table of that name in its format.
 
-    If there is none: a new table in Delta, or in Iceberg where the catalog is one of Iceberg's, which holds no other.
-    Raises: ArgumentError if it is no name.
+    If there is none: a new table in Delta, or in Iceberg in an Iceberg catalog, which has no other tables.
+    Raises: ArgumentError if it is not a name.
     """
     if isinstance(name, (DeltaTarget, FilesTarget, HiveTarget, IcebergTarget, PostgresTarget)):
         return name
@@ -37,7 +37,7 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
         try:
             described = hive.described(spark)
         except (TargetError, AnalysisException):
-            return delta  # what it says of the table is the better message
+            return delta  # its error about the table is the better message
         if described is not None:
             return HiveTarget(name, described.file_format)
         if catalog_class(spark, name).startswith(ICEBERG):
@@ -46,7 +46,7 @@ def target_of(spark: SparkSession, name: Target | str) -> Target:
 
 
 def is_delta(spark: SparkSession, target: DeltaTarget) -> bool:
-    """Whether there is such a table, in Delta. Another format, or a session without Delta, is none."""
+    """Whether there is such a table, in Delta. False for another format, or a session without Delta."""
     try:
         return target.detail(spark) is not None
     except TargetError:
@@ -62,7 +62,7 @@ def is_iceberg(spark: SparkSession, target: IcebergTarget) -> bool:
 
 
 def catalog_class(spark: SparkSession, name: str) -> str:
-    """The class of the catalog that a name is in; empty for the one that Spark has without a setting."""
+    """The class of the catalog that a name is in; empty for Spark's default catalog."""
     parts = name_parts(name)
     setting = "spark.sql.catalog."
     found = spark.conf.get(setting + parts[0], None) if len(parts) > 1 else None

@@ -37,20 +37,20 @@ log = logging.getLogger("healing_tables")
 FORMATS = ("orc", "parquet")
 MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
-# Of a commit, beside its number
+# Columns of a commit, besides its number
 COMMIT_COLUMNS = {
     "merge_id": "string",
     "location": "string",
-    "base_location": "string",  # of the state that it was made from
+    "base_location": "string",  # of the previous state
     "base_files": "array<string>",
     "key_buckets": "int",
-    "create_table": "string",  # the statement, where the commit makes the table
+    "create_table": "string",  # the statement, if the commit creates the table
     "add_columns": "string",
     "side_tables": "map<string, string>",  # table to the folder with its new rows
     "micro_batches": "map<string, bigint>",  # before the commit: stream to the number of its newest one
     "committed_at": "timestamp",
 }
-# Spark keeps the list of a table's files for a session until `refresh table`: so long they stay, at least
+# A session caches the list of a table's files until `refresh table`: replaced files are kept at least this long
 KEPT_SECONDS = 3600
 COMMITTED, FINISHED = "committed", "finished"
 
@@ -81,7 +81,7 @@ class Commit:
     def unchanged(
         cls, version: int, merge_id: str, location: str, key_buckets: int | None, micro_batches: Mapping[str, int]
     ) -> Commit:
-        """A commit of files that are there."""
+        """A commit of existing files."""
         return cls(
             version, False, False, merge_id, location, location, None, key_buckets, None, None, {}, micro_batches
         )
@@ -184,7 +184,7 @@ class HiveTarget:
     def full_name(self, spark: SparkSession) -> str:
         return full_name(spark, self.name)
 
-    # --- what is there
+    # --- reading
 
     def described(self, spark: SparkSession) -> Described | None:
         """The description of the table in the metastore, if it exists. Raises: TargetError for another format."""
@@ -242,12 +242,12 @@ class HiveTarget:
         return None if self.described(spark) is None else self.rows(spark)
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The current table; nothing in a side table changes while a merge has the right to commit."""
+        """The current table. A side table does not change as long as a merge can still commit."""
         spark.sql(f"refresh table {self.sql_name}")
         return spark.table(self.sql_name)
 
     def version(self, spark: SparkSession) -> int:
-        """Of side tables, whose rows belong to commits of the dimension."""
+        """Always 0: the rows of side tables belong to commits of the dimension."""
         return 0
 
     def snapshot(self, spark: SparkSession) -> HiveSnapshot | None:
@@ -404,12 +404,12 @@ class HiveTarget:
         return " ".join(parts)
 
     def create(self, spark: SparkSession, statement: str) -> None:
-        """Make a table whose partitions Spark finds by listing its folder: one switch shows all of them."""
+        """Create a table whose partitions Spark finds by listing its folder: one switch shows all of them."""
         with partitions_in_metastore(spark, False):
             spark.sql(statement.replace("create table", "create table if not exists", 1))
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """What the statements of a merge need: the commits and the tables beside a dimension have such partitions."""
+        """Settings for a merge: the commits and the tables beside a dimension have partitions in the metastore."""
         return partitions_in_metastore(spark, True)
 
     def write(self, rows: DataFrame, folder: str, partitions: Sequence[str] = ()) -> None:
@@ -451,7 +451,7 @@ class HiveTarget:
     def finish(self, spark: SparkSession, commit: Commit) -> None:
         """Make a commit visible and deliver its rows to the side tables. Several processes may do so at once.
 
-        Raises: StalePlan if another writer has changed the files that it was made from: readers get these again.
+        Raises: StalePlan if another writer has changed the files that it was made from: these are made visible again.
         """
         described = self.described(spark)
         if described is None and commit.create_table is not None:
@@ -474,17 +474,17 @@ class HiveTarget:
         self.commits.set_finished(spark, commit.version)
         steps = self.commits.steps(spark)
         if max(steps) > commit.version:
-            # another merge has gone on from this commit meanwhile: the table must not fall back to it
+            # another merge has committed after this one in the meantime: the table must not go back to this commit
             self.set_location(spark, self.commits.read(spark, [max(steps)], steps)[0].location)
 
     def take(self, spark: SparkSession, merge_id: str, folder: str) -> None:
-        """Of a table beside a dimension: show the rows in a folder, once."""
+        """Add the rows in a folder to this table beside a dimension, once."""
         described = self.described(spark)
         if described is not None and described.partitions == ("merge_id",):
             partition = f"partition (merge_id = {literal(merge_id)}) location {in_quotes(folder)}"
             spark.sql(f"alter table {self.sql_name} add if not exists {partition}")
             return
-        # someone else has made it: rows that it has already are left out
+        # another program has created it: rows that it already has are left out
         table = self.rows(spark)
         new = self.load(spark, table.schema, [folder], ())
         same = " and ".join(f"s.{quoted(name)} <=> t.{quoted(name)}" for name in table.columns)
@@ -492,7 +492,7 @@ class HiveTarget:
         new.coalesce(1).write.insertInto(self.sql_name)
 
     def go_back(self, spark: SparkSession, commit: Commit) -> None:
-        """A commit that restores the rows before a commit, with the rows that another writer has added.
+        """Add a commit that restores the rows before a commit, with the rows that another writer has added.
 
         Raises: StalePlan
         """
@@ -510,7 +510,7 @@ class HiveTarget:
     def expire(self, spark: SparkSession, version: int) -> None:
         """Empty folders of states that were replaced long ago, a few at a time, and drop their commits.
 
-        The last two states stay in any case. Args: version: of the newest.
+        The last two states are always kept. Args: version: of the newest.
         """
         steps = self.commits.steps(spark)
         old = [number for number in sorted(steps) if number <= version - 2][:5]
@@ -584,7 +584,7 @@ class Commits:
         spark.sql(f"alter table {self.table.sql_name} drop if exists {partitions}")
 
     def add(self, spark: SparkSession, commit: Commit, folder: str) -> None:
-        """The call that decides. Args: folder: a new one, for the row of the commit. Raises: StalePlan"""
+        """Make the call that is the commit. Args: folder: a new one, for the row of the commit. Raises: StalePlan"""
         self.ensure(spark)
         values = [getattr(commit, name) for name in COMMIT_COLUMNS if name != "committed_at"]
         schema = ", ".join(f"{name} {kind}" for name, kind in COMMIT_COLUMNS.items() if name != "committed_at")
@@ -594,7 +594,7 @@ class Commits:
         try:
             spark.sql(f"alter table {self.table.sql_name} add {partition} location {in_quotes(folder)}")
         except Exception as error:
-            # an error does not say that the partition is not there (an answer that was lost): its row does
+            # an error does not mean that the partition does not exist (a lost response): its row shows it
             there = self.read(spark, [commit.version])
             if not there:
                 raise
@@ -602,7 +602,7 @@ class Commits:
                 raise StalePlan from error
         steps = self.steps(spark)
         if max(steps) > commit.version and FINISHED not in steps[commit.version]:
-            # this number was given before, so long ago that it is forgotten; whoever goes on from a commit finishes it
+            # this number was used before, so long ago that it is dropped: a merge finishes the commit before its own
             self.drop(spark, commit.version)
             raise StalePlan
 
@@ -619,7 +619,7 @@ class Commits:
             spark.sql(statement.replace("create table", "create table if not exists", 1))
 
     def properties(self, spark: SparkSession) -> Mapping[str, str]:
-        """What is noted of the dimension."""
+        """What is recorded about the dimension."""
         described = self.table.described(spark)
         return {} if described is None else described.properties
 
@@ -651,7 +651,7 @@ def same_place(one: str, other: str) -> bool:
 
 
 def files_in(spark: SparkSession, folders: Sequence[str]) -> tuple[str, ...]:
-    """What is in these folders, as `path time size`, sorted. Spark lists them and opens none."""
+    """The files in these folders, as `path time size`, sorted. Spark lists them and opens none."""
     try:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(folders))
         rows = listed.selectExpr("concat_ws(' ', path, unix_micros(modificationTime), length)").collect()

@@ -31,15 +31,15 @@ from healing_tables.targets.sql_table import SqlTable, Unfinished
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, micro_batch_of
 
 MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-# Spark without Iceberg, or without its extension, says one of these
+# Spark without Iceberg, or without its extension, raises one of these
 NO_ICEBERG = ("DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNSUPPORTED_FEATURE.TABLE_OPERATION")
 PREFIX = "healing_merge_"
-# Seconds of its beginning, the snapshot that it begins at, the id of the merge
+# The time of its start in seconds, the snapshot that it starts from, the id of the merge
 BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
 ABANDONED = 24 * 3600  # seconds
-# A property per micro-batch of a stream: whoever adds the one of an earlier number late does no harm
+# A property per micro-batch of a stream: adding that of an earlier number late does no harm
 MICRO_BATCH = "healing_tables.micro_batch"
-# Writers change the metadata at the same time: other branches, properties
+# Concurrent writers also change other metadata: branches, properties
 RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
 COMMIT_FAILED = "org.apache.iceberg.exceptions.CommitFailedException"
 VALIDATION = "org.apache.iceberg.exceptions.ValidationException"
@@ -61,7 +61,7 @@ class IcebergTarget(SqlTable):
     ``bucket(16, id)``. Raises: ArgumentError for a wrong name.
     """
 
-    # Spark makes an append of a MERGE that only inserts, and Iceberg then looks for no conflict
+    # Spark turns an insert-only MERGE into an append, for which Iceberg does not check conflicts
     when_matched: ClassVar[str] = "when matched and false then delete"
     has_bucket_filter: ClassVar[bool] = False
 
@@ -139,7 +139,7 @@ class IcebergTarget(SqlTable):
             return self.snapshot(spark)
         rows = spark.sql(f"select * from {self.name} version as of {version}")
         if rows.schema != spark.sql(f"select * from {self.name}").schema:
-            # a snapshot has the columns that the table had then: only a new one shows those of now
+            # a snapshot has the columns that the table had then: only a new one has the current columns
             self.add_version(spark)
             return self.snapshot(spark)
         return Snapshot(version, int(version), rows, properties, ())
@@ -180,7 +180,7 @@ class IcebergTarget(SqlTable):
 
     @contextmanager
     def invalid_schemas(self) -> Iterator[None]:
-        """What a statement that changes the schema raises, with a condition or without, is no conflict of commits."""
+        """An error of a statement that changes the schema, with or without a condition, is not a commit conflict."""
         try:
             yield
         except Exception as error:
@@ -240,7 +240,7 @@ class IcebergTarget(SqlTable):
     ) -> int | None:
         """See `SqlTable.apply`. The branch has the rows that the plan has read, so the open ones are not compared."""
         missing = [(name, kind) for name, kind in layout.columns(spec).items() if find(name, stored) is None]
-        if missing:  # a MERGE adds none
+        if missing:  # a MERGE does not add columns
             self.add_columns(spark, missing)
             stored = {**stored, **dict(missing)}
         return super().apply(
@@ -283,7 +283,7 @@ class IcebergTarget(SqlTable):
                 spark.sql(f"call {quoted(catalog)}.system.fast_forward({places})").collect()
                 return
             except Exception:
-                # read in this order: the call may still be at work, and then main changes in between
+                # read in this order: the call may still be running, and main may change in between
                 newest = (self.described(spark) or {}).get("current-snapshot-id")
                 if head in self.published(spark, [head]):
                     return
@@ -292,17 +292,17 @@ class IcebergTarget(SqlTable):
                     raise StalePlan from None
                 if is_last:
                     raise
-                time.sleep(random.uniform(0, LONGEST_WAIT))  # somebody has changed other metadata
+                time.sleep(random.uniform(0, LONGEST_WAIT))  # another writer has changed other metadata
 
     def path(self, spark: SparkSession) -> str:
-        """The name with its schema, at least: what the name of a branch or of a metadata table follows."""
+        """The name with at least its schema: a prefix for the name of a branch or of a metadata table."""
         if len(name_parts(self.name)) > 1:
             return self.name
         catalog, table = self.place(spark)
         return f"{quoted(catalog)}.{table}"
 
     def place(self, spark: SparkSession) -> tuple[str, str]:
-        """The catalog of the table, and its name in there, in quotes."""
+        """The catalog of the table, and its quoted name in the catalog."""
         first, *rest = name_parts(self.name)
         if rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None:
             return first, ".".join(map(quoted, rest))
@@ -311,7 +311,7 @@ class IcebergTarget(SqlTable):
         return catalog, ".".join(map(quoted, names))
 
     def alter(self, spark: SparkSession, change: str) -> None:
-        """Change what belongs to no snapshot, also while other writers do so."""
+        """Change metadata that belongs to no snapshot, also while other writers do so."""
         for is_last in (*[False] * RETRIES, True):
             try:
                 spark.sql(f"alter table {self.name} {change}")
@@ -330,7 +330,7 @@ class IcebergTarget(SqlTable):
         return {str(row[0]): int(row[1]) for row in refs.where(f"startswith(name, '{PREFIX}')").collect()}
 
     def published(self, spark: SparkSession, snapshots: Sequence[int]) -> set[int]:
-        """Those of these snapshots that readers see, or have seen."""
+        """Those of these snapshots that are, or were, the current one."""
         listed = ", ".join(map(str, snapshots))
         self.refresh(spark)
         rows = spark.sql(f"select distinct snapshot_id from {self.path(spark)}.history where snapshot_id in ({listed})")
@@ -346,7 +346,7 @@ class IcebergTarget(SqlTable):
         return [
             Branch(
                 match[3],
-                # where it begins has been published, too
+                # the snapshot that it starts from is published, too
                 is_committed=head in published and head != int(match[2]),
                 is_old=int(match[1]) < time.time() - ABANDONED,
                 name=name,
@@ -381,7 +381,7 @@ class IcebergTarget(SqlTable):
         listed = ", ".join(map(literal, merge_ids))
         counts = [
             f"(select count(*) from {self.name} version as of {at}{where})"
-            for where in ("", f" where merge_id in ({listed})")  # the first one is in the metadata
+            for where in ("", f" where merge_id in ({listed})")  # the first count is in the metadata
             for at in (now, version)
         ]
         all_now, all_then, mine_now, mine_then = spark.sql(f"select {', '.join(counts)}").collect()[0]
@@ -390,7 +390,7 @@ class IcebergTarget(SqlTable):
     # --- micro-batches
 
     def newest_number(self, spark: SparkSession, mark: str) -> int | None:
-        branches = self.unfinished(spark)  # first: a branch goes after its number is noted
+        branches = self.unfinished(spark)  # first: a branch is dropped after its number is recorded
         named = [micro_batch_of(branch.merge_id) for branch in branches if branch.is_committed]
         numbers = [number for found, number in filter(None, named) if found == mark]
         numbers += self.noted_numbers(spark, mark)
@@ -419,7 +419,7 @@ def is_iceberg(properties: Mapping[str, str]) -> bool:
 
 
 def as_stored(kind: t.DataType) -> t.DataType:
-    """The type that Iceberg stores for a type of Spark, also within others."""
+    """The type that Iceberg stores for a type of Spark, also inside other types."""
     if isinstance(kind, (t.ByteType, t.ShortType)):
         return t.IntegerType()
     if isinstance(kind, (t.CharType, t.VarcharType)):

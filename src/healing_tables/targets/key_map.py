@@ -53,7 +53,7 @@ class KeyMap:
         )
         largest = 0
         if stored is not None:
-            # a number that someone else has put there is taken, too
+            # a number that another writer has put there is reserved, too
             largest = stored.selectExpr(f"coalesce(max({surrogate}), 0)").collect()[0][0]
         with as_view(new.distinct()) as versions:
 
@@ -79,7 +79,7 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
         return numbered(plan, known.localCheckpoint(), self.layout, self.spec)
 
     def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
-        """Make the table if it is not there, in one commit with the numbers that the dimension has."""
+        """Create the table if it does not exist, in one commit with the numbers that the dimension has."""
         layout = self.layout
         if stored is None or self.table.read(spark) is not None:
             self.table.ensure(spark, COLUMNS, COLUMNS, "key map")
@@ -127,7 +127,7 @@ def version_of(layout: Layout, spec: DimensionSpec, row: str = "") -> tuple[str,
 
 
 def key_text(expression: str, kind: str) -> str:
-    """The text of a key as in ``key_hash``, but 1, 1.0 and 1.00 of whole numbers and decimals are one."""
+    """The text of a key as in ``key_hash``, except that integers and decimals 1, 1.0 and 1.00 have the same text."""
     text = hash_text(normal(expression, kind), kind)
     scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
     if scale and int(scale[1]) > 0:

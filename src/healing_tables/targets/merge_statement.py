@@ -10,7 +10,7 @@ from healing_tables.plan.stored_rows import row_period
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import as_micros
 
-# Columns of the source: the row of the plan, and the id of the merge. New columns of the table stand beside them
+# Columns of the source: the row of the plan, and the id of the merge. New columns of the table are separate ones
 ROW, MERGE_ID = "healing_tables_row", "healing_tables_merge_id"
 
 

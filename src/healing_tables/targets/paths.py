@@ -9,7 +9,7 @@ from healing_tables.errors import ArgumentError
 from healing_tables.targets.naming import is_path
 
 S3 = ("s3", "s3a")
-# Spark takes these for a pattern
+# Spark reads these characters as a pattern
 PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 

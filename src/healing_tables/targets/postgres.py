@@ -140,7 +140,7 @@ class PostgresTarget:
         return TargetError.one("the target", self.name, wanted, got, remedy)
 
     def columns(self, connection: Connection[Any]) -> list[Column] | None:
-        """In their order; None if there is no table. Raises: TargetError for a view, or another thing of that name."""
+        """In their order; None if there is no table. Raises: TargetError for a view, or another kind of relation."""
         kind = connection.execute(
             "select relkind::text from pg_class where oid = to_regclass(%s)", [self.sql_name]
         ).fetchone()
@@ -206,7 +206,7 @@ class PostgresTarget:
             return self.table_id(connection) == table_id
 
     def create(self, connection: Connection[Any], columns: Mapping[str, str], key: Sequence[str] = ()) -> None:
-        """Make the table. Args: columns: with the types of Spark; key: of an index."""
+        """Create the table. Args: columns: with the types of Spark; key: of an index."""
         listed = ", ".join(f"{name_of(name)} {postgres_type(kind)}" for name, kind in columns.items())
         connection.execute(f"create table {self.sql_name} ({listed})")
         if key:
@@ -220,7 +220,7 @@ class PostgresTarget:
         what: str,
         own_properties: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The table, without its rows; made with these columns if there is none. Args: see `Table.ensure`."""
+        """The table, without its rows; created with these columns if there is none. Args: see `Table.ensure`."""
         with self.connect() as connection:
             if self.columns(connection) is None:
                 self.create(connection, columns)
@@ -257,7 +257,7 @@ def first_line(error: Exception) -> str:
 def fetched(
     connection: Connection[Any], query: str, columns: int, stamps: list[int] | None
 ) -> Iterator[list[list[str | None]]]:
-    """The rows of a query, some at a time, each time as a list per column."""
+    """The rows of a query in chunks, each as a list per column."""
     number = total = 0
     with connection.cursor(name="healing_tables") as cursor:
         cursor.execute(query)
@@ -282,7 +282,7 @@ def frame(spark: SparkSession, columns: Sequence[Column], chunks: Iterable[list[
 
 
 def copy_texts(connection: Connection[Any], rows: DataFrame, name: str) -> None:
-    """Rows as texts in a temporary table, which goes with the transaction. Args: name: of the table."""
+    """Copy rows as texts to a temporary table, which is dropped at the commit. Args: name: of the table."""
     kinds = types_of(rows.schema)
     listed = ", ".join(f"{name_of(column)} text" for column in kinds)
     connection.execute(f"create temporary table {name} ({listed}) on commit drop")

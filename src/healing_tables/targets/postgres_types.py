@@ -33,7 +33,7 @@ POSTGRES_TYPES = {spark: postgres for postgres, spark in SPARK_TYPES.items()} | 
 
 
 def spark_type(postgres: str) -> str:
-    """What Spark calls a type of PostgreSQL, as `format_type` writes it."""
+    """The Spark type of a PostgreSQL type, as `format_type` writes it."""
     if postgres.endswith("[]"):
         return f"array<{spark_type(postgres[:-2])}>"
     number = re.fullmatch(r"numeric\((\d+),(\d+)\)", postgres)
@@ -44,7 +44,7 @@ def spark_type(postgres: str) -> str:
 
 
 def postgres_type(spark: str) -> str:
-    """The type of a new column for a type of Spark; nested ones are jsonb, but for arrays of plain values."""
+    """The type of a new column for a type of Spark; nested ones are jsonb, except arrays of plain values."""
     number = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", spark)
     if number:
         return f"numeric({number[1]},{number[2]})"

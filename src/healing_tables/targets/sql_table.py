@@ -26,9 +26,9 @@ from healing_tables.targets.table import Snapshot, check_side_table
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# What Spark and the format call an error, and its text up to the stack trace
+# The condition of an error of Spark or the format, and its text up to the stack trace
 CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:(?!\n\n|\n\tat |SQLSTATE).)*", re.DOTALL)
-# The statement may still be at work, or has committed
+# The statement may still be running, or may have committed
 UNKNOWN_OUTCOME = (
     "INVALID_HANDLE",
     "INVALID_CURSOR",
@@ -61,9 +61,9 @@ class SqlTable:
     location: str | None = None
     comment: str | None = None
 
-    # What a MERGE that only inserts needs, so that the format notices another one that inserts the same rows
+    # What an insert-only MERGE needs, so that the format detects a concurrent one that inserts the same rows
     when_matched: ClassVar[str] = ""
-    # Whether a MERGE is faster with a condition that few rows of the table fulfil
+    # Whether a MERGE is faster with a condition that few rows of the table satisfy
     has_bucket_filter: ClassVar[bool] = True
 
     @property
@@ -149,7 +149,7 @@ class SqlTable:
             yield
         except Exception as error:
             told = self.told(error)
-            # without a condition it may be the connection, and after the commit the rows are there
+            # without a condition, the connection may be the cause; after the commit, the rows are stored
             is_unknown = any(name.startswith(UNKNOWN_OUTCOME) for name in conditions(error))
             if is_conflict(error) or told is None or is_unknown:
                 raise
@@ -220,7 +220,7 @@ class SqlTable:
     def begin(
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
     ) -> int:
-        """Make the table of a dimension, if it is not there; the version before its first rows."""
+        """Create the table of a dimension if it does not exist. Returns: the version before its first rows."""
         raise NotImplementedError
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
