@@ -17,7 +17,7 @@
     written             in how many key buckets, if in any, for people
     created             the table that the publishing statement makes: the target, or a name beside it
     last                the newest build of the table, or none (see _earlier_builds)
-    changed_keys        the table of the keys to heal, and changed_key_count; none: all keys are built
+    changed_keys        the keys to heal, as SQL after `in`, and changed_key_count; none: all keys are built
     marks               how far this build sees each source (see _high_water_marks)
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
     is_as_left          the stored table is as the last build of this definition has left it
@@ -90,16 +90,15 @@
         ~ (': ' ~ row.reason if row.mode == 'heal' and row.reason is not none)) -%}
 {%- endmacro %}
 
-{#- The keys to heal, as a table. Where a heal might give something else than a rebuild, the build is one, and says
-    why. -#}
+{#- The keys to heal. Where a heal might give something else than a rebuild, the build is one, and says why. -#}
 {% macro _begin_heal(build) -%}
     {%- set last = build.last -%}
     {%- set obstacle = healing_tables._heal_obstacle(build.stored, build.format)
         or healing_tables._changed_since_last_build(build) -%}
-    {%- set changes = {'selects': [], 'obstacle': obstacle} -%}
+    {%- set changes = {'selects': [], 'keys': [], 'obstacle': obstacle} -%}
     {%- if obstacle is none -%}
         {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
-        {%- if last.is_tagged and (changes.obstacle is not none or changes.selects) -%}
+        {%- if last.is_tagged and (changes.obstacle is not none or changes.selects or changes['keys']) -%}
             {#- a build that published nothing may have seen more of the sources than the one of the last commit -#}
             {%- set marks = healing_tables._logged_marks(build) -%}
             {%- if marks not in [none, last.marks] -%}
@@ -120,7 +119,7 @@
         {%- do build.update({'marks': last.marks}) -%}
         {%- do build.log_row.update({'reason': 'keys named by the run'}) -%}
     {%- endif -%}
-    {%- do healing_tables._store_changed_keys(build, changes.selects) -%}
+    {%- do healing_tables._store_changed_keys(build, changes) -%}
 {%- endmacro %}
 
 {% macro _rebuild_instead(build, reason) -%}
@@ -130,17 +129,21 @@
     {%- do healing_tables._log_progress(build.target, 'a rebuild, not a heal: ' ~ reason) -%}
 {%- endmacro %}
 
-{% macro _store_changed_keys(build, selects) -%}
+{#- Keep the keys to heal for the statements that read them: a few as VALUES in their text, others as a table. -#}
+{% macro _store_changed_keys(build, changes) -%}
     {%- do build.log_row.update({'keys_affected': 0}) -%}
-    {%- if selects -%}
-        {%- set parts = [] -%}
-        {%- for select in selects -%} {%- do parts.append('select * from (' ~ select ~ ')') -%} {%- endfor -%}
-        {%- set changed_keys = healing_tables._create_side_table(build, '_keys', 'select distinct * from ('
-            ~ (parts | join(' union all ')) ~ ')') -%}
-        {%- do build.update({
-            'changed_keys': changed_keys,
-            'changed_key_count': run_query('select count(*) as n from ' ~ changed_keys).rows[0]['n'] | int}) -%}
+    {%- set names = healing_tables._key_names(build.settings.key_columns) -%}
+    {%- set keys = changes['keys'] | unique(case_sensitive=true) | list -%}
+    {%- set listed = 'select * from values ' ~ (keys | join(', ')) ~ ' as changed_keys (' ~ names ~ ')' -%}
+    {%- if not changes.selects -%}
+        {%- do build.update({'changed_keys': '(' ~ listed ~ ')', 'changed_key_count': keys | length}) if keys -%}
+        {{- return(none) -}}
     {%- endif -%}
+    {%- set table = healing_tables._create_side_table(build, '_keys', 'select distinct * from (select * from ('
+        ~ (changes.selects + ([listed] if keys else [])) | join(') union all select * from (') ~ '))') -%}
+    {%- do build.update({
+        'changed_keys': '(select ' ~ names ~ ' from ' ~ table ~ ')',
+        'changed_key_count': run_query('select count(*) as n from ' ~ table).rows[0]['n'] | int}) -%}
 {%- endmacro %}
 
 {#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}

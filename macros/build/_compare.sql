@@ -61,7 +61,7 @@
             'rows_unchanged': unchanged, 'keys_affected': figures.differing_keys}}) -}}
 {%- endmacro %}
 
-{#- Report the counts of _set_aside_counts(). Returns whether a source has a row after which its key exists. -#}
+{#- Report the counts of _set_aside_counts(). Returns whether one of them shows a row after which its key exists. -#}
 {% macro _look_for_rows(build, counts) -%}
     {%- set rows = run_query(counts).rows if counts is not none else [] -%}
     {%- do healing_tables._report_set_aside(build, rows) -%}

@@ -15,8 +15,8 @@
     {%- for left in healing_tables._parts_of_other_runs(build.target, kind) -%}
         {%- set parts = healing_tables._complete_parts(left) -%}
         {%- set changed = healing_tables._changed_state(left, state) -%}
-        {%- set reason = 'nobody can tell whether source ' ~ (sources.unknown | join(', '))
-            ~ ' is as it was' if sources.unknown else (changed | join(' and ')) ~ ' changed since' -%}
+        {%- set reason = 'it is not known whether source ' ~ (sources.unknown | join(', '))
+            ~ ' has changed' if sources.unknown else (changed | join(' and ')) ~ ' changed since' -%}
         {%- if sources.unknown or changed -%}
             {%- do healing_tables._log_progress(build.target, 'the ' ~ (parts | length) ~ ' parts in ' ~ left
                 ~ ', which another run has left, are computed anew: ' ~ reason) -%}

@@ -58,10 +58,10 @@
 {%- endmacro %}
 
 {#-
-    What is left to do when the target is as it should be: its row in the log. The candidate has done its work.
-    `version`: that of the build's commit; none where it could not be looked at.
+    Finish a build whose rows are published: insert its row into the log and drop the candidate. `version`: that of the
+    build's commit; none if it is not known. `written_rows`: by it, or none.
 -#}
-{% macro _after_publish(build, change, version) -%}
+{% macro _after_publish(build, change, version, written_rows=none) -%}
     {%- set target = build.target -%}
     {%- do healing_tables._rename_into_place(build) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
@@ -85,20 +85,21 @@
         {%- set table_id = build.format.table_id(target, {'location': build.location}) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
-    {%- do change.log_row.update(healing_tables._count_rows(build)) if 'rows_added' not in change.log_row -%}
+    {%- do change.log_row.update(healing_tables._count_rows(build, written_rows))
+        if 'rows_added' not in change.log_row -%}
     {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
         change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id)) -%}
     {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
     {%- do healing_tables._drop_parts_of_others(build) if healing_tables._is_sharded(build) -%}
 {%- endmacro %}
 
-{#- The rows and keys of a dimension that was built for the first time, as columns of the log: SQL that the insert of
-    its row runs. -#}
-{% macro _count_rows(build) -%}
+{#- The number of rows and keys of a dimension that was built for the first time: numbers, or SQL that the INSERT of the
+    log row evaluates. -#}
+{% macro _count_rows(build, written_rows) -%}
     {%- set keys = healing_tables._ids(build.settings.key_columns) -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
     {{- return({
-        'rows_added': '(select count(*) from ' ~ build.target ~ ')',
+        'rows_added': '(select count(*) from ' ~ build.target ~ ')' if written_rows is none else written_rows,
         'keys_affected': '(select ' ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
             else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))') ~ ' from ' ~ build.target ~ ')'}) -}}
 {%- endmacro %}
@@ -127,7 +128,7 @@
     {%- set marks = {} -%}
     {%- for name, mark in (build.get('marks') or {}).items() -%}
         {%- set kept = {} -%}
-        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time'] -%}
+        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'recent_rows'] -%}
             {%- do kept.update({field: value}) -%}
         {%- endfor -%}
         {%- do marks.update({name: kept}) -%}

@@ -8,13 +8,13 @@
 {% macro _max_attempts() -%} {{ return(30) }} {%- endmacro %}
 
 {#-
-    A look at the commits of the target since the build began: {conflicts (texts: what others have done), version (the
-    newest number seen, or none)}. `own_commits`: commits of the build itself that are there by now, each of which may
-    have changed rows; `exists`: whether the target does. The log gets the version that was seen: a commit after this
-    look is another writer's.
+    The commits to the target since the build began: {conflicts (strings: commits of other writers), version (the newest
+    number, or none), written_rows (by that commit, or none)}. `own_commits`: the number of commits that the build has
+    made itself, each of which may have changed rows; `exists`: whether the target exists. This version is written to
+    the log: a later commit is another writer's.
 -#}
 {% macro _look_at_commits(build, own_commits, exists) -%}
-    {%- set nothing = {'conflicts': [], 'version': none} -%}
+    {%- set nothing = {'conflicts': [], 'version': none, 'written_rows': none} -%}
     {%- set stored_format = healing_tables._stored_format(build.stored) -%}
     {%- set is_comparable = build.format.has_commits and build.created == build.target
         and (not build.stored or (stored_format is not none and stored_format.has_commits)) -%}
@@ -31,7 +31,8 @@
     {%- endfor -%}
     {{- return({
         'conflicts': changing if changing | length > own_commits else [],
-        'version': commits[0].version if commits else build.log_row.version_before}) -}}
+        'version': commits[0].version if commits else build.log_row.version_before,
+        'written_rows': commits[0].written_rows if commits else none}) -}}
 {%- endmacro %}
 
 {#- Conflicts of a table in key buckets: other writers have changed its files since the build began. -#}
@@ -43,7 +44,7 @@
     {{- return(['its files have changed'] if now_there != table_id else []) -}}
 {%- endmacro %}
 
-{#- What is left of the attempt goes; after the last one the build fails. -#}
+{#- The attempt gets its row in the log, and what it has written is dropped; after the last one the build fails. -#}
 {% macro _after_conflict(build, attempt, conflicts, is_published=false) -%}
     {%- set found = conflicts | join(', ') -%}
     {%- set is_last = attempt == healing_tables._max_attempts() -%}
@@ -54,6 +55,7 @@
     {%- if not is_last -%}
         {%- do healing_tables._log_progress(
             build.target, 'attempt ' ~ attempt ~ ' found a commit of another writer (' ~ found ~ '); it retries') -%}
+        {%- do healing_tables._end_build(build, 'retried', {'reason': 'a commit of another writer: ' ~ found}) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set mistakes = [] -%}

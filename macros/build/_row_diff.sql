@@ -70,8 +70,8 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     compared            the columns in that struct: those that both have in the same type
     compared_row        SQL over `row` of `checked`: the same columns of the candidate
     key_columns, valid_from, columns (of the candidate); key_names: 'key_1, key_2'
-    changed_keys        the table of the keys that are healed, or none: all
-    has_buckets         equal keys have equal hashes: not so for floats and collated text
+    changed_keys        the healed keys, as SQL after `in`; none: all keys
+    has_buckets         equal keys have equal hashes; false for floats and collated text
     is_versioned        a key can have several rows
     is_unique           no two rows, on either side, have the same key and start
     is_ordered          the rows of the candidate are in the order of _order_column(), by which both sides are joined

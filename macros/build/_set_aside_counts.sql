@@ -6,12 +6,13 @@
     source | set_aside | ties | has_rows
     crm    | 2         | 0    | true
 
-    `looks_for_rows`: has_rows is whether the source has a row after which its key exists; else it is false.
+    `looks_for_rows`: has_rows shows whether the first source with `alive` has such a row; for the others, it is false.
 -#}
 {% macro _set_aside_counts(build, looks_for_rows=false) -%}
     {#- CTEs of the model and of ephemeral models precede its select -#}
     {%- set ctes = healing_tables._ctes_before(build.settings.call) if build.settings.call is not none else none -%}
     {%- set queries, uncounted = [], [] -%}
+    {%- set first = build.settings.metadata.sources | rejectattr('alive', 'none') | map(attribute='name') | first -%}
     {%- for source in build.settings.metadata.sources -%}
         {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
             source.name) -%}
@@ -19,7 +20,7 @@
             {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
                 ~ ') as set_aside, (' ~ healing_tables._ties_of_source(build, source, ctes) ~ ') as ties, '
                 ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
-                    if looks_for_rows and source.alive is not none else 'false') ~ ' as has_rows') -%}
+                    if looks_for_rows and source.name == first else 'false') ~ ' as has_rows') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if uncounted -%}

@@ -68,7 +68,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- do healing_tables._report_leftovers(build, tables) -%}
-    {%- do healing_tables._after_publish(build, change, seen.version) -%}
+    {%- do healing_tables._after_publish(build, change, seen.version, seen.written_rows) -%}
     {{- return(dict(change, properties=none if build.is_created else build.stored.properties,
         is_created=build.is_created)) -}}
 {%- endmacro %}

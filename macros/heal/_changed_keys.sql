@@ -1,7 +1,8 @@
 {#- The keys of one source that may have changed since the last build. -#}
 
 {#-
-    {select: of key_1, key_2, .., or none where nothing has changed; obstacle: why that cannot be known, or none}.
+    {select: of key_1, key_2, .., or none where nothing has changed; keys: rows of VALUES instead of it, or missing;
+    obstacle: why that cannot be known, or none}.
     `mark` and `last_mark` are those of this build and of the last one, or none.
 -#}
 {% macro _changed_keys_of_source(source, mark, last_mark) -%}
@@ -18,6 +19,11 @@
     {%- if source.loaded_at is not none -%}
         {%- set is_known = last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap -%}
         {%- set has_news = not is_known or mark.rows_without_time > 0 or mark.loaded_until != last_mark.loaded_until -%}
+        {%- set recent = mark.get('recent_rows', []) -%}
+        {%- set keys = (recent | selectattr('is_new') if is_known else recent) | map(attribute='keys') | list -%}
+        {%- if has_news and source.kind != 'snapshots' and 'recent_rows' in mark and none not in keys -%}
+            {{- return({'select': none, 'keys': keys, 'obstacle': none}) -}}
+        {%- endif -%}
         {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
             else none -%}
     {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id
@@ -61,7 +67,11 @@
 {%- endmacro %}
 
 {% macro _overlap_start(until) -%}
-    {{- return(until ~ ' - ' ~ '%d' | format((healing_tables._overlap_seconds([]) | float) * 1000000)) -}}
+    {{- return(until ~ ' - ' ~ healing_tables._overlap_micros()) -}}
+{%- endmacro %}
+
+{% macro _overlap_micros() -%}
+    {{- return(((healing_tables._overlap_seconds([]) | float) * 1000000) | int) -}}
 {%- endmacro %}
 
 {#- The column stands alone where its type allows it, so that files can be skipped. -#}

@@ -12,8 +12,8 @@
 {%- endmacro %}
 
 {#-
-    The keys that may have changed since the last build, over all sources: {selects (each of key_1, key_2, ..), obstacle
-    (why that cannot be known, or none)}. `marks` and `last_marks`: see _high_water_marks.
+    The keys that may have changed since the last build, over all sources: {selects (each of key_1, key_2, ..), keys
+    (rows of VALUES), obstacle (why that cannot be known, or none)}. `marks` and `last_marks`: see _high_water_marks.
 -#}
 {% macro _changed_keys(settings, existing, marks, last_marks) -%}
     {%- set sources = settings.metadata.sources -%}
@@ -32,16 +32,16 @@
             ~ ' is a CTE or an ephemeral model, or its calendar is one, which cannot be read outside of the model'}) -}}
     {%- endif -%}
     {%- if healing_tables._requests_keys() -%}
-        {{- return({'selects': healing_tables._requested_keys(settings, existing), 'obstacle': none}) -}}
+        {{- return({'selects': healing_tables._requested_keys(settings, existing), 'keys': [], 'obstacle': none}) -}}
     {%- endif -%}
-    {%- set selects = [] -%}
-    {%- set obstacles = [] -%}
+    {%- set selects, keys, obstacles = [], [], [] -%}
     {%- for source in sources -%}
         {%- set changes = healing_tables._changed_keys_of_source(source, marks.get(source.name),
             last_marks.get(source.name)) -%}
+        {%- do keys.extend(changes.get('keys', [])) -%}
         {%- if changes.obstacle is not none -%} {%- do obstacles.append(changes.obstacle) -%}
         {%- elif changes.select is not none -%} {%- do selects.append(changes.select) -%}
         {%- endif -%}
     {%- endfor -%}
-    {{- return({'selects': selects, 'obstacle': obstacles | join('; ') if obstacles else none}) -}}
+    {{- return({'selects': selects, 'keys': keys, 'obstacle': obstacles | join('; ') if obstacles else none}) -}}
 {%- endmacro %}

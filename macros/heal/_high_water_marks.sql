@@ -11,6 +11,7 @@
 
     last_overlap       as overlap, of the last mark's loaded_until, as the rows are now: another one if rows came late
     rows_without_time  how many rows have no loaded_at, or one that is still to come
+    recent_rows        see _marks_of_recent_rows(); missing where they are many
 -#}
 {% macro _high_water_marks(sources, last_marks) -%}
     {%- set readable = sources | rejectattr('parts', 'none') | list -%}
@@ -43,20 +44,19 @@
 
 {#-
     The marks of sources with loaded_at. First only what was loaded since the last marks is read, so that files can be
-    skipped; where nothing is left of that, all of it.
+    skipped: a few rows as they are, else aggregates of them. Where nothing is left of that, all of it.
 
     A second query reads the overlaps of a source that has newer rows. It reads both in one scan: a row that comes late
     between the two queries must not be in `overlap` and missing in `last_overlap`.
 -#}
 {% macro _loaded_marks(sources, last_marks) -%}
-    {%- set marks = {} -%}
+    {%- set marks = healing_tables._marks_of_recent_rows(sources, last_marks) -%}
     {%- for floors in [last_marks, {}] -%}
         {%- set selects = [] -%}
         {%- for source in sources if source.name not in marks
             or (marks[source.name].loaded_until is none and source.name in last_marks) -%}
             {%- set floor = (floors.get(source.name) or {}).get('loaded_until') -%}
-            {#- a time that is still to come would hide all that is loaded until then -#}
-            {%- set is_past = healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())') -%}
+            {%- set is_past = healing_tables._is_past(source) -%}
             {%- do selects.append(
                 'select ' ~ healing_tables._text(source.name) ~ ' as name, max(if(' ~ is_past ~ ', ' ~ source.loaded_at
                 ~ ', null)) as newest, count_if(not coalesce(' ~ is_past ~ ', false)) as rows_without_time, '
@@ -76,12 +76,18 @@
         {%- do selects.append('select ' ~ healing_tables._text(source.name) ~ ' as name, '
             ~ healing_tables._overlap_hash(source, until) ~ ' as overlap, '
             ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
-            ~ healing_tables._where_loaded_since(source, floor or until)) if until != floor -%}
+            ~ healing_tables._where_loaded_since(source, floor or until))
+            if until != floor and 'recent_rows' not in marks[source.name] -%}
     {%- endfor -%}
     {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
         {%- do marks[row['name']].update({'overlap': row['overlap'], 'last_overlap': row['last_overlap']}) -%}
     {%- endfor -%}
     {{- return(marks) -}}
+{%- endmacro %}
+
+{#- A time that is still to come would hide all that is loaded until then. -#}
+{% macro _is_past(source) -%}
+    {{- return(healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')) -}}
 {%- endmacro %}
 
 {#- Rows without a time are always read: they may be new. -#}
@@ -95,14 +101,22 @@
 {#- Number and hash of the rows that count in the time before `until` that is read twice, as an aggregate. -#}
 {% macro _overlap_hash(source, until) -%}
     {%- if until is none -%} {{ return("'none'") }} {%- endif -%}
-    {%- set until = healing_tables._instant_micros(until) -%}
     {%- set is_in = (source.where if source.is_row_local else 'true') ~ ' and '
-        ~ healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
-        ~ healing_tables._compare_loaded_at(source, '<=', until) -%}
+        ~ healing_tables._is_in_overlap(source, until) -%}
+    {{- return('concat(count_if(' ~ is_in ~ "), ', ', coalesce(sum(if(" ~ is_in ~ ', cast('
+        ~ healing_tables._row_hash_of_source(source) ~ ' as decimal(20,0)), null)), 0))') -}}
+{%- endmacro %}
+
+{% macro _is_in_overlap(source, until) -%}
+    {%- set until = healing_tables._instant_micros(until) -%}
+    {{- return(healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
+        ~ healing_tables._compare_loaded_at(source, '<=', until)) -}}
+{%- endmacro %}
+
+{% macro _row_hash_of_source(source) -%}
     {%- set row = source['keys'] + [source.at, source.state or 'true']
         + ([source.until] if source.until is not none else []) -%}
-    {{- return('concat(count_if(' ~ is_in ~ "), ', ', coalesce(sum(if(" ~ is_in ~ ', cast(xxhash64('
-        ~ (row | join(', ')) ~ ') as decimal(20,0)), null)), 0))') -}}
+    {{- return('xxhash64(' ~ (row | join(', ')) ~ ')') -}}
 {%- endmacro %}
 
 {#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. -#}

@@ -50,7 +50,8 @@
     {{- return(tables) -}}
 {%- endmacro %}
 
-{#- One row for each table that builds, merges or captures have written; runs on a part of the data do not count. -#}
+{#- One row for each table that builds, merges or captures have written; runs on a part of the data do not count, nor do
+    attempts that were retried. -#}
 {% macro _health_query(log) %}
 select relation as name,
     date_format(to_utc_timestamp(max(finished_at), current_timezone()), 'yyyy-MM-dd HH:mm') as last_build,
@@ -63,7 +64,7 @@ select relation as name,
         as rows_before,
     max_by(rows_unchanged + rows_changed + rows_added, finished_at) filter (where status <> 'refused') as rows_after
 from {{ log }}
-where mode <> 'sample'
+where mode <> 'sample' and status <> 'retried'
 group by relation
 order by relation
 {% endmacro %}

@@ -158,7 +158,7 @@
         -}}
 {%- endmacro %}
 
-{#- The SQL of a model with its sources cut to the keys in the table `changed_keys` [key_1, key_2, ...]. -#}
+{#- The SQL of a model with its sources cut to the keys in `changed_keys`, SQL after `in`. -#}
 {% macro _with_changed_keys(sql, call, changed_keys) -%}
     {%- set conditions = {} -%}
     {%- for source in call.metadata.sources -%}
@@ -168,6 +168,5 @@
 {%- endmacro %}
 
 {% macro _is_changed_key(expressions, changed_keys) -%}
-    {{- return('(' ~ (expressions | join(', ')) ~ ') in (select ' ~ healing_tables._key_names(expressions) ~ ' from '
-        ~ changed_keys ~ ')') -}}
+    {{- return('(' ~ (expressions | join(', ')) ~ ') in ' ~ changed_keys) -}}
 {%- endmacro %}

@@ -38,6 +38,7 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
     except HealingTablesError as error:
         write_log(spark, given["log"], started, status="refused", reason=str(error))
         raise
+    retried = result.attempts - 1
     changes = {
         "rows_added": result.inserted,
         "rows_changed": result.closed + result.updated,
@@ -45,11 +46,11 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
     }
     if result.commit_version is None:
         version = given["log"]["row"]["version_before"]
-        write_log(spark, given["log"], started, status="unchanged", version_after=version, **changes)
+        write_log(spark, given["log"], started, retried, status="unchanged", version_after=version, **changes)
     else:
         version = result.commit_version
         more = {"publish": "merge", "version_after": version}
-        write_log(spark, given["log"], started, status="published", **more, **changes)
+        write_log(spark, given["log"], started, retried, status="published", **more, **changes)
     return MergeResponse(
         _message=f"{result.inserted} inserted, {result.closed} closed, {result.updated} updated",
         code="OK",
@@ -93,12 +94,19 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
     return HiveTarget(name, file_format, given["key_buckets"], **given["table"])
 
 
-def write_log(spark: SparkSession, log: dict[str, Any], started: dt.datetime, **known: object) -> None:
-    """Append the row of this merge to healing_log; unknown columns are NULL."""
+def write_log(
+    spark: SparkSession, log: dict[str, Any], started: dt.datetime, retried: int = 0, **known: object
+) -> None:
+    """Append the row of this merge to healing_log, after one for each attempt that was retried.
+
+    Unknown columns are NULL.
+    """
     finished = dt.datetime.now(dt.timezone.utc)
+    lost = {"status": "retried", "reason": "a commit of another writer", "started_at": started, "finished_at": started}
     row = {**log["row"], **known, "started_at": started, "finished_at": finished}
+    rows = [{**log["row"], **lost}] * retried + [row]
     schema = ", ".join(f"{name} {kind}" for name, kind in log["columns"].items())
-    values = [tuple(row.get(name) for name in log["columns"])]
+    values = [tuple(row.get(name) for name in log["columns"]) for row in rows]
     listed = ", ".join(log["columns"])
     with as_view(spark.createDataFrame(values, schema)) as view:
         spark.sql(f"insert into {log['table']} ({listed}) select {listed} from {view}").collect()

@@ -108,7 +108,7 @@ def test_two_key_columns_an_overlap_and_no_end(old: Lab) -> None:
 
 def test_rows_that_share_key_and_start(old: Lab) -> None:
     text = "\n".join(adopted(old, "doubled", key=["shop", "code"]))
-    assert "2 rows share key and start with another" in text
+    assert "2 rows have the same key and start as another row" in text
     assert "not compared, since rows share key and start" in text
 
 

@@ -369,7 +369,7 @@ def test_a_capture_that_is_overtaken_begins_again(built: Lab, monkeypatch: pytes
     status, message = built.dbt("run", "--select", f"cap_{which}")[f"cap_{which}"]
     monkeypatch.undo()
     assert status == "success", message
-    assert sum("attempt 1 met a commit" in text for text in built.log) == 1, built.log
+    assert sum("attempt 1 found a commit of another writer" in text for text in built.log) == 1, built.log
     assert log_rows(built, which, "name") == [
         (0, "Ann", False),
         (1, "other", False),

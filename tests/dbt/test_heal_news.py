@@ -183,6 +183,6 @@ def test_what_only_the_model_can_read_is_read_with_its_ctes(built: Lab) -> None:
     for _ in range(2):
         log = run(built, "--select", "of_ctes")["of_ctes"]
     assert log["mode"] == "rebuild"
-    assert "where or deleted_when of source web asks for more" in log["reason"]
+    assert "where or deleted_when of source web reads more than its own row" in log["reason"]
     assert log["rows_set_aside"] == 2  # the row without a key, once by each source
     assert "1 rows of source more set aside" in "\n".join(built.log)

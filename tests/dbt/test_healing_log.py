@@ -369,7 +369,7 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     )
     assert "was recreated since the last build" in reason("remade")
     built.spark.sql(f"restore table {built.schema}.fed to version as of 1")
-    assert reason("fed_dim").endswith("a commit that its change feed does not tell: RESTORE")
+    assert reason("fed_dim").endswith("it has a commit that is not in its change feed: RESTORE")
     built.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     built.spark.sql(f"update {built.schema}.fed set name = 'v' where id = 2")
     built.spark.sql(f"vacuum {built.schema}.fed retain 0 hours")
@@ -485,8 +485,11 @@ def test_a_build_that_another_writer_overtakes_begins_again(
     assert status == "success", message
     told = [text for text in built.log if "found a commit of another writer" in text]
     assert len(told) == 1 and "attempt 1" in told[0] and "UPDATE" in told[0], told
-    assert len(log(built, "fed_dim")) == rows + 1
+    (lost,) = [row for row in log(built, "fed_dim")[rows:] if row["status"] == "retried"]
+    assert len(log(built, "fed_dim")) == rows + 2
+    assert "UPDATE" in lost["reason"] and lost["version_after"] is None
     row = newest(built, "fed_dim")
+    assert row["status"] == "published"
     assert row["mode"] == "rebuild"
     assert "UPDATE" in row["reason"] or published_by == "overwrite"
     assert (published_by,) in built.rows("fed_dim", "name")

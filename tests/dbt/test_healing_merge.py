@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import dbt.adapters.spark
@@ -12,6 +13,7 @@ from lab import Lab
 
 import dbt_healing_tables
 from dbt_healing_tables.merging import as_data_frame, merge_batch
+from healing_tables import MergeResult, merge
 from healing_tables.errors import BatchError
 
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"]]
@@ -138,6 +140,18 @@ def test_a_hive_table_is_made_and_merged_into(merged: Lab) -> None:
     assert (details["Provider"], details["Type"]) == ("orc", "EXTERNAL")
     log = merged.spark.table(f"{merged.schema}.healing_log").where("dimension = 'dim_orc'").orderBy("started_at")
     assert [(row.status, row.rows_added) for row in log.collect()] == [("published", 2), ("published", 2)]
+
+
+def test_each_attempt_that_was_retried_has_a_row_in_the_log(merged: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def after_two_others(*args: Any, **options: Any) -> MergeResult:
+        return replace(merge(*args, **options), attempts=3)
+
+    monkeypatch.setattr("dbt_healing_tables.merging.merge", after_two_others)
+    assert merged.dbt("run", "--select", "dim_orc")["dim_orc"][0] == "success"
+    log = merged.spark.table(f"{merged.schema}.healing_log").where("dimension = 'dim_orc'").orderBy("finished_at")
+    lost, lost_again, last = log.collect()[-3:]
+    assert (lost.status, lost_again.status) == ("retried", "retried")
+    assert last.status in ("published", "unchanged")
 
 
 def test_a_hive_table_of_someone_else_is_converted_on_request(merged: Lab) -> None:

@@ -418,7 +418,7 @@ def test_names_types_and_values_of_others(lab: Lab, mended: dict[str, Any]) -> N
     told = {kind: row[:2] for kind, row in table_told(mended["bare"]).items()}
     assert told == BARE_FOUND
     text = "\n".join(mended["bare"])
-    assert "not there or not named: no_current, wrong_flag, wrong_version" in text
+    assert "missing or not named: no_current, wrong_flag, wrong_version" in text
 
 
 def test_the_last_version_may_keep_its_flag(lab: Lab, mended: dict[str, Any]) -> None:

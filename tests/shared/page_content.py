@@ -71,17 +71,18 @@ def explained(versions: int, *, text: str = "Oslo") -> dict[str, Any]:
 
 
 def logged(builds: int) -> dict[str, Any]:
-    """Two tables, one fine and one refused, with so many builds each."""
+    """Two tables, one fine and one refused after a retry, with so many builds each."""
     rows = []
     for number in range(builds):
         for name in ("sales.dim_customer", "sales.dim_player"):
             is_refused = name.endswith("player") and number == 0
+            is_retried = name.endswith("player") and number == 1
             rows.append(
                 {
                     "name": name,
                     "finished": f"2024-03-{28 - number % 28:02} 02:00:07",
                     "mode": "rebuild",
-                    "status": "refused" if is_refused else "published",
+                    "status": "refused" if is_refused else "retried" if is_retried else "published",
                     "reason": f"no_gaps {HOSTILE}" if is_refused else None,
                     "publish": None if is_refused else "merge",
                     "rows_added": 1000 if number == builds - 1 else number % 5,

@@ -66,7 +66,9 @@ def test_changes_have_the_value_before() -> None:
 
 def test_builds_of_a_table() -> None:
     customer, player = report_page(logged(70))["tables"]
-    assert (customer["built"], customer["refused"], player["refused"]) == (70, 0, 1)
+    assert (customer["built"], customer["refused"], customer["retried"]) == (70, 0, 0)
+    assert (player["built"], player["refused"], player["retried"], player["listed"]) == (69, 1, 1, 70)
+    assert "retried" not in {bar["build"]["status"] for bar in player["rows_bars"]}
     assert (len(customer["builds"]), len(customer["rows_bars"])) == (LISTED, BUILDS)
     assert player["rows_bars"][-1]["is_refused"]  # the newest is on the right
     for bar in customer["rows_bars"]:

@@ -29,20 +29,24 @@ def report_page(content: dict[str, Any]) -> dict[str, Any]:
         for number, table in enumerate(content["tables"], start=1)
     ]
     totals = {
-        "builds": len(content["builds"]),
-        "refused": sum(build["status"] == "refused" for build in content["builds"]),
+        "builds": sum(table["built"] for table in tables),
+        "refused": sum(table["refused"] for table in tables),
+        "retried": sum(table["retried"] for table in tables),
         "findings": sum(bool(table["findings"]) for table in tables),
     }
     return content | {"tables": tables, "totals": totals, "height": HEIGHT, "step": STEP, "shown": LISTED}
 
 
 def figures(builds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of the builds of one table, the newest first."""
+    """Of the builds of one table, the newest first. An attempt that was retried is listed, but is no build."""
+    listed, builds = builds, [build for build in builds if build["status"] != "retried"]
     seconds = [float(build["seconds"]) for build in builds if build["seconds"] is not None]
     in_order = list(reversed(builds[:BUILDS]))
     return {
-        "builds": builds[:LISTED],
+        "builds": listed[:LISTED],
+        "listed": len(listed),
         "built": len(builds),
+        "retried": len(listed) - len(builds),
         "refused": sum(build["status"] == "refused" for build in builds),
         "seconds": seconds[0] if seconds else None,
         "median_seconds": median(seconds) if seconds else None,

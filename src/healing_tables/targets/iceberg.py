@@ -94,6 +94,8 @@ class IcebergTarget(SqlTable):
 
     def described(self, spark: SparkSession) -> dict[str, str] | None:
         """The properties of the table as it is now; None if there is none. Raises: TargetError if it is not Iceberg."""
+        if not spark.catalog.tableExists(self.name):  # PySpark logs each error, also one that is caught
+            return None
         try:
             self.refresh(spark)
             rows = spark.sql(f"show tblproperties {self.name}").collect()

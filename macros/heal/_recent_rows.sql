@@ -1,0 +1,84 @@
+{#-
+    The rows of sources with loaded_at since the marks of the last build. If they are few, one query reads them, and
+    gives the new marks and the changed keys. If they are many, aggregates are queried: see _loaded_marks() and
+    _rows_loaded_since().
+-#}
+
+{#-
+    {source: mark}, each with `recent_rows`, of the sources that have a last mark; {} where the rows are many.
+
+    recent_rows   of the rows that count: {is_new: loaded after the last mark, or without a time; keys: the key as a row
+                  of VALUES, or none where a literal might not be its value}
+-#}
+{% macro _marks_of_recent_rows(sources, last_marks) -%}
+    {%- set largest = 1000 -%}
+    {%- set selects = [] -%}
+    {%- for source in sources if (last_marks.get(source.name) or {}).get('loaded_until') is not none -%}
+        {%- do selects.append(healing_tables._recent_rows(source, last_marks[source.name].loaded_until)) -%}
+    {%- endfor -%}
+    {%- set marks = {} -%}
+    {%- if not selects -%} {{ return(marks) }} {%- endif -%}
+    {%- set found = run_query(selects | join(' union all ') ~ ' limit ' ~ (largest + 1)).rows -%}
+    {%- if found | length > largest -%} {{ return(marks) }} {%- endif -%}
+    {%- set rows_of = {} -%}
+    {%- for source in sources -%} {%- do rows_of.update({source.name: []}) -%} {%- endfor -%}
+    {%- for row in found -%} {%- do rows_of[row['name']].append(row) -%} {%- endfor -%}
+    {%- for source in sources -%}
+        {%- set rows = rows_of[source.name] -%}
+        {%- set newest = rows | selectattr('is_past') | map(attribute='loaded') | map('int') | max -%}
+        {#- of a source that has lost its newest rows, all are read -#}
+        {%- do marks.update({source.name: healing_tables._mark_of_rows(source, rows, newest)}) if newest is defined -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}
+
+{% macro _recent_rows(source, until) -%}
+    {%- set until_micros = healing_tables._instant_micros(until) -%}
+    {%- set keys = [] -%}
+    {%- for key in source['keys'] -%}
+        {#- the sign in front: a client may take an empty text, or 'null', for NULL -#}
+        {%- do keys.append("'=' || cast(" ~ key ~ ' as string) as key_' ~ loop.index ~ ', typeof(' ~ key ~ ') as type_'
+            ~ loop.index) -%}
+    {%- endfor -%}
+    {{- return(
+        'select ' ~ healing_tables._text(source.name) ~ ' as name, ' ~ source.loaded_at ~ ' as loaded, '
+        ~ 'coalesce(' ~ healing_tables._is_past(source) ~ ', false) as is_past, '
+        ~ 'coalesce(' ~ healing_tables._compare_loaded_at(source, '>', until_micros) ~ ', true) as is_new, '
+        ~ 'coalesce(' ~ healing_tables._is_in_overlap(source, until) ~ ', false) as is_in_last_overlap, '
+        ~ 'coalesce(' ~ (source.where if source.is_row_local else 'true') ~ ', false) as is_counted, '
+        ~ healing_tables._row_hash_of_source(source) ~ ' as hash, ' ~ (keys | join(', ')) ~ ' from ' ~ source.relation
+        ~ healing_tables._where_loaded_since(source, until)) -}}
+{%- endmacro %}
+
+{#- The mark of a source, as _loaded_marks() has it, from its recent rows. -#}
+{% macro _mark_of_rows(source, rows, newest) -%}
+    {%- set start = newest - healing_tables._overlap_micros() -%}
+    {%- set overlap, last_overlap, recent_rows = [], [], [] -%}
+    {%- for row in rows -%}
+        {%- do overlap.append(row['hash'] | int) if row['is_past'] and row['is_counted']
+            and (row['loaded'] | int) >= start -%}
+        {%- do last_overlap.append(row['hash'] | int) if row['is_in_last_overlap'] and row['is_counted'] -%}
+        {%- do recent_rows.append({
+            'is_new': row['is_new'], 'keys': healing_tables._key_literals(row, source['keys'] | length)})
+            if row['is_counted'] -%}
+    {%- endfor -%}
+    {{- return({
+        'loaded_until': healing_tables._instant_text(newest),
+        'overlap': (overlap | length) ~ ', ' ~ (overlap | sum),
+        'last_overlap': (last_overlap | length) ~ ', ' ~ (last_overlap | sum),
+        'rows_without_time': rows | rejectattr('is_past') | list | length, 'recent_rows': recent_rows}) -}}
+{%- endmacro %}
+
+{#- The key of a row that counts, so no part of it is NULL, as `keys` of recent_rows. -#}
+{% macro _key_literals(row, columns) -%}
+    {%- set literals = [] -%}
+    {%- for number in range(1, columns + 1) -%}
+        {%- set text, type = row['key_' ~ number], row['type_' ~ number] -%}
+        {%- if not modules.re.fullmatch('=[A-Za-z0-9 _.:@+-]{0,100}', text)
+            or (type != 'string' and healing_tables._type_family(type) not in ['integer', 'decimal', 'date']) -%}
+            {{- return(none) -}}
+        {%- endif -%}
+        {%- do literals.append('cast(' ~ healing_tables._text(text[1:]) ~ ' as ' ~ type ~ ')') -%}
+    {%- endfor -%}
+    {{- return('(' ~ (literals | join(', ')) ~ ')') -}}
+{%- endmacro %}
