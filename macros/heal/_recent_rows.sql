@@ -69,12 +69,12 @@
         'rows_without_time': rows | rejectattr('is_past') | list | length, 'recent_rows': recent_rows}) -}}
 {%- endmacro %}
 
-{#- The key of a row that counts, so no part of it is NULL, as `keys` of recent_rows. -#}
+{#- The key of a row, as `keys` of recent_rows. -#}
 {% macro _key_literals(row, columns) -%}
     {%- set literals = [] -%}
     {%- for number in range(1, columns + 1) -%}
         {%- set text, type = row['key_' ~ number], row['type_' ~ number] -%}
-        {%- if not modules.re.fullmatch('=[A-Za-z0-9 _.:@+-]{0,100}', text)
+        {%- if not text or not modules.re.fullmatch('=[A-Za-z0-9 _.:@+-]{0,100}', text)
             or (type != 'string' and healing_tables._type_family(type) not in ['integer', 'decimal', 'date']) -%}
             {{- return(none) -}}
         {%- endif -%}
