@@ -90,7 +90,7 @@
         ~ (': ' ~ row.reason if row.mode == 'heal' and row.reason is not none)) -%}
 {%- endmacro %}
 
-{#- The keys to heal. Where a heal might give something else than a rebuild, the build is one, and says why. -#}
+{#- Find the keys to heal. If a heal could give another result than a rebuild, rebuild instead and log the reason. -#}
 {% macro _begin_heal(build) -%}
     {%- set last = build.last -%}
     {%- set obstacle = healing_tables._heal_obstacle(build.stored, build.format)

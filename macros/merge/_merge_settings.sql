@@ -118,7 +118,7 @@
     {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
 {%- endmacro %}
 
-{#- A change log, a history or an audit without a schema is there, and not in the session's current schema. -#}
+{#- Put change log, history and audit tables that are named without a schema into the schema of the side tables. -#}
 {% macro _set_side_table_locations(spec, target) -%}
     {%- set place = healing_tables._side_table_location(target) -%}
     {%- set moves = place.schema != target.schema -%}

@@ -7,9 +7,9 @@
 
 {#-
     What a macro returns instead of its select if columns cannot be looked up; none if they can. `relations`: argument
-    to relation. In `dbt compile` and `dbt docs generate`, a relation that is not built yet is not an error: the select
-    says what to do. Otherwise it is a mistake, as is a condition [{argument, relation, condition; columns and rows, if
-    it sees less than the relation}] that Spark rejects.
+    to relation. In `dbt compile` and `dbt docs generate`, a relation that is not built yet is not an error: the
+    returned select explains what to do. Otherwise it is a mistake, as is a condition [{argument, relation, condition;
+    columns and rows, if it sees less than the relation}] that Spark rejects.
 -#}
 {% macro _placeholder_select(macro_name, relations, conditions=[], mistakes=none) -%}
     {%- if not healing_tables._can_introspect() -%}

@@ -46,7 +46,7 @@ def for_spark(batch: Any) -> Any:
 
 
 def spark_type(kind: Any) -> Any:
-    """The closest type of Spark: that of the values for a category, a wider type for an unsigned integer."""
+    """Return the matching Spark type: a category has the type of its values, an unsigned integer a wider type."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):

@@ -77,7 +77,7 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
             is_kept = f"row is not null and new_cause.{name} is null{others}"
             values[layout.names[name]] = f"if({is_kept}, row.{column}, made.{column})"
     if "valid_to" in layout.names:
-        # a stored open end may differ from that of new rows
+        # stored rows can have another open end than new rows
         end = quoted(layout.names["valid_to"])
         values[layout.names["valid_to"]] = f"if(alive and is_open, row.{end}, made.{end})"
     closes = "alive and not is_open"

@@ -37,7 +37,7 @@ PREFIX = "healing_merge_"
 # The time of its start in seconds, the snapshot that it starts from, the id of the merge
 BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
 ABANDONED = 24 * 3600  # seconds
-# A property per micro-batch of a stream: adding that of an earlier number late does no harm
+# Each micro-batch of a stream sets its own property. Only the highest number counts, so a late lower one has no effect.
 MICRO_BATCH = "healing_tables.micro_batch"
 # Concurrent writers also change other metadata: branches, properties
 RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
