@@ -19,10 +19,12 @@
     {%- if source.loaded_at is not none -%}
         {%- set is_known = last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap -%}
         {%- set has_news = not is_known or mark.rows_without_time > 0 or mark.loaded_until != last_mark.loaded_until -%}
-        {%- set recent = mark.get('recent_rows', []) -%}
-        {%- set keys = (recent | selectattr('is_new') if is_known else recent) | map(attribute='keys') | list -%}
-        {%- if has_news and source.kind != 'snapshots' and 'recent_rows' in mark and none not in keys -%}
-            {{- return({'select': none, 'keys': keys, 'obstacle': none}) -}}
+        {%- if has_news and source.kind != 'snapshots' and 'recent_rows' in mark -%}
+            {%- set keys = [] -%}
+            {%- for row in mark.recent_rows if row['is_new'] or not is_known -%}
+                {%- do keys.append(healing_tables._key_literals(row, source['keys'] | length)) -%}
+            {%- endfor -%}
+            {%- if none not in keys -%} {{ return({'select': none, 'keys': keys, 'obstacle': none}) }} {%- endif -%}
         {%- endif -%}
         {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
             else none -%}

@@ -7,8 +7,7 @@
 {#-
     {source: mark}, each with `recent_rows`, of the sources that have a last mark; {} where the rows are many.
 
-    recent_rows   of the rows that count: {is_new: loaded after the last mark, or without a time; keys: the key as a row
-                  of VALUES, or none where a literal might not be its value}
+    recent_rows   the rows that count, as _recent_rows() selects them
 -#}
 {% macro _marks_of_recent_rows(sources, last_marks) -%}
     {%- set largest = 1000 -%}
@@ -53,23 +52,21 @@
 {#- The mark of a source, as _loaded_marks() has it, from its recent rows. -#}
 {% macro _mark_of_rows(source, rows, newest) -%}
     {%- set start = newest - healing_tables._overlap_micros() -%}
-    {%- set overlap, last_overlap, recent_rows = [], [], [] -%}
+    {%- set overlap, last_overlap = [], [] -%}
     {%- for row in rows -%}
         {%- do overlap.append(row['hash'] | int) if row['is_past'] and row['is_counted']
             and (row['loaded'] | int) >= start -%}
         {%- do last_overlap.append(row['hash'] | int) if row['is_in_last_overlap'] and row['is_counted'] -%}
-        {%- do recent_rows.append({
-            'is_new': row['is_new'], 'keys': healing_tables._key_literals(row, source['keys'] | length)})
-            if row['is_counted'] -%}
     {%- endfor -%}
     {{- return({
         'loaded_until': healing_tables._instant_text(newest),
         'overlap': (overlap | length) ~ ', ' ~ (overlap | sum),
         'last_overlap': (last_overlap | length) ~ ', ' ~ (last_overlap | sum),
-        'rows_without_time': rows | rejectattr('is_past') | list | length, 'recent_rows': recent_rows}) -}}
+        'rows_without_time': rows | rejectattr('is_past') | list | length,
+        'recent_rows': rows | selectattr('is_counted') | list}) -}}
 {%- endmacro %}
 
-{#- The key of a row, as `keys` of recent_rows. -#}
+{#- The key of a recent row, as a row of VALUES; none where a literal might not be its value. -#}
 {% macro _key_literals(row, columns) -%}
     {%- set literals = [] -%}
     {%- for number in range(1, columns + 1) -%}
