@@ -9,7 +9,7 @@
     3    | 8  | 2024-03-01
 -#}
 {% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to',
-    valid_to_current='(not given)', versions_per_key='many') -%}
+    valid_to_current='(not given)', versions_per_key=none) -%}
 {%- set instead = healing_tables._placeholder_select('as_of', {'facts': facts, 'dimension': dimension}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set as_of_request = healing_tables._as_of_request(
@@ -21,7 +21,7 @@ select
         if column.unknown != 'null' }} end as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
-{{ healing_tables._as_of_join(as_of_request) if versions_per_key == 'few'
+{{ healing_tables._as_of_join(as_of_request) if as_of_request.versions_per_key == 'few'
     else healing_tables._as_of_window(as_of_request) }}
 )
 {%- endmacro %}

@@ -11,7 +11,7 @@
     {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
     {%- set dimension_columns = healing_tables._columns_of_existing(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
-    {%- if versions_per_key not in ['many', 'few'] -%}
+    {%- if versions_per_key not in [none, 'many', 'few'] -%}
         {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string,
             'choose one of them') -%}
     {%- endif -%}
@@ -29,7 +29,23 @@
         {%- do healing_tables._stored_columns(mistakes, as_of_request, facts, fact_columns, at) -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes(stored or 'as_of', mistakes) -%}
+    {%- if versions_per_key is none -%}
+        {%- do as_of_request.update({'versions_per_key': 'few' if dimension_columns is not none
+            and healing_tables._has_few_versions(dimension, as_of_request.key_columns) else 'many'}) -%}
+    {%- endif -%}
     {{- return(as_of_request) -}}
+{%- endmacro %}
+
+{#- Whether a version of a table shares its key with few others: the average over versions, so that a key with very many
+    of them counts, over the keys of about 100,000 versions. The rows of a view could cost as much as the look-up. -#}
+{% macro _has_few_versions(dimension, key_columns) -%}
+    {%- set table = load_relation(dimension) -%}
+    {%- if table is none or table.is_view -%} {{ return(false) }} {%- endif -%}
+    {%- set keys = healing_tables._ids(key_columns | map(attribute='version_column')) | join(', ') -%}
+    {%- set row = run_query(
+        'select sum(n * n) / sum(n) as versions from (select count(*) as n from ' ~ dimension ~ ' where pmod(xxhash64('
+        ~ keys ~ '), (select 1 + count(*) div 100000 from ' ~ dimension ~ ')) = 0 group by ' ~ keys ~ ')').rows[0] -%}
+    {{- return(row['versions'] is not none and row['versions'] <= 30) -}}
 {%- endmacro %}
 
 {#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the

@@ -98,16 +98,6 @@
     {%- set changes = {'selects': [], 'keys': [], 'obstacle': obstacle} -%}
     {%- if obstacle is none -%}
         {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, last.marks) -%}
-        {%- if last.is_tagged and (changes.obstacle is not none or changes.selects or changes['keys']) -%}
-            {#- a build that published nothing may have seen more of the sources than the one of the last commit -#}
-            {%- set marks = healing_tables._logged_marks(build) -%}
-            {%- if marks not in [none, last.marks] -%}
-                {%- do last.update({'marks': marks}) -%}
-                {%- do build.update({'marks': healing_tables._high_water_marks(build.settings.metadata.sources,
-                    marks)}) -%}
-                {%- set changes = healing_tables._changed_keys(build.settings, build.existing, build.marks, marks) -%}
-            {%- endif -%}
-        {%- endif -%}
     {%- endif -%}
     {%- if changes.obstacle is not none -%}
         {%- do healing_tables._rebuild_instead(build, changes.obstacle) -%}
@@ -129,14 +119,17 @@
     {%- do healing_tables._log_progress(build.target, 'a rebuild, not a heal: ' ~ reason) -%}
 {%- endmacro %}
 
-{#- Keep the keys to heal for the statements that read them: a few as VALUES in their text, others as a table. -#}
+{#- Keep the keys to heal for the statements that read them: a few as literals in their text, others as a table. A list
+    of literals is a filter of the scans, which can skip rows by it; it takes keys of one column. -#}
 {% macro _store_changed_keys(build, changes) -%}
     {%- do build.log_row.update({'keys_affected': 0}) -%}
     {%- set names = healing_tables._key_names(build.settings.key_columns) -%}
     {%- set keys = changes['keys'] | unique(case_sensitive=true) | list -%}
     {%- set listed = 'select * from values ' ~ (keys | join(', ')) ~ ' as changed_keys (' ~ names ~ ')' -%}
     {%- if not changes.selects -%}
-        {%- do build.update({'changed_keys': '(' ~ listed ~ ')', 'changed_key_count': keys | length}) if keys -%}
+        {%- do build.update({
+            'changed_keys': '(' ~ (listed if ',' in names else keys | join(', ')) ~ ')',
+            'changed_key_count': keys | length}) if keys -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set table = healing_tables._create_side_table(build, '_keys', 'select distinct * from (select * from ('

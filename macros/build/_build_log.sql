@@ -92,15 +92,17 @@
     {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
 {%- endmacro %}
 
-{#- The statement that inserts a row. `row`: column to value (a number may be a SQL expression); others are NULL. -#}
-{% macro _log_insert(log, row) -%}
+{#- The statement that inserts a row. `row`: column to value, others are NULL; a number may be an aggregate of the rows
+    of `counted_in`. -#}
+{% macro _log_insert(log, row, counted_in=none) -%}
     {%- set names = [] -%}
     {%- set values = [] -%}
     {%- for name, type in healing_tables._log_columns().items() -%}
         {%- do names.append(name) -%}
         {%- do values.append(healing_tables._log_value(type, row.get(name)) ~ ' as ' ~ name) -%}
     {%- endfor -%}
-    {{- return('insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))) -}}
+    {{- return('insert into ' ~ log ~ ' (' ~ (names | join(', ')) ~ ') select ' ~ (values | join(', '))
+        ~ (' from ' ~ counted_in if counted_in is not none)) -}}
 {%- endmacro %}
 
 {% macro _log_value(type, value) -%}

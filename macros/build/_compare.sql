@@ -11,7 +11,7 @@
 
 {#- The change of a heal without changed keys: the stored table still has the rows of the last build. -#}
 {% macro _no_change(build) -%}
-    {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'log_row': {
+    {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'row_count': build.last.row_count, 'log_row': {
         'rows_added': 0, 'rows_changed': 0, 'rows_removed': 0,
         'rows_unchanged': healing_tables._stored_rows_count(build)}}) -}}
 {%- endmacro %}

@@ -47,13 +47,6 @@
         'marks': marks, 'row_count': row['row_count'], 'is_tagged': false}) -}}
 {%- endmacro %}
 
-{#- The marks of the newest build in the log, if the stored table still has its rows; else none. -#}
-{% macro _logged_marks(build) -%}
-    {%- set logged = healing_tables._logged_build(build.target, build.log) -%}
-    {{- return(logged.marks if logged is not none and logged.table_id == build.last.table_id
-        and logged.spec == build.last.spec else none) -}}
-{%- endmacro %}
-
 {#- {newest, others} as in _earlier_builds(). -#}
 {% macro _commits_after(existing, format, last) -%}
     {%- if format is none or not format.has_commits -%} {{ return({'newest': none, 'others': none}) }} {%- endif -%}

@@ -76,42 +76,46 @@
     {%- endif -%}
     {%- set table_id = build.log_row.table_id -%}
     {%- if build.format.has_commit_tags -%}
-        {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query -#}
+        {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
+            that changed nothing would be read again by the next heal. -#}
+        {%- set is_retagged = is_unchanged and (not build.is_as_left or (build.log_row.mode == 'heal'
+            and healing_tables._kept_marks(build) != build.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
-            healing_tables._tag_properties(build, change.row_count))) if is_unchanged and not build.is_as_left -%}
-        {%- set table_id = table_id if is_unchanged and build.is_as_left else invocation_id -%}
+            healing_tables._tag_properties(build, change.row_count))) if is_retagged -%}
+        {%- set table_id = invocation_id if is_retagged or not is_unchanged else table_id -%}
     {%- elif healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
         or (build.location is not none and not is_unchanged)) -%}
         {%- set table_id = build.format.table_id(target, {'location': build.location}) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
-    {%- do change.log_row.update(healing_tables._count_rows(build, written_rows))
-        if 'rows_added' not in change.log_row -%}
+    {%- set is_new = 'rows_added' not in change.log_row -%}
+    {%- do change.log_row.update(healing_tables._count_rows(build, written_rows)) if is_new -%}
     {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
-        change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id)) -%}
+        change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id),
+        target if is_new else none) -%}
     {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
     {%- do healing_tables._drop_parts_of_others(build) if healing_tables._is_sharded(build) -%}
 {%- endmacro %}
 
-{#- The number of rows and keys of a dimension that was built for the first time: numbers, or SQL that the INSERT of the
-    log row evaluates. -#}
+{#- The number of rows and keys of a dimension built for the first time: a number, or an aggregate of its rows. -#}
 {% macro _count_rows(build, written_rows) -%}
     {%- set keys = healing_tables._ids(build.settings.key_columns) -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
     {{- return({
-        'rows_added': '(select count(*) from ' ~ build.target ~ ')' if written_rows is none else written_rows,
-        'keys_affected': '(select ' ~ ('count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
-            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))') ~ ' from ' ~ build.target ~ ')'}) -}}
+        'rows_added': 'count(*)' if written_rows is none else written_rows,
+        'keys_affected': 'count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
+            else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))'}) -}}
 {%- endmacro %}
 
-{#- Insert the build's row into the log and drop its side tables; only the candidate may be kept. -#}
-{% macro _end_build(build, status, more) -%}
+{#- Insert the build's row into the log and drop its side tables; only the candidate may be kept. `more`, `counted_in`:
+    see _log_insert(). -#}
+{% macro _end_build(build, status, more, counted_in=none) -%}
     {%- set marks = {} -%}
     {%- for name, mark in healing_tables._kept_marks(build).items() -%}
         {%- do marks.update({name: tojson(mark)}) -%}
     {%- endfor -%}
     {%- set insert = healing_tables._log_insert(build.log, dict(build.log_row, high_water_marks=marks, status=status,
-        finished_at=healing_tables._utc_now(), **more)) -%}
+        finished_at=healing_tables._utc_now(), **more), counted_in) -%}
     {%- if build.side_tables and healing_tables._has_scripts(build.settings.session) -%}
         {#- one script instead of several statements -#}
         {%- do healing_tables._run('begin\n' ~ insert ~ ';\ndrop table if exists '

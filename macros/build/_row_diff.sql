@@ -14,15 +14,13 @@ from (select {{ inputs.stored }} from {{ existing }})
 {% macro _key_bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
 
 {#-
-    The difference as one MERGE. A rebuild keeps rows that another writer has changed or inserted since the comparison,
-    and does not insert rows again that another writer has deleted. A heal matches rows by key and start only, so that
-    Delta does not read all columns of the target again, and overwrites rows of another writer. In both cases, a
-    concurrent commit makes the build retry (_retry.sql).
+    The difference as one MERGE. It matches rows by key and start only, so that Delta does not read all columns of the
+    target again. A commit of another writer since the comparison makes the build retry (_retry.sql), so what this
+    MERGE has overwritten is compared with the sources again.
     If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled.
 -#}
 {% macro _merge_row_diff(build, target, change) -%}
 {%- set inputs = change.inputs -%}
-{%- set is_exact = inputs.changed_keys is none -%}
 {%- do build.format.before_merge(build.settings.session) -%}
 {%- set tag = healing_tables._text(healing_tables._commit_tag(build, change.row_count))
     if build.format.has_commit_tags else none -%}
@@ -42,23 +40,16 @@ from (select {{ inputs.stored }} from {{ existing }})
     {%- do values.append('d.candidate_row.' ~ name) -%}
     {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}
 {%- endfor -%}
-{%- set compared = [] -%}
-{%- for column in inputs.compared -%} {%- do compared.append('t.' ~ healing_tables._id(column)) -%} {%- endfor -%}
-{%- set same_row = ' and struct(' ~ (compared | join(', ')) ~ ') <=> d.stored_row' if is_exact else '' -%}
 merge into {{ target }} as t
 using (select *{{ ', ' ~ tag ~ ' as tag' if tag is not none }} from {{ change.staged }} where differs) as d
 on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ change.buckets }})
 and {% endif -%}
 {{ same_start | join(' and ') }}
 {%- if tag is not none %} and d.tag = {{ tag }}{% endif %}
-when matched and d.candidate_row is null{{ same_row }} then delete
-when matched{{ same_row }} then update set {{ assignments | join(', ') }}
-{%- if is_exact %}
-{#- without an unconditional clause, Delta would read all columns to find the files to change #}
-when matched then update set {{ target_keys[0] }} = {{ target_keys[0] }}
-{%- endif %}
-when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' if is_exact }} then insert ({{ names
-    | join(', ') }}) values ({{ values | join(', ') }})
+when matched and d.candidate_row is null then delete
+when matched then update set {{ assignments | join(', ') }}
+when not matched and d.candidate_row is not null then insert ({{ names | join(', ') }}) values ({{ values
+    | join(', ') }})
 {%- endmacro %}
 
 {#-
@@ -67,8 +58,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     stored, candidate   the select lists over the stored table and over `checked` (see _checked_candidate): key_1..,
                         start, is_current; of the stored table also the struct `stored_row`
     stored_rows         SQL for a `from`
-    compared            the columns in that struct: those that both have in the same type
-    compared_row        SQL over `row` of `checked`: the same columns of the candidate
+    compared_row        SQL over `row` of `checked`: a struct of the same columns of the candidate
     key_columns, valid_from, columns (of the candidate); key_names: 'key_1, key_2'
     changed_keys        the healed keys, as SQL after `in`; none: all keys
     has_buckets         equal keys have equal hashes; false for floats and collated text
@@ -118,7 +108,7 @@ when not matched and d.candidate_row is not null{{ ' and d.stored_row is null' i
     {{- return({
         'stored': select_lists.stored | join(', '), 'candidate': select_lists.candidate | join(', '),
         'key_names': healing_tables._key_names(settings.key_columns), 'key_columns': settings.key_columns,
-        'valid_from': settings.valid_from, 'columns': columns | list, 'compared': compared,
+        'valid_from': settings.valid_from, 'columns': columns | list,
         'compared_row': compared_row,
         'changed_keys': build.changed_keys, 'has_buckets': hashable | length == settings.key_columns | length,
         'is_versioned': settings.tracked | select | list | length > 0,

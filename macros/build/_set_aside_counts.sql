@@ -4,9 +4,10 @@
     A query for these counts per source; none if no source can be counted.
 
     source | set_aside | ties | has_rows
-    crm    | 2         | 0    | true
+    crm    | 2         | 0    | false
+    crm    | 0         | 0    | true
 
-    `looks_for_rows`: has_rows shows whether the first source with `alive` has such a row; for the others, it is false.
+    `looks_for_rows`: the first source with `alive` has another row, with has_rows, if it has such a row.
 -#}
 {% macro _set_aside_counts(build, looks_for_rows=false) -%}
     {#- CTEs of the model and of ephemeral models precede its select -#}
@@ -17,10 +18,13 @@
         {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
             source.name) -%}
         {%- else -%}
-            {%- do queries.append('select ' ~ healing_tables._text(source.name) ~ ' as source, (' ~ source.set_aside
-                ~ ') as set_aside, (' ~ healing_tables._ties_of_source(build, source, ctes) ~ ') as ties, '
-                ~ ('(select true from ' ~ source.relation ~ ' where ' ~ source.alive ~ ' limit 1) is not null'
-                    if looks_for_rows and source.name == first else 'false') ~ ' as has_rows') -%}
+            {%- set name = healing_tables._text(source.name) -%}
+            {%- do queries.append(
+                'select ' ~ name ~ ' as source, count(*) as set_aside, ('
+                ~ healing_tables._ties_of_source(build, source, ctes) ~ ') as ties, false as has_rows from '
+                ~ source.relation ~ ' where ' ~ source.set_aside) -%}
+            {%- do queries.append('(select ' ~ name ~ ', 0, 0, true from ' ~ source.relation ~ ' where '
+                ~ source.alive ~ ' limit 1)') if looks_for_rows and source.name == first -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if uncounted -%}

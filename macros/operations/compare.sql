@@ -17,6 +17,8 @@
     {%- set other = healing_tables._other_table(against) -%}
     {%- set inputs = healing_tables._row_report_inputs(rendering, existing, other) -%}
     {%- set found = healing_tables._row_report(inputs) -%}
+    {%- do found.update({'facts': healing_tables._facts_that_move(node, existing, inputs.rows, inputs.columns)
+        if found.rows else []}) -%}
     {%- set compared = existing ~ ' against ' ~ ('a rebuild by model ' ~ node.name if other is none else other) -%}
     {%- if markdown -%} {%- do print(healing_tables._markdown_differences(compared, inputs, found)) -%}
     {%- else -%} {%- do healing_tables._print_differences(compared, inputs, found) -%}
@@ -68,6 +70,20 @@
     {%- endif -%}
     {%- do healing_tables._print('') -%}
     {%- do healing_tables._print_table(*healing_tables._table_of_examples(inputs, found)) -%}
+    {%- if found.facts -%}
+        {%- do healing_tables._print('') -%}
+        {%- do healing_tables._print_table(*healing_tables._table_of_facts(found.facts)) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- Header and rows: the keys in facts that rekey_facts would change after a build. -#}
+{% macro _table_of_facts(facts) -%}
+    {%- set rows = [] -%}
+    {%- for entry in facts -%}
+        {%- do rows.append([entry.facts] + (['not compared: ' ~ entry.obstacle, '', ''] if entry.obstacle
+            else [entry.moved, entry.resolved, entry.became_unknown])) -%}
+    {%- endfor -%}
+    {{- return([['facts', 'moved to another version', 'resolved from unknown', 'became unknown'], rows]) -}}
 {%- endmacro %}
 
 {#- Header and rows. -#}
@@ -95,6 +111,9 @@
     {%- endif -%}
     {%- if found.rows -%}
         {%- do parts.append(healing_tables._markdown_table(*healing_tables._table_of_examples(inputs, found))) -%}
+    {%- endif -%}
+    {%- if found.facts -%}
+        {%- do parts.append(healing_tables._markdown_table(*healing_tables._table_of_facts(found.facts))) -%}
     {%- endif -%}
     {{- return(parts | join('\n\n')) -}}
 {%- endmacro %}

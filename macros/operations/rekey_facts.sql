@@ -11,7 +11,7 @@
 -#}
 {% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none,
     since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)',
-    versions_per_key='many') -%}
+    versions_per_key=none) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set fact_table = healing_tables._resolve_relation(mistakes, 'facts', facts) -%}

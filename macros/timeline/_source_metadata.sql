@@ -8,7 +8,7 @@
     source does not decide that), at, until (of periods), state (of snapshots), limit
     (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
-    set_aside, ties: selects that count rows; ties is none where a tie is an error
+    set_aside: the rows that are not used; ties: a select that counts them, none where a tie is an error
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
 {% macro _source_metadata(spec, source) -%}
@@ -42,17 +42,12 @@
         'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
         'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
         else none,
-        'set_aside': healing_tables._count_set_aside(spec, source),
+        'set_aside': ('(' ~ source.where ~ ') and ' if source.where else '') ~ '('
+        ~ healing_tables._is_set_aside(spec, source) ~ ')',
         'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
         and not healing_tables._reads_beyond_row(source.deleted_when),
         'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
-{%- endmacro %}
-
-{% macro _count_set_aside(spec, source) -%}
-    {{- return(
-        'select count(*) from ' ~ source.relation ~ ' where ' ~ ('(' ~ source.where ~ ') and ' if source.where else '')
-        ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')') -}}
 {%- endmacro %}
 
 {#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was

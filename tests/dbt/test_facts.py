@@ -294,3 +294,42 @@ def test_a_feed_that_does_not_tell_everything_is_not_asked(scoped: Lab) -> None:
     lines = rekey(scoped, **options, since_version=5)
     assert "its change feed was switched on or off since" in lines[0], lines
     assert lines[1].startswith("fct_since: 1 facts changed"), lines
+
+
+# name: versions of each key, the method that as_of() chooses
+COUNTED: dict[str, tuple[list[int], str]] = {
+    "few": ([3] * 40, "few"),
+    "a few more": ([30] * 3, "few"),
+    "many": ([31] * 3, "many"),
+    "one key has many": ([1] * 500 + [200], "many"),
+    "none": ([], "many"),
+}
+
+
+@pytest.fixture(scope="module")
+def chosen(loaded: Lab) -> dict[str, str]:
+    """The method in the SQL that dbt compiles: a join, or a window over the union."""
+    columns = [["id", "int"], ["valid_from", "date"], ["valid_to", "date"]]
+    call = "{{{{ healing_tables.as_of('sold', api.Relation.create(schema='{}', identifier='{}'), 'id', 'at', {}) }}}}"
+    tables = {name: name.replace(" ", "_") for name in COUNTED}
+    for name, (versions, _) in COUNTED.items():
+        rows = [[key, "2024-01-01", END] for key, number in enumerate(versions) for _ in range(number)]
+        loaded.table(tables[name], columns, rows)
+    loaded.spark.sql(f"create view {loaded.schema}.a_view as select * from {loaded.schema}.few")
+    for table in (*tables.values(), "a_view"):
+        loaded.model(
+            f"sold_{table}",
+            "with sold as (select 1 as id, date '2024-02-01' as at) "
+            + call.format(loaded.schema, table, "{'since': 'valid_from'}"),
+        )
+    loaded.dbt("compile", "--select", "sold_*")
+    folder = loaded.home / "target" / "compiled" / "lab" / "models"
+    texts = {
+        name: (folder / f"sold_{table}.sql").read_text() for name, table in (tables | {"a view": "a_view"}).items()
+    }
+    return {name: "few" if "left join" in text else "many" for name, text in texts.items()}
+
+
+@pytest.mark.parametrize("name, method", [*((name, way) for name, (_, way) in COUNTED.items()), ("a view", "many")])
+def test_as_of_counts_versions_to_choose_its_method(chosen: dict[str, str], name: str, method: str) -> None:
+    assert chosen[name] == method

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -497,14 +498,16 @@ def test_a_build_that_another_writer_overtakes_begins_again(
 
 
 def test_a_build_that_always_meets_another_writer_gives_up(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each attempt has news to merge, and meets a commit."""
+    """Each attempt has something to merge: what another writer has changed during the last one."""
     execute = dbt_session.Cursor.execute
     add(built, "fed", "(2, 'limit', false, date '2024-03-04', null)")
     rows = len(log(built, "fed_dim"))
+    keys = cycle((3, 2))
 
     def meanwhile(self: Any, sql: str, *parameters: Any) -> None:
         if f"merge into {built.schema}.fed_dim as t" in sql:
-            built.spark.sql(f"update {built.schema}.fed_dim set name = concat('other', name) where id = 3")
+            table = f"{built.schema}.fed_dim"
+            built.spark.sql(f"update {table} set name = concat('other', name) where id = {next(keys)}")
         execute(self, sql, *parameters)
 
     monkeypatch.setattr(dbt_session.Cursor, "execute", meanwhile)
