@@ -48,6 +48,13 @@
     {{- return(row['versions'] is not none and row['versions'] <= 30) -}}
 {%- endmacro %}
 
+{#- The columns of the dimension that a look-up reads. -#}
+{% macro _looked_up_columns(as_of_request) -%}
+    {{- return(as_of_request.key_columns | map(attribute='version_column') | list
+        + [as_of_request.period.valid_from, as_of_request.period.valid_to]
+        + as_of_request.columns | map(attribute='column') | list) -}}
+{%- endmacro %}
+
 {#- Pairs of key columns, each in its common type: a list of names, or a map from the dimension's name to that of the
     facts. -#}
 {% macro _as_of_keys(mistakes, key_columns, facts, dimension, fact_columns, dimension_columns) -%}

@@ -23,7 +23,7 @@
     {%- endfor -%}
     {%- do healing_tables._report_rekey(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0
         else 'unchanged, nothing to commit') -%}
-    {%- for name in ['moved to another version', 'resolved from unknown', 'became unknown'] if figures.changed > 0 -%}
+    {%- for name in healing_tables._rekey_kinds() if figures.changed > 0 -%}
         {%- do healing_tables._report_rekey(facts, '    ' ~ '%-24s' | format(name) ~ ' | ' ~ figures[loop.index]) -%}
     {%- endfor -%}
     {%- if moved.version is not none -%}
@@ -61,6 +61,11 @@ from (
 )
 where {{ healing_tables._key_differs(as_of_request) }}
 group by {{ tuple | join(', ') }}
+{%- endmacro %}
+
+{#- What the figures of _rekey_figures() are called, without the sum of them. -#}
+{% macro _rekey_kinds() -%}
+    {{- return(['moved to another version', 'resolved from unknown', 'became unknown']) -}}
 {%- endmacro %}
 
 {% macro _rekey_figures(staged) -%}

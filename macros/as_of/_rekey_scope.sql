@@ -96,9 +96,7 @@
     came back as it was, cancels out. -#}
 {% macro _moved_since(as_of_request, moved) -%}
 {%- set names = [] -%}
-{%- for name in as_of_request.key_columns | map(attribute='version_column') | list + [as_of_request.period.valid_from,
-    as_of_request.period.valid_to]
-    + as_of_request.columns | map(attribute='column') | list -%}
+{%- for name in healing_tables._looked_up_columns(as_of_request) -%}
     {%- if healing_tables._id(name) not in names -%} {%- do names.append(healing_tables._id(name)) -%} {%- endif -%}
 {%- endfor -%}
 (

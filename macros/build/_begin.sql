@@ -128,7 +128,7 @@
     {%- set listed = 'select * from values ' ~ (keys | join(', ')) ~ ' as changed_keys (' ~ names ~ ')' -%}
     {%- if not changes.selects -%}
         {%- do build.update({
-            'changed_keys': '(' ~ (listed if ',' in names else keys | join(', ')) ~ ')',
+            'changed_keys': '(' ~ (keys | join(', ') if build.settings.key_columns | length == 1 else listed) ~ ')',
             'changed_key_count': keys | length}) if keys -%}
         {{- return(none) -}}
     {%- endif -%}

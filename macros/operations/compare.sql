@@ -77,13 +77,8 @@
 {%- endmacro %}
 
 {#- Header and rows: the keys in facts that rekey_facts would change after a build. -#}
-{% macro _table_of_facts(facts) -%}
-    {%- set rows = [] -%}
-    {%- for entry in facts -%}
-        {%- do rows.append([entry.facts] + (['not compared: ' ~ entry.obstacle, '', ''] if entry.obstacle
-            else [entry.moved, entry.resolved, entry.became_unknown])) -%}
-    {%- endfor -%}
-    {{- return([['facts', 'moved to another version', 'resolved from unknown', 'became unknown'], rows]) -}}
+{% macro _table_of_facts(rows) -%}
+    {{- return([['facts'] + healing_tables._rekey_kinds(), rows]) -}}
 {%- endmacro %}
 
 {#- Header and rows. -#}

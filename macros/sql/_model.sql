@@ -43,8 +43,10 @@
     {{- return((graph.get('nodes') or {}).get(id) if id else none) -}}
 {%- endmacro %}
 
+{#- The table of a node or a source. -#}
 {% macro _node_relation(node) -%}
-    {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias, type='table')) -}}
+    {{- return(api.Relation.create(database=node.database, schema=node.schema,
+        identifier=node.get('identifier') or node.alias, type='table')) -}}
 {%- endmacro %}
 
 {#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there

@@ -32,10 +32,10 @@
 {% macro _parse_relation_name(text) -%}
     {%- set node = healing_tables._find_node(text) -%}
     {%- if node is not none -%}
-        {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.alias)) -}}
+        {{- return(healing_tables._node_relation(node)) -}}
     {%- endif -%}
     {%- for node in graph.sources.values() if text == node.source_name ~ '.' ~ node.name -%}
-        {{- return(api.Relation.create(database=node.database, schema=node.schema, identifier=node.identifier)) -}}
+        {{- return(healing_tables._node_relation(node)) -}}
     {%- endfor -%}
     {%- set parts = [] -%}
     {%- for part in modules.re.findall('`(?:[^`]|``)*`|[^.`]+', text) -%}

@@ -17,8 +17,8 @@
         {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
     {%- endfor -%}
     {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
-    {%- set where = ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
-        ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
+    {%- set filter = '(' ~ source.where ~ ') and ' if source.where else '' -%}
+    {%- set where = filter ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
     {%- set alive = [where] + healing_tables._window_conditions(source) -%}
     {%- do alive.append('not coalesce((' ~ source.deleted_when ~ '), false)') if source.deleted_when -%}
     {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
@@ -42,8 +42,7 @@
         'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
         'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
         else none,
-        'set_aside': ('(' ~ source.where ~ ') and ' if source.where else '') ~ '('
-        ~ healing_tables._is_set_aside(spec, source) ~ ')',
+        'set_aside': filter ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
         'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
         and not healing_tables._reads_beyond_row(source.deleted_when),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -206,6 +207,27 @@ def test_a_comment_for_a_pull_request(built: Lab) -> None:
     assert as_markdown(built, "dim_damaged") == MARKDOWN.strip().format(built.schema)
 
 
+OWN_FACTS = (
+    "(0, date '2024-01-03', 1), (1, date '2024-02-01', 1), (3, date '2024-03-01', 1), (7, date '2024-03-01', -1)"
+)
+OWN_KEYS = {"key_columns": "id", "at": "sold_on", "columns": {"then": "version"}, "unknown": -1}
+
+
+@pytest.fixture
+def own_facts(built: Lab) -> Iterator[None]:
+    """Facts with keys of dim_own, and facts that are not built yet."""
+    select = f"select * from values {OWN_FACTS} as facts(id, sold_on, then)"
+    test = {"healing_tables.facts_covered": {"arguments": OWN_KEYS | {"dimension": "ref('dim_own')"}}}
+    for name in ("fct_own", "fct_new"):
+        built.model(name, select, materialized="table", file_format=FORMAT)
+    covered = [{"name": name, "data_tests": [test]} for name in ("fct_own", "fct_new")]
+    built.write("models/own.yml", json.dumps({"version": 2, "models": covered}))
+    yield
+    for name in ("own.yml", "fct_own.sql", "fct_new.sql"):
+        (built.home / "models" / name).unlink()
+
+
+@pytest.mark.usefixtures("own_facts")
 def test_its_numbers_are_those_of_the_publication(built: Lab) -> None:
     rows = [[key, "2024-01-01", "U", "Ann", "Oslo"] for key in range(4)]
     built.table("own", COLUMNS, rows)
@@ -215,35 +237,26 @@ def test_its_numbers_are_those_of_the_publication(built: Lab) -> None:
         " }}"
     )
     built.model("dim_own", model, materialized="healing_table", unique_key="id")
-    facts = (
-        "(0, date '2024-01-03', 1), (1, date '2024-02-01', 1), (3, date '2024-03-01', 1), (7, date '2024-03-01', -1)"
-    )
-    select = f"select * from values {facts} as facts(id, sold_on, then)"
-    built.model("fct_own", select, materialized="table", file_format=FORMAT)
-    keys = {"key_columns": "id", "at": "sold_on", "columns": {"then": "version"}, "unknown": -1}
-    test = {"arguments": keys | {"dimension": "ref('dim_own')"}}
-    covered = {"name": "fct_own", "data_tests": [{"healing_tables.facts_covered": test}]}
-    built.write("models/own.yml", json.dumps({"version": 2, "models": [covered]}))
     built.dbt("run", "--select", "dim_own", "fct_own")
     moved = [[0, "2024-01-05", "U", "Ann", "Oslo"], [1, "2024-01-01", "U", "Bea", "Oslo"], *rows[2:]]
     built.table("own", COLUMNS, [*moved, [3, "2024-02-01", "U", "Eve", "Oslo"], [7, "2024-02-01", "U", "Fay", "Oslo"]])
     lines = as_markdown(built, "dim_own").split("\n")
     assert lines[4] == "| 4 | 6 | 3 | 1 | 2 | 4 |"
-    assert [re.sub(r"[\\ ]", "", line) for line in lines[-3:]] == [
+    assert [re.sub(r"[\\ ]", "", line) for line in lines[-4:]] == [
         "|facts|movedtoanotherversion|resolvedfromunknown|becameunknown|",
         "|---|---|---|---|",
+        f"|{built.schema}.fct_new|notcompared:thetabledoesnotexist|||",
         f"|{built.schema}.fct_own|1|1|1|",
     ]
     built.dbt("run", "--select", "dim_own")
     log = built.spark.table(f"{built.schema}.healing_log").where("relation like '%dim_own'").orderBy("finished_at")
     last = log.tail(1)[0]
     assert (last.rows_added, last.rows_removed, last.rows_changed) == (3, 1, 2)
-    arguments = json.dumps({"facts": "fct_own", "dimension": "dim_own"} | keys)
+    arguments = json.dumps({"facts": "fct_own", "dimension": "dim_own"} | OWN_KEYS)
     built.dbt("run-operation", "healing_tables.rekey_facts", "--args", arguments)
     start = f"healing_tables.rekey_facts {built.schema}.fct_own: "
     told = [re.sub(" +", " ", text.removeprefix(start).strip()) for text in built.log if text.startswith(start)]
     assert told[1:4] == ["moved to another version | 1", "resolved from unknown | 1", "became unknown | 1"], told
-    (built.home / "models" / "own.yml").unlink()
 
 
 def test_the_faults_of_a_damaged_table_are_printed_and_fail_on_request(built: Lab) -> None:

@@ -143,32 +143,22 @@ def test_rows_of_one_start_that_somebody_else_added_go(built: Lab) -> None:
     assert built.build("dim")["publish"] == "overwrite"
 
 
-SHIFTED = {
-    "a": "'x'",
-    "b": "cast(null as string)",
-    "c": "array(null, 1)",
-    "d": "named_struct('e', 'x', 'f', cast(null as string))",
-}
-
-
-@pytest.mark.parametrize("column, value", [("a, b", "null, 'x'"), ("c", "array(1, null)"), ("d", "struct(null, 'x')")])
-def test_a_value_that_moves_to_another_place_differs(built: Lab, column: str, value: str) -> None:
+def test_a_value_that_moves_to_another_place_differs(built: Lab) -> None:
     """Rows are compared value by value, and NULL is one."""
     table = f"{built.schema}.shifted"
-    values = ", ".join(f"{text} as {name}" for name, text in SHIFTED.items())
     built.spark.sql(
-        f"create or replace table {table} using {FORMAT} as select 1 as id, date '2024-01-01' as at, {values}"
+        f"create table {table} using {FORMAT} as select 1 as id, date '2024-01-01' as at, 'x' as a, "
+        "cast(null as string) as b, array(null, 1) as c, named_struct('e', 'x', 'f', cast(null as string)) as d"
     )
     source = "api.Relation.create(schema=target.schema, identifier='shifted')"
-    call = f"dimension({{'crm': {{'relation': {source}, 'changed_at': 'at'}}}}, ['id'], {list(SHIFTED)!r})"
+    call = f"dimension({{'crm': {{'relation': {source}, 'changed_at': 'at'}}}}, ['id'], ['a', 'b', 'c', 'd'])"
     built.model("dim_shifted", f"{{{{ healing_tables.{call} }}}}", materialized="healing_table", unique_key="id")
     built.build("dim_shifted")
-    types = {field.name: field.dataType.simpleString() for field in built.spark.table(table).schema.fields}
-    names, texts = column.split(", "), value.split(", ") if "(" not in value else [value]
-    changed = ", ".join(f"{name} = cast({text} as {types[name]})" for name, text in zip(names, texts, strict=True))
-    built.spark.sql(f"update {table} set {changed}")
-    row = built.build("dim_shifted")
-    assert (row["status"], row["rows_changed"]) == ("published", 1), row
+    moves = ("a = null, b = 'x'", "c = array(1, null)", "d = named_struct('e', cast(null as string), 'f', 'x')")
+    for move in moves:
+        built.spark.sql(f"update {table} set {move}")
+        row = built.build("dim_shifted")
+        assert (row["status"], row["rows_changed"]) == ("published", 1), (move, row)
 
 
 @pytest.mark.slow
