@@ -17,7 +17,9 @@ from (select {{ inputs.stored }} from {{ existing }})
     The difference as one MERGE. It matches rows by key and start only, so that Delta does not read all columns of the
     target again. A commit of another writer since the comparison makes the build retry (_retry.sql), so what this
     MERGE has overwritten is compared with the sources again.
-    If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled.
+    If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled. The list
+    begins with ten numbers that no bucket has: Spark writes up to ten values into the code that it generates, and would
+    compile that again for each build.
 -#}
 {% macro _merge_row_diff(build, target, change) -%}
 {%- set inputs = change.inputs -%}
@@ -42,7 +44,8 @@ from (select {{ inputs.stored }} from {{ existing }})
 {%- endfor -%}
 merge into {{ target }} as t
 using (select *{{ ', ' ~ tag ~ ' as tag' if tag is not none }} from {{ change.staged }} where differs) as d
-on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ change.buckets }})
+on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ range(-10, 0) | join(', ') }}, {{
+    change.buckets }})
 and {% endif -%}
 {{ same_start | join(' and ') }}
 {%- if tag is not none %} and d.tag = {{ tag }}{% endif %}

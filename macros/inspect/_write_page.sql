@@ -7,8 +7,8 @@
 {% macro _write_page(page, content, file) -%}
     {%- if adapter.healing_tables_write_page is not defined -%}
         {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(mistakes, 'html', "the package dbt-healing-tables in dbt's environment, which "
-            'writes the file', 'dbt without it', 'pip install dbt-healing-tables, or leave html out') -%}
+        {%- do healing_tables._mistake(mistakes, 'html', "the Python library in dbt's environment, for the file",
+            'dbt without it', 'install it, see docs/merging.md, or leave html out') -%}
         {%- do healing_tables._raise_mistakes(page, mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._print('healing_tables ' ~ page ~ ': the page is '

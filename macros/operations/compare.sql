@@ -38,18 +38,10 @@
 {#- The table to compare with, quoted; none for a rebuild. -#}
 {% macro _other_table(against) -%}
     {%- if against is none -%} {{ return(none) }} {%- endif -%}
-    {%- set parts = [] -%}
-    {%- for part in modules.re.findall('`(?:[^`]|``)+`|[^.`]+', against | string) -%}
-        {%- do parts.append(part[1:-1] | replace('``', '`') if part.startswith('`') else part) -%}
-    {%- endfor -%}
-    {%- if parts | length != 2 or load_relation(api.Relation.create(schema=parts[0], identifier=parts[1])) is none -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'against', 'a table or view that exists, as schema.name', against | string,
-            'correct the name') -%}
-        {%- do healing_tables._raise_mistakes('compare', mistakes) -%}
-    {%- endif -%}
-    {{- return(healing_tables._id(parts[0]) ~ '.' ~ healing_tables._id(parts[1])) -}}
+    {%- set mistakes = [] -%}
+    {%- set found = healing_tables._resolve_relation(mistakes, 'against', against | string) -%}
+    {%- do healing_tables._raise_mistakes('compare', mistakes) -%}
+    {{- return(found.quote(database=true, schema=true, identifier=true)) -}}
 {%- endmacro %}
 
 {#- Print the counts, the number of differing rows per column, and examples. -#}

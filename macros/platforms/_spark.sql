@@ -3,5 +3,5 @@
     {%- if adapter.type() != 'spark' -%} {{ return(healing_tables.default___platform()) }} {%- endif -%}
     {{- return(dict(
         healing_tables.default___platform(), has_own_settings=not (target.cluster or target.endpoint),
-        merge_remedy="pip install dbt-healing-tables in dbt's environment")) -}}
+        merge_remedy="install the Python library in dbt's environment, see docs/merging.md")) -}}
 {%- endmacro %}

@@ -40,7 +40,7 @@ def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
                 return {
                     "wanted": "the Python library healing_tables",
                     "got": "an environment of dbt without it",
-                    "remedy": "pip install --force-reinstall dbt-healing-tables in dbt's environment",
+                    "remedy": "install the Python library again in dbt's environment, see docs/merging.md",
                 }
             return None
 

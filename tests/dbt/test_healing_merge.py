@@ -356,7 +356,7 @@ def test_without_the_library_the_error_names_the_remedy(refused: Lab, monkeypatc
     status, message = refused.results["dim_new"]
     assert status == "error"
     assert "model dim_new has 1 mistake" in message
-    assert "remedy: pip install dbt-healing-tables in dbt's environment" in message
+    assert "remedy: install the Python library in dbt's environment, see docs/merging.md" in message
 
 
 @pytest.mark.filterwarnings("ignore:.*Arrow optimization")

@@ -40,7 +40,7 @@ class FilesSnapshot(Snapshot):
 class FilesTarget(FilesTable):
     """A dimension as plain files in a folder, on S3 (``s3a://bucket/folder``) or on a local disk (``/folder``).
 
-    It needs obstore (``pip install 'dbt-healing-tables[files]'``); on S3, Spark needs hadoop-aws as well.
+    It needs obstore, the extra ``files`` of this package; on S3, Spark needs hadoop-aws as well.
     Args:
         file_format: ``parquet`` or ``csv``, of a new dimension. The tables beside it are in parquet.
         keep_versions: how many versions of the dimension can be read; each is a full copy.
