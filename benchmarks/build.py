@@ -81,10 +81,11 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
     select = call_of(options, names, ", 'loaded_at': 'loaded_at'")
-    asked = {WORK[work] for work in options.only}
-    lab.model("dim_table", select, materialized="table", file_format="delta")
-    for name, config in {"dim_first": {}, "dim_rebuild": {}, "dim_heal": HEALS}.items():
-        if name in asked:
+    for name in {WORK[work] for work in options.only}:
+        if name == "dim_table":
+            lab.model(name, select, materialized="table", file_format="delta")
+        else:
+            config = HEALS if name == "dim_heal" else {}
             lab.model(name, select, materialized="healing_table", unique_key="customer_id", **config)
 
 
@@ -109,7 +110,7 @@ def show_statements(work: str, lab: Any) -> None:
 
 
 def report(options: argparse.Namespace, spark: SparkSession, measured: dict[str, list[tuple[float, int, int]]]) -> None:
-    versions = spark.table("bench.dim_table").count()
+    versions = spark.table(f"bench.{WORK[options.only[0]]}").count()
     print(f"{platform.machine()}, {platform.system()}, 2 cores, Python {platform.python_version()}")
     print(
         f"{options.rows:,} change rows, {options.sources} sources, {options.attributes} attributes, {versions:,} "

@@ -23,7 +23,6 @@ from (select {{ inputs.stored }} from {{ existing }})
 -#}
 {% macro _merge_row_diff(build, target, change) -%}
 {%- set inputs = change.inputs -%}
-{%- do build.format.before_merge(build.settings.session) -%}
 {%- set tag = healing_tables._text(healing_tables._commit_tag(build, change.row_count))
     if build.format.has_commit_tags else none -%}
 {%- set names = [] -%}

@@ -9,7 +9,6 @@
         'commits_since': healing_tables._delta_commits_since,
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
-        'before_merge': healing_tables._delta_before_merge,
         'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain,
         'side_table_format': 'parquet',
         'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
@@ -166,9 +165,4 @@
         {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
     {%- endfor -%}
     {{- return(properties) -}}
-{%- endmacro %}
-
-{#- The source of a MERGE is a table that no other writer changes: Delta need not materialize it. -#}
-{% macro _delta_before_merge(session) -%}
-    {%- do healing_tables._set_session_conf('spark.databricks.delta.merge.materializeSource', 'none', session) -%}
 {%- endmacro %}

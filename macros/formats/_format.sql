@@ -22,7 +22,6 @@
                       changes are incomplete, or none
     properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
                       rows are changed at a time
-    before_merge      (session): settings for a MERGE whose source is a table that no other writer changes
     begin_commit      (relation, version): the table or branch to which statements write that become one commit after
                       this version; end_commit (relation, version) publishes a branch, and returns a list of conflicts
     has_branches, branches    (relation): those that builds have left, [{name, id (of the build's run, without dashes),
@@ -49,7 +48,7 @@
         'check_session': nothing, 'version': nothing, 'table_id': nothing,
         'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
-        'properties': healing_tables._no_properties, 'before_merge': nothing,
+        'properties': healing_tables._no_properties,
         'begin_commit': healing_tables._in_place, 'end_commit': none_of_them, 'branches': none_of_them,
         'drop_branch': nothing, 'kept_hours': nothing, 'maintain': nothing,
         'written_at': healing_tables._newest_file,
