@@ -32,7 +32,7 @@
         {%- do healing_tables._mistake(mistakes, 'Spark', '3.5 or newer', version, 'update Spark') -%}
     {%- endif -%}
     {%- do rows.append(['time zone of the session', run_query('select current_timezone() as zone').rows[0]['zone'],
-        'it affects only how dbt show prints timestamps']) -%}
+        'it affects how dbt show prints timestamps, and keys of the strategy dbt_utils']) -%}
 {%- endmacro %}
 
 {% macro _check_library(rows) -%}

@@ -94,6 +94,7 @@ def test_local_path_builds_and_passes(spark: SparkSession, project: Path, monkey
     ]
 
 
+@pytest.mark.slow
 def test_git_url(project: Path, package: Path) -> None:
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-C", str(package)]
     for command in (
@@ -107,6 +108,7 @@ def test_git_url(project: Path, package: Path) -> None:
     assert_installs(project)
 
 
+@pytest.mark.slow
 def test_tarball(project: Path, tarball_url: str) -> None:
     (project / "packages.yml").write_text(
         f"packages:\n  - tarball: '{tarball_url}'\n    name: healing_tables\n{DBT_UTILS}"

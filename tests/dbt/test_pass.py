@@ -219,6 +219,7 @@ def test_an_older_table_is_not_taken_for_what_the_log_describes(built: Lab) -> N
     assert (row["mode"], row["rows_added"]) == ("heal", 1), row
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_late_is_healed_once(built: Lab) -> None:
     add(built, "(31, 'new', false, date '2024-03-01', timestamp '2024-06-01 00:00:00Z')")
     built.build("healed")

@@ -84,6 +84,7 @@ def test_case(either: Tables, case: dict[str, Any], tmp_path: Path) -> None:
         assert plain_rows(stored, columns) == plain_rows(either.frame(table["columns"], table["rows"]))
 
 
+@pytest.mark.slow
 def test_a_table_that_a_merge_has_made(tables: Tables, dim: FilesTarget) -> None:
     """With integer keys and an audit; the path alone names it afterwards."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE, audit={})
@@ -124,7 +125,8 @@ def test_the_folders_can_be_moved(tables: Tables, dim: FilesTarget, tmp_path: Pa
     assert names(tables, moved) == [(1, "B")]
 
 
-@pytest.mark.parametrize("file_format", ["csv", pytest.param("parquet", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_values_of_every_type(tables: Tables, tmp_path: Path, file_format: str) -> None:
     """Come back as they were, in a session of another time zone as well."""
     texts = [
@@ -192,6 +194,7 @@ def test_what_a_csv_cannot_hold(tables: Tables, tmp_path: Path) -> None:
     assert dim.read(tables.spark) is None
 
 
+@pytest.mark.slow
 def test_two_merges_from_one_state(tables: Tables, dim: FilesTarget, between: Any) -> None:
     """One file has the next number, and so one of the two merges: the other reads again."""
     spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, surrogate_key=SEQUENCE, audit={})
@@ -225,9 +228,8 @@ def test_an_answer_of_the_store_that_is_lost(tables: Tables, dim: FilesTarget, m
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A")]
 
 
-@pytest.mark.parametrize(
-    "moment", ["add", *(pytest.param(name, marks=pytest.mark.slow) for name in ("write", "expire"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["add", "write", "expire"])
 def test_a_process_dies(tables: Tables, dim: FilesTarget, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """Before the commit nothing has happened; after it, everything: nothing is left to be finished."""
 
@@ -380,6 +382,7 @@ def test_a_table_of_another_dimension(tables: Tables, tmp_path: Path) -> None:
         merge(batch(tables, (1, "A")), FilesTarget(f"{tmp_path}/audit"), SPEC)
 
 
+@pytest.mark.slow
 def test_files_of_others(tables: Tables, tmp_path: Path) -> None:
     """Parquet is taken over; what cannot be read as it was is refused."""
     merge(batch(tables, (1, "A")), f"{tmp_path}/delta", SPEC, at="2024-01-01")

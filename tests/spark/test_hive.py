@@ -86,12 +86,13 @@ def test_case(either: Tables, case: dict[str, Any], file_format: str) -> None:
         assert plain_rows(stored, columns) == plain_rows(either.frame(table["columns"], table["rows"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target",
     [
         {"file_format": "orc", "key_buckets": 4},
-        pytest.param({"file_format": "parquet", "key_buckets": 64}, marks=pytest.mark.slow),
-        pytest.param({"file_format": "parquet", "partition_by": "city"}, marks=pytest.mark.slow),
+        {"file_format": "parquet", "key_buckets": 64},
+        {"file_format": "parquet", "partition_by": "city"},
     ],
     ids=["buckets", "many buckets", "partitions"],
 )
@@ -159,7 +160,8 @@ def test_what_cannot_be_switched_is_refused(tables: Tables, dim: str) -> None:
         merge(batch(tables, (1, "B")), HiveTarget(f"{dim}_delta"), SPEC)
 
 
-@pytest.mark.parametrize("buckets", [None, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("buckets", [None, 4])
 def test_a_table_is_converted_on_request(tables: Tables, dim: str, buckets: int | None) -> None:
     """A managed one, and one with partitions; rows, comments and declared types are the same afterwards."""
     sql, name = tables.spark.sql, f"{dim}_{buckets}"
@@ -253,15 +255,8 @@ def test_two_merges_that_make_the_table(tables: Tables, dim: str, between: Any) 
     assert [row[:2] for row in versions(tables, dim)] == [(1, "A"), (2, "A")]
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        pytest.param("create", marks=pytest.mark.slow),
-        pytest.param("set_location", marks=pytest.mark.slow),
-        "take",
-        pytest.param("expire", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["create", "set_location", "take", "expire"])
 def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """After the call that decides, the next merge does what is left; readers see the old state or the new one."""
     name = f"{dim}_{moment}"

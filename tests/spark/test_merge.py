@@ -334,6 +334,7 @@ def test_type_4_remembers_keys_that_were_gone(tables: Tables, dim: str, cuts: li
     assert versions(tables, name, "sk") == [(id_,)]
 
 
+@pytest.mark.slow
 def test_names_of_the_columns_that_attributes_bring_along(tables: Tables) -> None:
     tier = {"current_tier": "tier_now", "previous_tier": "tier_before"}
     city = {"previous_city": "city_before", "city_changed_at": "city_since"}
@@ -701,6 +702,7 @@ def test_what_a_killed_process_left(tables: Tables, dim: str, monkeypatch: pytes
     assert tables.spark.table(f"{dim}__pending").count() == 0
 
 
+@pytest.mark.slow
 def test_odd_names_and_values(tables: Tables, dim: str) -> None:
     key, attribute = "the key.of `it`", "s.key, naïve"
     ddl = f"`{key.replace('`', '``')}` string, `{attribute}` string, action string"
@@ -773,6 +775,7 @@ def test_conditions_that_are_none(tables: Tables, dim: str, condition: str, got:
     assert not tables.spark.catalog.tableExists(dim)
 
 
+@pytest.mark.slow
 def test_a_condition_is_asked_once_of_each_row(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -786,6 +789,7 @@ def test_a_condition_is_asked_once_of_each_row(tables: Tables, dim: str) -> None
     assert stored.where("name is null").isEmpty()
 
 
+@pytest.mark.slow
 def test_columns_without_a_type(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")
     for value in ("null", "named_struct('a', null)", "array()"):
@@ -813,6 +817,7 @@ def test_fields_with_odd_names(tables: Tables, dim: str) -> None:
     assert [tuple(row) for row in rows] == [(1, "x"), (2, "x")]
 
 
+@pytest.mark.slow
 def test_surrogate_keys_of_dbt_utils(tables: Tables, dim: str) -> None:
     """The MD5 of the key columns and valid_from as text, joined by hyphens; of a version that stays, its key stays."""
     spec = DimensionSpec(

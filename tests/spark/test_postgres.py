@@ -87,6 +87,7 @@ def seed(tables: Tables, target: PostgresTarget, table: dict[str, Any]) -> None:
         connection.execute(f"insert into {target.sql_name} select {', '.join(values)} from seeds s")
 
 
+@pytest.mark.slow
 def test_a_table_that_a_merge_has_made(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     spec = DimensionSpec(
         key_columns="id",
@@ -119,6 +120,7 @@ def test_a_table_that_a_merge_has_made(tables: Tables, server: Server, dim: Post
     ]
 
 
+@pytest.mark.slow
 def test_values_of_every_type(tables: Tables, server: Server, dim: PostgresTarget) -> None:
     """What someone else has stored comes back as it was, in a session of another time zone as well."""
     with server.connect() as connection:
