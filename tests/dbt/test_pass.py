@@ -143,6 +143,7 @@ def test_rows_of_one_start_that_somebody_else_added_go(built: Lab) -> None:
     assert built.build("dim")["publish"] == "overwrite"
 
 
+@pytest.mark.slow
 def test_a_value_that_moves_to_another_place_differs(built: Lab) -> None:
     """Rows are compared value by value, and NULL is one."""
     table = f"{built.schema}.shifted"

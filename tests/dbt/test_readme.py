@@ -1,7 +1,4 @@
-"""What the documentation shows is run, in one `dbt build`; see pages.py.
-
-Quick: the README and the page that it leads to. Slow: all pages.
-"""
+"""What the documentation shows is run, in one `dbt build`; see pages.py. Pages that are not QUICK are slow tests."""
 
 from __future__ import annotations
 
@@ -16,41 +13,42 @@ from sessions import ROOT
 from third_party import dbt_utils
 
 READ = {name: read_page(name) for name in PAGES}
-GROUPS = {"README and three sources": PAGES[:2], "all pages": PAGES}
+QUICK = ["README.md", "docs/three-sources.md"]
 EXAMPLES = [example for page in READ.values() for example in page.examples]
+SHOWN = [example for example in EXAMPLES if example.result]
 
 
-def groups() -> list[Any]:
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name == "all pages")) for name in GROUPS]
-
-
-def examples(*, with_result: bool = False) -> list[Any]:
-    """A group of pages and an example of one of them."""
+def marked(examples: list[Example]) -> list[Any]:
+    quick = [example for page in QUICK for example in READ[page].examples]
     return [
-        pytest.param(*group.values, example, marks=group.marks, id=f"{example.place}, {group.values[0]}")
-        for group in groups()
-        for page in GROUPS[group.values[0]]
-        for example in READ[page].examples
-        if example.result or not with_result
+        pytest.param(example, id=example.place, marks=[pytest.mark.slow] * (example not in quick))
+        for example in examples
     ]
 
 
-def files_of(group: str) -> dict[str, str]:
-    return {path: text for page in GROUPS[group] for path, text in READ[page].files.items()}
+@pytest.fixture(scope="module")
+def pages(request: pytest.FixtureRequest) -> list[str]:
+    """All of them if a slow test of this module runs."""
+    mine = [item for item in request.session.items if item.path == request.path]
+    return PAGES if any(item.get_closest_marker("slow") for item in mine) else QUICK
 
 
 @pytest.fixture(scope="module")
-def documented(lab: Lab, request: pytest.FixtureRequest) -> Lab:
-    if not (lab.home / "dbt_packages" / "dbt_utils").exists():
-        package = dbt_utils()
-        lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(package)}]}))
-        (lab.home / "dbt_packages" / "dbt_utils").symlink_to(package)
-    for page in GROUPS[request.param]:
+def files(pages: list[str]) -> dict[str, str]:
+    return {path: text for page in pages for path, text in READ[page].files.items()}
+
+
+@pytest.fixture(scope="module")
+def documented(lab: Lab, pages: list[str], files: dict[str, str]) -> Lab:
+    package = dbt_utils()
+    lab.write("packages.yml", yaml.safe_dump({"packages": [{"local": str(ROOT)}, {"local": str(package)}]}))
+    (lab.home / "dbt_packages" / "dbt_utils").symlink_to(package)
+    for page in pages:
         for name, table in READ[page].inputs.items():
             lab.write(f"models/{name}.sql", input_model(table))
         for example in READ[page].examples:
             lab.write(f"models/{example.name}.sql", example.sql)
-    for path, text in files_of(request.param).items():
+    for path, text in files.items():
         if path not in ("packages.yml", "profiles.yml"):  # the lab has its own
             lab.write(path, text)
     lab.dbt("build")
@@ -60,11 +58,8 @@ def documented(lab: Lab, request: pytest.FixtureRequest) -> Lab:
 @pytest.fixture(scope="module")
 def found(documented: Lab) -> dict[str, list[list[str]]]:
     """What the models that were built hold, as text, in the columns that the page shows."""
-    return {
-        example.name: found_rows(documented, example)
-        for example in EXAMPLES
-        if example.result and documented.results.get(example.name, ("none",))[0] == "success"
-    }
+    built = [example for example in SHOWN if documented.results.get(example.name, ("",))[0] == "success"]
+    return {example.name: found_rows(documented, example) for example in built}
 
 
 def found_rows(lab: Lab, example: Example) -> list[list[str]]:
@@ -78,10 +73,10 @@ def test_names_are_used_once() -> None:
     names = [name for page in READ.values() for name in page.inputs]
     names += [example.name for example in EXAMPLES]
     assert [name for name, count in Counter(names).items() if count > 1] == []
-    assert len(examples(with_result=True)) >= 15
+    assert len(SHOWN) >= 12
 
 
-@pytest.mark.parametrize("documented, example", examples(), indirect=["documented"])
+@pytest.mark.parametrize("example", marked(EXAMPLES))
 def test_example(documented: Lab, found: dict[str, list[list[str]]], example: Example) -> None:
     status, message = documented.results[example.name]
     assert status == "success", message
@@ -89,8 +84,7 @@ def test_example(documented: Lab, found: dict[str, list[list[str]]], example: Ex
         assert difference(example.result, found[example.name]) == {}
 
 
-@pytest.mark.parametrize("documented, example", examples(with_result=True), indirect=["documented"])
-@pytest.mark.usefixtures("documented")
+@pytest.mark.parametrize("example", marked(SHOWN))
 def test_a_wrong_cell_is_seen(found: dict[str, list[list[str]]], example: Example) -> None:
     assert example.result
     rows = found[example.name]
@@ -102,18 +96,13 @@ def test_a_wrong_cell_is_seen(found: dict[str, list[list[str]]], example: Exampl
     assert difference(Table(example.result.header, example.result.rows[1:]), rows)
 
 
-@pytest.mark.parametrize(
-    "group, documented",
-    [pytest.param(*group.values, *group.values, marks=group.marks) for group in groups()],
-    indirect=["documented"],
-)
-def test_files_are_used_and_their_tests_pass(documented: Lab, group: str) -> None:
-    files = files_of(group).values()
+@pytest.mark.parametrize("which", ["quick", pytest.param("all", marks=pytest.mark.slow)])
+def test_files_are_used_and_their_tests_pass(documented: Lab, files: dict[str, str], which: str) -> None:
     nodes = set(documented.results) - {example.name for example in EXAMPLES}
     nodes -= {name for page in READ.values() for name in page.inputs}
     wrong = {name: documented.results[name] for name in nodes}
     wrong = {name: end for name, end in wrong.items() if end[0] not in ("pass", "success")}
     assert wrong == {}
-    wanted = sum(text.count("- healing_tables.") for text in files)
-    wanted += sum(text.count("snapshots:") + text.count("unit_tests:") for text in files)
+    wanted = sum(text.count("- healing_tables.") for text in files.values())
+    wanted += sum(text.count("snapshots:") + text.count("unit_tests:") for text in files.values())
     assert len(nodes) == wanted
