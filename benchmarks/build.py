@@ -64,14 +64,14 @@ def run(options: argparse.Namespace, home: Path) -> None:
     write_models(lab, options, names)
     lab.dbt("run")
     measured: dict[str, list[tuple[float, int, int]]] = {work: [] for work in options.only}
-    rounds = range(options.cold, options.repeat + 1)
+    rounds = range(1 if options.cold else 0, options.repeat + 1)
     for turn in rounds:
         change(spark, options, names, turn + 1)
         for work in options.only:
             if work == "first":
                 spark.sql("drop table bench.dim_first")
             figures = measure(spark, lab, WORK[work])
-            if turn:  # the first is to warm up
+            if turn > 0:  # round 0 is to warm up
                 measured[work].append(figures)
             if options.statements and turn == rounds[-1]:
                 show_statements(work, lab)
@@ -81,12 +81,15 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
     select = call_of(options, names, ", 'loaded_at': 'loaded_at'")
+    healing = {"materialized": "healing_table", "unique_key": "customer_id"}
+    configs: dict[str, dict[str, Any]] = {
+        "dim_table": {"materialized": "table", "file_format": "delta"},
+        "dim_first": healing,
+        "dim_rebuild": healing,
+        "dim_heal": healing | HEALS,
+    }
     for name in {WORK[work] for work in options.only}:
-        if name == "dim_table":
-            lab.model(name, select, materialized="table", file_format="delta")
-        else:
-            config = HEALS if name == "dim_heal" else {}
-            lab.model(name, select, materialized="healing_table", unique_key="customer_id", **config)
+        lab.model(name, select, **configs[name])
 
 
 def measure(spark: SparkSession, lab: Any, model: str) -> tuple[float, int, int]:

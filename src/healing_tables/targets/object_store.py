@@ -120,7 +120,7 @@ def open_store(spark: SparkSession, path: str) -> ObjectStore:
     try:
         from obstore.store import S3Store
     except ImportError as error:
-        remedy = "pip install 'obstore>=0.11,<0.13'"
+        remedy = "pip install obstore"
         raise TargetError.one("the target", path, "obstore", "it is not installed", remedy) from error
     if not is_s3(path):
         return ObjectStore(path)
