@@ -14,16 +14,17 @@ from __future__ import annotations
 import argparse
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from rebuild import in_temporary_folder
+from rebuild import ROOT, in_temporary_folder
 
 from healing_tables import DeltaTarget, DimensionSpec, merge
 
-PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+sys.path.insert(0, str(ROOT / "tests" / "shared"))
 NEW_AT = "2024-03-01 00:00:00"
 OPEN = "timestamp '9999-12-31 00:00:00'"
 
@@ -93,23 +94,14 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 
 def session(home: Path, memory: str) -> SparkSession:
-    settings = {
+    """A session with the settings of `profiles.yml`."""
+    from sessions import session_settings
+
+    settings = session_settings(home, is_long=True) | {
         "spark.driver.memory": memory,
-        "spark.driver.host": "127.0.0.1",
-        "spark.jars.packages": PACKAGE,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "16",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "4",
     }
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.master("local[2]").config(map=settings).enableHiveSupport().getOrCreate()
 
 
 def states(spark: SparkSession, keys: int, attributes: list[str], salt: int) -> DataFrame:

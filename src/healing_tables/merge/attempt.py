@@ -15,10 +15,10 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import Change, DimensionTables, Written
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.plan.plan import changes, check_can_end
 from healing_tables.plan.row_diff import difference
-from healing_tables.plan.stored_rows import stored_rows
+from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.validation import BatchFigures, check_plan, check_problems
 from healing_tables.sql import instants
 from healing_tables.targets.conflicts import StalePlan
@@ -158,12 +158,11 @@ class Attempt:
 
         range_ = "" if is_full or recovered or stored is None else self.figures.keys
         batch = self.events_at(self.at)
-        known = stored_rows(batch, filtered(stored, range_), layout, spec)
         touched = batch.select(*keys)
         if left is not None:
             touched = touched.unionByName(left.where("not is_full").select(*keys))
-        if is_full:
-            touched = touched.unionByName(known.select(*keys))
+        if is_full and stored is not None:
+            touched = touched.unionByName(stored.selectExpr(*named_keys(layout)))
         if stored is None:  # it was dropped: restore all keys from the log
             touched = touched.unionByName(logged.where("not is_full").select(*keys))
         touched = touched.distinct()
@@ -175,7 +174,7 @@ class Attempt:
             full = full.localCheckpoint()  # few rows, read more than once
             events = log.with_absences(said, full, held, self.full_at)
         made = changes(events, None, layout, spec, self.at, False)
-        known = known.join(touched, keys, "left_semi")
+        known = stored_rows(batch, rows_of(touched, filtered(stored, range_), layout), layout, spec)
         plan = difference(made, known, events, layout, spec).localCheckpoint()
         counts = check_plan(plan, self.current_keys, layout, spec)
 

@@ -36,8 +36,8 @@ from healing_tables.targets.table import Snapshot, Table
 ABANDONED = "interval 1 day"
 # base_version: of the dimension when the row was staged, so the commit of its merge is newer
 OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bigint"}
-# Up to this number of rows, the MERGE lists the buckets of its keys; the statement grows with them
-FEW_ROWS = 10_000
+# Up to this number of rows, two of a changed key, the MERGE lists the buckets of its keys, and grows with them
+FEW_ROWS = 20_000
 # Types whose equal values have equal hashes; this is not so for floats and collated text
 SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
 

@@ -14,7 +14,7 @@ from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
-from healing_tables.plan.stored_rows import stored_rows
+from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 
@@ -119,7 +119,9 @@ def changes(
     check_can_end(layout, spec, full_batch)
     events = events.drop("tie", "is_logged", "rows")
     keys = key_names(layout)
-    known = stored_rows(events, stored, layout, spec)
+    if not full_batch:
+        stored = rows_of(events, stored, layout)
+    known = touched = stored_rows(events, stored, layout, spec)
     if full_batch:
         alive = known.where("alive")
         absent = alive.join(events.select(*keys), keys, "left_anti").selectExpr(
@@ -131,7 +133,7 @@ def changes(
             ended = seen.join(alive, keys, "left_anti")
             events = events.unionByName(presence(events, layout, moment).join(ended, keys, "left_semi"))
         events = events.unionByName(absent, allowMissingColumns=True)
-    touched = known.join(events.select(*keys), keys, "left_semi")
+        touched = known.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", "0 as kind").unionByName(
         events.selectExpr("*", "1 as kind"), allowMissingColumns=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Column, Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
@@ -15,6 +16,21 @@ from healing_tables.sql.instants import as_micros
 
 FOREVER = 2**63 - 1
 NEVER = instants.micros("0001-01-01")  # the start of a row that does not show one
+
+
+def rows_of(wanted: DataFrame, stored: DataFrame | None, layout: Layout) -> DataFrame | None:
+    """The rows of some keys. It comes before `stored_rows`: Spark would build the structs of that one for all rows.
+
+    Args: wanted: the keys, ``k1..n``.
+    """
+    if stored is None:
+        return None
+    names = key_names(layout)
+    listed = wanted.selectExpr(*(f"{name} as healing_tables_{name}" for name in names))
+    same = " and ".join(
+        f"{quoted(key.name)} = healing_tables_{name}" for name, key in zip(names, layout.keys, strict=True)
+    )
+    return stored.join(listed, f.expr(same), "left_semi")
 
 
 def stored_rows(events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> DataFrame:
