@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rebuild import ROOT, columns_of, in_temporary_folder, make_source
 
@@ -68,19 +68,21 @@ def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -
     from lab import Lab
     from sessions import session_settings
 
-    builder = SparkSession.builder.master("local[2]")
     settings = session_settings(home, is_long=True) | {
+        "spark.master": "local[2]",
         "spark.driver.memory": options.memory,
         "spark.sql.shuffle.partitions": partitions,
     }
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    lab = Lab(builder.enableHiveSupport().getOrCreate(), home, schema="bench")
+    lab = Lab(SparkSession.builder.config(map=settings).enableHiveSupport().getOrCreate(), home, schema="bench")
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
-        rows = make_source(lab.spark, options, number).withColumn("loaded_at", f.col("updated_at"))
-        rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
+        write_source(make_source(lab.spark, options, number), name)
     return lab, names
+
+
+def write_source(rows: DataFrame, name: str) -> None:
+    rows = rows.withColumn("loaded_at", f.col("updated_at"))
+    rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
 
 
 def day(number: int) -> Column:

@@ -36,9 +36,9 @@
 {%- endmacro %}
 
 {#-
-    Create the log if it does not exist, before the build does anything. If several threads or runs create it at the
-    same time, Delta accepts only one; the others wait until the table exists. `is_known`: this package has built the
-    target, so an existing table of that name is the log.
+    Create the log if it does not exist, before the build does anything. If several runs create it at the same time,
+    Delta accepts only one; the others wait until the table exists. Of the threads of a run, one creates it. `is_known`:
+    this package has built the target, so an existing table of that name is the log.
 -#}
 {% macro _ensure_log(target, log, format_name=none, is_known=false) -%}
     {#- check dbt's cache first: it has the tables that existed when the run started -#}
@@ -56,19 +56,23 @@
     {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
         ~ format.name ~ ' '
         ~ healing_tables._properties_clause(format.log_properties) -%}
-    {%- do healing_tables._run_ignoring_errors(statement_text) if healing_tables._has_scripts() -%}
-    {%- do healing_tables._run(statement_text) if not healing_tables._wait_for_table(log) -%}
+    {#- all threads of a run have the same `graph` -#}
+    {%- set me = model.unique_id if model is defined else invocation_id -%}
+    {%- set is_first = graph.setdefault('healing_tables ' ~ log, me) == me -%}
+    {%- do healing_tables._run_ignoring_errors(statement_text) if is_first and healing_tables._has_scripts() -%}
+    {%- do healing_tables._run(statement_text) if (is_first and not healing_tables._has_scripts())
+        or not healing_tables._wait_for_table(log, 5 if is_first else 30) -%}
 {%- endmacro %}
 
-{#- Whether a table exists, or is created by another thread or run within five seconds. -#}
-{% macro _wait_for_table(relation) -%}
-    {%- set pauses, pause = 20 if healing_tables._has_scripts() else 0, 250 -%}
+{#- Whether a table exists, or is created by another thread or run within so many seconds. -#}
+{% macro _wait_for_table(relation, seconds) -%}
+    {%- set pauses, pause = seconds * 4, "select java_method('java.lang.Thread', 'sleep', 250L)" -%}
     {%- set found = [] -%}
     {%- for number in range(pauses + 1) if not found -%}
         {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
         {%- elif number < pauses -%}
-            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', " ~ pause
-                ~ 'L)') -%}
+            {%- do healing_tables._run_ignoring_errors(pause) if healing_tables._has_scripts()
+                else healing_tables._run(pause) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found | length > 0) -}}

@@ -63,7 +63,7 @@
 {%- endmacro %}
 
 {% macro _try_table(format) -%}
-    {%- set table = api.Relation.create(database=target.database, schema=target.schema,
+    {%- set table = api.Relation.create(database=target.database or none, schema=target.schema,
         identifier='healing_tables_check_setup', type='table') -%}
     {%- do healing_tables._print('healing_tables.check_setup: creating, changing and dropping ' ~ table ~ ' ...') -%}
     {%- do healing_tables._run('create schema if not exists ' ~ table.without_identifier()) -%}

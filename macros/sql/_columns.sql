@@ -18,7 +18,8 @@
     looked up in the target's schema. none outside of unit tests, and for an ephemeral model. -#}
 {% macro _relation_of_fixture(name) -%}
     {%- if not healing_tables._is_unit_test() -%} {{ return(none) }} {%- endif -%}
-    {{- return(load_relation(api.Relation.create(database=target.database, schema=target.schema, identifier=name))) -}}
+    {{- return(load_relation(api.Relation.create(
+        database=target.database or none, schema=target.schema, identifier=name))) -}}
 {%- endmacro %}
 
 {#- The same from the output of a `describe`, of a table or of `describe query select ...`. -#}

@@ -45,7 +45,7 @@
 
 {#- The table of a node or a source. -#}
 {% macro _node_relation(node) -%}
-    {{- return(api.Relation.create(database=node.database, schema=node.schema,
+    {{- return(api.Relation.create(database=node.database or none, schema=node.schema,
         identifier=node.get('identifier') or node.alias, type='table')) -}}
 {%- endmacro %}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from sessions import SPARK
 
 TABLES: dict[str, tuple[list[list[str]], list[list[Any]]]] = {
     "crm": (
@@ -51,6 +52,10 @@ CALLS = {
         ["overlapping periods in source p", "id = 7", "2024-02-01"],
     ),
 }
+
+
+# Spark 3.5 raises errors of names in EXPLAIN; later versions return them
+IN_A_PLAN = ("misspelt_condition", "unknown_function", "not_built")
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +124,8 @@ def refused(lab: Lab) -> Lab:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_refused(refused: Lab, name: str) -> None:
+    if name in IN_A_PLAN and SPARK < (4, 0):
+        pytest.skip("Spark ends the model with its own error")
     status, message = refused.results[f"bad_{name}"]
     assert status == "error"
     for part in [f"bad_{name}", "wanted:", "got:", "remedy:", *CALLS[name][1]]:

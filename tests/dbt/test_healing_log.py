@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
-from sessions import FORMAT
+from sessions import FORMAT, with_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 DIM = "{{ healing_tables.dimension({%s}, attributes=['name']) }}"
@@ -231,6 +231,16 @@ def test_log_schema_is_where_the_log_lies(built: Lab) -> None:
         ("elsewhere", "rebuild"),
         ("elsewhere", "heal"),
     ]
+
+
+def test_without_scripts_one_thread_creates_the_log(built: Lab) -> None:
+    """Spark before 4.1 cannot catch the error of the second."""
+    for name in ("early_1", "early_2"):
+        dim(built, name, CRM % "plain", options={"log_schema": f"{built.schema}_early"})
+    with with_settings(built.spark, {"spark.sql.scripting.enabled": "false"}):
+        results = built.dbt("run", "--select", "early_1", "early_2")
+    assert {status for status, _ in results.values()} == {"success"}, results
+    assert built.spark.table(f"{built.schema}_early.healing_log").count() == 2
 
 
 def test_the_log_does_not_fall_to_pieces(built: Lab) -> None:

@@ -13,6 +13,8 @@ from pyspark import __version__ as pyspark_version
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
+SPARK = tuple(map(int, pyspark_version.split(".")[:2]))
+HAS_SCRIPTS = SPARK >= (4, 1)  # SQL scripts, which are the only way to catch an error in Jinja
 FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
 
 
@@ -31,10 +33,10 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
     output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
-    if FORMAT == "delta" and not pyspark_version.startswith("4.2."):  # the profile names the jar of that one
+    if FORMAT == "delta" and SPARK != (4, 2):  # the profile names the jar of that one
         from healing_tables.cli import DELTA
 
-        settings["spark.jars.packages"] = f"io.delta:{DELTA['.'.join(pyspark_version.split('.')[:2])]}"
+        settings["spark.jars.packages"] = f"io.delta:{DELTA['.'.join(map(str, SPARK))]}"
     settings |= {
         "spark.driver.memory": "4g",
         "spark.sql.shuffle.partitions": "2",

@@ -149,13 +149,14 @@ def test_what_cannot_be_switched_is_refused(tables: Tables, dim: str) -> None:
     sql = tables.spark.sql
     sql(f"create table {dim}_managed stored as orc as select 1 as id, 'A' as name, 'Bern' as city")
     place = f"{schema_location(tables)}/others/by_city"
-    sql(f"create table {dim}_listed (id int, city string) using orc partitioned by (city) location '{place}'")
+    with with_settings(tables.spark, {"spark.sql.hive.manageFilesourcePartitions": "true"}):  # a build may set it
+        sql(f"create table {dim}_listed (id int, city string) using orc partitioned by (city) location '{place}'")
     sql(f"create table {dim}_text (id int) using csv")
     for name, got in {"managed": "a managed table", "listed": "by city", "text": "csv"}.items():
         with pytest.raises(TargetError, match=got) as error:
             merge(batch(tables, (1, "B")), f"{dim}_{name}", SPEC)
         assert "nothing was written" in str(error.value)
-    with pytest.raises(TargetError, match="another catalog or format"):
+    with pytest.raises(TargetError, match="got:    delta"):
         sql(f"create table {dim}_delta (id int) using delta")
         merge(batch(tables, (1, "B")), HiveTarget(f"{dim}_delta"), SPEC)
 

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
@@ -104,6 +104,19 @@ class Described:
     properties: Mapping[str, str]
     columns: tuple[str, ...]
     comment: str | None
+
+
+def parts_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
+    """The columns, the partition columns and the details in the rows of `describe table extended`.
+
+    Spark 3.5 has no `as json`.
+    """
+    names = [row[0] for row in rows]
+    start = len(names) - 1 - names[::-1].index("# Detailed Table Information")
+    title = "# Partition Information"
+    end = names.index(title) if title in names else start
+    columns, partitions = names[:end], names[end + 2 : start]
+    return tuple(filter(None, columns)), tuple(filter(None, partitions)), {row[0]: row[1] for row in rows[start + 1 :]}
 
 
 @dataclass(frozen=True)
@@ -191,28 +204,26 @@ class HiveTarget:
         if not spark.catalog.tableExists(self.sql_name):  # PySpark logs each error, also one that is caught
             return None
         try:
-            text = spark.sql(f"describe table extended {self.sql_name} as json").collect()[0][0]
+            rows = spark.sql(f"describe table extended {self.sql_name}").collect()
+            properties = dict(map(tuple, spark.sql(f"show tblproperties {self.sql_name}").collect()))
         except AnalysisException as error:
             if has_condition(error, *MISSING):
                 return None
-            if has_condition(error, "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"):
-                raise self.other_format("a table of another catalog or format, such as Delta") from error
             raise
-        told = json.loads(text)
-        formats = f"{told.get('provider')} {told.get('input_format')}".lower()
+        columns, partitions, details = parts_of(rows)
+        formats = f"{details.get('Provider')} {details.get('InputFormat')}".lower()
         file_format = next((name for name in FORMATS if name in formats), None)
-        if file_format is None or told.get("type") == "VIEW":
-            raise self.other_format(str(told.get("provider") or told.get("type")).lower())
-        partitions = tuple(told.get("partition_columns") or ())
+        if file_format is None or details.get("Type") == "VIEW":
+            raise self.other_format(str(details.get("Provider") or details.get("Type")).lower())
         return Described(
             file_format,
-            told["location"],
-            told.get("type") == "EXTERNAL",
+            details["Location"],
+            details.get("Type") == "EXTERNAL",
             partitions,
-            bool(partitions) and told.get("partition_provider") == "Catalog",
-            told.get("table_properties") or {},
-            tuple(column["name"] for column in told["columns"]),
-            told.get("comment"),
+            bool(partitions) and details.get("Partition Provider") == "Catalog",
+            properties,
+            columns,
+            details.get("Comment"),
         )
 
     def other_format(self, got: str) -> TargetError:
