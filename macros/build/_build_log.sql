@@ -64,15 +64,15 @@
         or not healing_tables._wait_for_table(log, 5 if is_first else 30) -%}
 {%- endmacro %}
 
-{#- Whether a table exists, or is created by another thread or run within so many seconds. -#}
+{#- Whether a table exists, or is created by another thread or run within so many seconds. The pauses between the
+    look-ups need a function that some platforms refuse, and so a script. -#}
 {% macro _wait_for_table(relation, seconds) -%}
-    {%- set pauses, pause = seconds * 4, "select java_method('java.lang.Thread', 'sleep', 250L)" -%}
+    {%- set end = modules.datetime.datetime.now() + modules.datetime.timedelta(seconds=seconds) -%}
     {%- set found = [] -%}
-    {%- for number in range(pauses + 1) if not found -%}
+    {%- for number in range(seconds * 100) if not found and modules.datetime.datetime.now() < end -%}
         {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
-        {%- elif number < pauses -%}
-            {%- do healing_tables._run_ignoring_errors(pause) if healing_tables._has_scripts()
-                else healing_tables._run(pause) -%}
+        {%- elif healing_tables._has_scripts() -%}
+            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', 250L)") -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found | length > 0) -}}

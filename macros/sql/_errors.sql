@@ -39,12 +39,15 @@
     {{- return(mistake.got if mistake.got | string | trim else "'" ~ mistake.got ~ "'") -}}
 {%- endmacro %}
 
-{#- Report unknown options, each with the known ones. -#}
+{#- Report unknown options. The known ones are listed once, for the first option that is similar to none of them. -#}
 {% macro _check_options(mistakes, argument, given, known) -%}
+    {%- set listed = [] -%}
     {%- for option in given if option not in known -%}
         {%- set near = healing_tables._nearest_name(option, known) -%}
-        {%- do healing_tables._mistake(
-            mistakes, argument ~ '.' ~ option, 'one of ' ~ (known | join(', ')) if known else 'no argument', option,
+        {%- set wanted = near or ('no argument' if not known else 'one of the options listed above' if listed
+            else 'one of ' ~ (known | join(', '))) -%}
+        {%- do listed.append(option) if near is none -%}
+        {%- do healing_tables._mistake(mistakes, argument ~ '.' ~ option, wanted, option,
             'correct or remove it' if near is none else 'did you mean ' ~ near ~ '?') -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 from rendering import CompilerError, Project
 
+from healing_tables.definition.options import unknown_options
+
 CATALOGUE = {
     "db.crm": {"id": "int", "at": "timestamp", "name": "string", "seq": "int"},
     "db.erp": {"cust_no": "string", "at": "timestamp", "name": "string"},
@@ -162,8 +164,10 @@ def test_refused(name: str) -> None:
     "given, wanted, got",
     [
         (["no_gaps"], "a map from check to its arguments", "no_gaps"),
-        ({"no_gap": False}, "single_current, no_overlaps, valid_order, no_consecutive_duplicates, no_gaps", "no_gap"),
-        ({"no_gaps": {"tolerence": "1 day"}}, "one of allowed_gaps, tolerance", "tolerence"),
+        ({"no_gap": False}, "no_gaps", "no_gap"),
+        ({"holes": False}, "single_current, no_overlaps, valid_order, no_consecutive_duplicates, no_gaps", "holes"),
+        ({"no_gaps": {"tolerence": "1 day"}}, "tolerance", "tolerence"),
+        ({"no_gaps": {"x": "1 day"}}, "one of allowed_gaps, tolerance", "x"),
         ({"valid_order": {"tolerance": "1 day"}}, "no argument", "tolerance"),
         ({"no_overlaps": "off"}, "true, false or a map of arguments", "off"),
         ({"no_overlaps": None}, "true, false or a map of arguments", "None"),
@@ -175,6 +179,20 @@ def test_checks_that_nobody_knows(given: object, wanted: str, got: str) -> None:
     project.macros._configured_checks(mistakes, given, {"no_gaps": {}})
     assert len(mistakes) == 1
     assert wanted in mistakes[0]["wanted"] and got in str(mistakes[0]["got"])
+
+
+def test_known_options_are_listed_once() -> None:
+    """For the first one that is similar to none of them; the same in both languages."""
+    given, known = ["colour", "max_row", "zebra"], ["mode", "max_rows", "checks"]
+    mistakes: list[dict[str, str]] = []
+    Project(CATALOGUE).macros._check_options(mistakes, "options", given, known)
+    wanted = ["one of mode, max_rows, checks", "max_rows", "one of the options listed above"]
+    remedies = ["correct or remove it", "did you mean max_rows?", "correct or remove it"]
+    assert [mistake["wanted"] for mistake in mistakes] == wanted
+    assert [mistake["remedy"] for mistake in mistakes] == remedies
+    found = unknown_options("options.", given, known)
+    assert [mistake.wanted for mistake in found] == wanted
+    assert [mistake.remedy for mistake in found] == remedies
 
 
 def test_checks_are_changed_by_what_is_given() -> None:

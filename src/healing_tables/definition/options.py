@@ -23,7 +23,10 @@ def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]
 
 
 def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
-    """A mistake for each unknown name; ``where`` is its prefix."""
+    """A mistake for each unknown name; ``where`` is its prefix.
+
+    The known ones are listed once, for the first name that is similar to none of them.
+    """
     wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
     mistakes = []
     for name in given:
@@ -31,7 +34,9 @@ def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> l
             continue
         near = nearest_name(name, known)
         remedy = "correct or remove it" if near is None else f"did you mean {near}?"
-        mistakes.append(Mistake(f"{where}{name}", wanted, "an unknown option", remedy))
+        mistakes.append(Mistake(f"{where}{name}", near or wanted, "an unknown option", remedy))
+        if near is None:
+            wanted = "one of the options listed above"
     return mistakes
 
 
