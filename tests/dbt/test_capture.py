@@ -180,6 +180,15 @@ def test_each_run_is_one_commit_and_none_if_nothing_is_new(built: Lab) -> None:
     assert built.notes["cap_odd 2"] == ["success", "unchanged"]
 
 
+def test_each_run_has_a_row_in_the_log_of_builds(built: Lab) -> None:
+    found = built.spark.sql(
+        "select mode, status, rows_added, rows_changed, rows_removed "
+        f"from {built.schema}.healing_log where dimension = 'cap_plain' order by finished_at"
+    )
+    appended = [4, 4, 3, 3]  # the last one repeats the third, whose commit was undone
+    assert [tuple(row) for row in found.collect()] == [("capture", "published", rows, 0, 0) for rows in appended]
+
+
 def test_rows_without_a_key_are_set_aside_and_counted(built: Lab) -> None:
     assert any("1 rows of the select set aside" in text for text in built.notes["log 1"])
 
