@@ -115,7 +115,7 @@ def source(spark: SparkSession, options: argparse.Namespace, number: int) -> Dat
 
 
 def spilled(spark: SparkSession) -> int:
-    """Bytes that the tasks of all stages so far have written to disk for want of memory."""
+    """The number of bytes that all tasks so far have spilled to disk."""
     store = cast(Any, spark)._jsc.sc().statusStore()
     converters = cast(Any, spark)._jvm.scala.jdk.javaapi.CollectionConverters
     total = 0

@@ -59,19 +59,20 @@
     {#- all threads of a run have the same `graph` -#}
     {%- set me = model.unique_id if model is defined else invocation_id -%}
     {%- set is_first = graph.setdefault('healing_tables ' ~ log, me) == me -%}
-    {%- do healing_tables._run_ignoring_errors(statement_text) if is_first and healing_tables._has_scripts() -%}
-    {%- do healing_tables._run(statement_text) if (is_first and not healing_tables._has_scripts())
-        or not healing_tables._wait_for_table(log, 5 if is_first else 30) -%}
+    {%- set has_scripts = healing_tables._has_scripts() -%}
+    {%- do healing_tables._run_ignoring_errors(statement_text) if is_first and has_scripts -%}
+    {%- do healing_tables._run(statement_text) if (is_first and not has_scripts)
+        or not healing_tables._wait_for_table(log, 5 if is_first else 30, has_scripts) -%}
 {%- endmacro %}
 
 {#- Whether a table exists, or is created by another thread or run within so many seconds. The pauses between the
     look-ups need a function that some platforms refuse, and so a script. -#}
-{% macro _wait_for_table(relation, seconds) -%}
+{% macro _wait_for_table(relation, seconds, has_scripts) -%}
     {%- set end = modules.datetime.datetime.now() + modules.datetime.timedelta(seconds=seconds) -%}
     {%- set found = [] -%}
     {%- for number in range(seconds * 100) if not found and modules.datetime.datetime.now() < end -%}
         {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
-        {%- elif healing_tables._has_scripts() -%}
+        {%- elif has_scripts -%}
             {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', 250L)") -%}
         {%- endif -%}
     {%- endfor -%}

@@ -11,10 +11,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 def arrow_frame(spark: SparkSession, table: Any) -> DataFrame:
     """Also for a table without rows, in which Spark Connect would find no columns."""
-    if table.num_rows and not pyspark_version.startswith("3."):
-        return spark.createDataFrame(table)
-    schema = from_arrow_schema(table.schema)
-    return spark.createDataFrame(in_zone(table, spark.conf.get("spark.sql.session.timeZone")).to_pylist(), schema)
+    if not table.num_rows:
+        return spark.createDataFrame([], from_arrow_schema(table.schema))
+    if pyspark_version.startswith("3."):
+        rows = in_zone(table, spark.conf.get("spark.sql.session.timeZone")).to_pylist()
+        return spark.createDataFrame(rows, from_arrow_schema(table.schema))
+    return spark.createDataFrame(table)
 
 
 def in_zone(table: Any, zone: str | None) -> Any:
