@@ -1,5 +1,5 @@
--- Runways of the world as a public list had them, healed night after night. Decisions:
---   the outage   of 2025-01-31 deletes nothing: 46,604 deletions that were taken back twelve hours later are left out.
+-- A tenth of the runways of the world as a public list had them, healed night after night. Decisions:
+--   the outage   of 2025-01-31 deletes nothing: 4,635 deletions that were taken back twelve hours later are left out.
 --                Without that line each runway would have a gap of half a day, and the guard (max_removed_keys_ratio) would
 --                refuse the build on the evening of the outage.
 --   versioned    is what a pilot would notice: the airport, length, width, surface, light, closing, the painted numbers.

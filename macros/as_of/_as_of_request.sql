@@ -11,10 +11,8 @@
     {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
     {%- set dimension_columns = healing_tables._columns_of_existing(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
-    {%- if versions_per_key not in [none, 'many', 'few'] -%}
-        {%- do healing_tables._mistake(mistakes, 'versions_per_key', 'many or few', versions_per_key | string,
-            'choose one of them') -%}
-    {%- endif -%}
+    {%- do healing_tables._check_choice(mistakes, 'versions_per_key', versions_per_key, ['many', 'few'])
+        if versions_per_key is not none -%}
     {%- set as_of_request = {
         'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns,

@@ -12,7 +12,7 @@
     {%- set without = '; or leave shards out (shards: 1 in this model where the project sets it)' -%}
     {%- if format is not none and not format.can_shard -%}
         {%- set able = [] -%}
-        {%- for name in healing_tables._known_formats().split(', ') if healing_tables._format(name).can_shard -%}
+        {%- for name in healing_tables._known_formats() if healing_tables._format(name).can_shard -%}
             {%- do able.append(name) -%}
         {%- endfor -%}
         {%- do healing_tables._mistake(

@@ -85,14 +85,15 @@
         {%- do healing_tables._run(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
             dict(build, conditions=[], settings=dict(build.settings, checks={}))))) -%}
         {{- return('the whole candidate is in a branch of the table: select * from ' ~ place
-            ~ '. The next build drops the branch.') -}}
+            ~ '. The next build, or ' ~ healing_tables._drop_command() ~ ', drops the branch.') -}}
     {%- elif build.get('changes') is not none -%}
         {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
         {{- return('the rows that differ from the stored ones, and those that violate a check, are kept in '
-            ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. Then drop the table.')
-            -}}
+            ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. '
+            ~ healing_tables._drop_command() ~ ' drops the table.') -}}
     {%- elif build.get('is_written', true) -%}
-        {{- return('the candidate ' ~ build.candidate ~ ' is kept. Then drop the table.') -}}
+        {{- return('the candidate ' ~ build.candidate ~ ' is kept. ' ~ healing_tables._drop_command()
+            ~ ' drops it.') -}}
     {%- endif -%}
     {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
 {%- endmacro %}

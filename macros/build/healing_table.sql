@@ -78,9 +78,8 @@
     {%- set mistakes = [] -%}
     {%- set format = healing_tables._format() -%}
     {%- if format is none -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
-            'choose one of them') -%}
+        {%- do healing_tables._check_choice(mistakes, 'file_format', config.get('file_format'),
+            healing_tables._known_formats()) -%}
     {%- else -%}
         {%- do format.check_session(mistakes, session) -%}
         {%- do healing_tables._check_key_buckets(mistakes, format) -%}
@@ -111,20 +110,13 @@
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
-    {%- set changes = ['ignore', 'append_new_columns', 'sync_all_columns', 'fail'] -%}
-    {%- if (config.get('on_schema_change') or 'ignore') not in changes -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change', changes | join(' or '), config.get('on_schema_change'),
-            'choose one of them') -%}
-    {%- endif -%}
+    {%- do healing_tables._check_choice(mistakes, 'on_schema_change', config.get('on_schema_change') or 'ignore',
+        ['ignore', 'append_new_columns', 'sync_all_columns', 'fail']) -%}
     {%- do healing_tables._overlap_seconds(mistakes) -%}
     {%- set chosen = {} -%}
     {%- for option, values in {'publish': ['auto', 'merge', 'overwrite'], 'mode': ['rebuild', 'heal']}.items() -%}
         {%- do chosen.update({option: healing_tables._option(option, none, values[0])}) -%}
-        {%- if chosen[option] not in values -%}
-            {%- do healing_tables._mistake(mistakes, option, values | join(' or '), chosen[option],
-                'choose one of them') -%}
-        {%- endif -%}
+        {%- do healing_tables._check_choice(mistakes, option, chosen[option], values) -%}
     {%- endfor -%}
     {%- do chosen.update({'shards': healing_tables._checked_shards(mistakes, call, metadata)}) -%}
     {%- set ratios = healing_tables._removal_ratios(mistakes) -%}

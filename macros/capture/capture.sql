@@ -102,7 +102,8 @@
     {%- if on_absence not in ['delete', 'ignore'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_absence', 'one of delete, ignore', on_absence,
-            'delete: the select returns every row; ignore: only some') -%}
+            healing_tables._did_you_mean(on_absence, ['delete', 'ignore'])
+            or 'delete: the select returns every row; ignore: only some') -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
@@ -113,7 +114,8 @@
     {%- if config.get('on_schema_change') not in [none, 'ignore', 'append_new_columns', 'fail'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_schema_change', 'append_new_columns or fail: no column of a log is removed',
-            config.get('on_schema_change'), 'choose one of them') -%}
+            config.get('on_schema_change'), healing_tables._did_you_mean(config.get('on_schema_change'),
+                ['append_new_columns', 'fail']) or 'choose one of them') -%}
     {%- endif -%}
     {%- do healing_tables._check_is_log(mistakes, target, existing, settings) if existing is not none
         and replaced is none -%}

@@ -1,17 +1,18 @@
 {#- Delta Lake: every write is a commit with a number, and the history shows what each one did. -#}
 
 {% macro _format_delta() -%}
+    {#- the log has fewer checkpoints: one takes as long as the rows of three builds -#}
     {{- return({
         'name': 'delta', 'has_commits': true, 'has_ordered_versions': true, 'has_commit_tags': true,
         'can_shard': true, 'newest_commits': healing_tables._delta_newest_commits,
         'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
-        'table_id': healing_tables._delta_table_id,
+        'engine': healing_tables._delta_engine, 'table_id': healing_tables._delta_table_id,
         'commits_since': healing_tables._delta_commits_since,
         'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
         'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
         'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain,
         'side_table_format': 'parquet',
-        'log_properties': {'delta.autoOptimize.autoCompact': 'true'},
+        'log_properties': {'delta.autoOptimize.autoCompact': 'true', 'delta.checkpointInterval': '100'},
         'change_log_properties': {'delta.isolationLevel': 'Serializable'},
         'key_map_properties': {
             'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
@@ -59,6 +60,10 @@
 
 {% macro _delta_version(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
+{%- endmacro %}
+
+{% macro _delta_engine(relation) -%}
+    {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['engineInfo']) -}}
 {%- endmacro %}
 
 {% macro _delta_table_id(relation, details) -%}

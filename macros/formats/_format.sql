@@ -10,6 +10,7 @@
     can_shard         a table can be built in shards (build/_shards.sql): each part is one commit
     check_session     (mistakes, session): check that the session can write it with these settings
     version           (relation): the number of its newest commit, or none
+    engine            (relation): the name and version of the library that has written its newest commit, or none
     table_id          (relation, details): an id that changes if the table is recreated, or none; in a format without
                       commits, it also changes with each write
     part_obstacle     (details): why the stored rows cannot be partly rewritten, or none
@@ -45,7 +46,7 @@
     {{- return({
         'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
         'has_commit_tags': false, 'can_shard': false, 'newest_commits': none_of_them,
-        'check_session': nothing, 'version': nothing, 'table_id': nothing,
+        'check_session': nothing, 'version': nothing, 'engine': nothing, 'table_id': nothing,
         'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
         'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
         'properties': healing_tables._no_properties,
@@ -89,18 +90,17 @@
     {{- return(healing_tables._format(details.provider) if details.get('provider') else none) -}}
 {%- endmacro %}
 
-{#- The names of the formats, as a comma-separated list. -#}
 {% macro _known_formats() -%}
     {%- set names = [] -%}
     {%- for name in healing_tables if name.startswith('_format_') -%}
         {%- do names.append(name[8:]) -%}
     {%- endfor -%}
-    {{- return(names | sort | join(', ')) -}}
+    {{- return(names | sort) -}}
 {%- endmacro %}
 
 {% macro _formats_with_commits() -%}
     {%- set names = [] -%}
-    {%- for name in healing_tables._known_formats().split(', ') if healing_tables._format(name).has_commits -%}
+    {%- for name in healing_tables._known_formats() if healing_tables._format(name).has_commits -%}
         {%- do names.append(name) -%}
     {%- endfor -%}
     {{- return(names | join(' or ')) -}}

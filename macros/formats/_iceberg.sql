@@ -13,6 +13,7 @@
     {{- return({
         'name': 'iceberg', 'has_commits': true, 'has_branches': true,
         'check_session': healing_tables._check_iceberg, 'version': healing_tables._iceberg_version,
+        'engine': healing_tables._iceberg_engine,
         'stored_type': healing_tables._iceberg_type, 'commits_since': healing_tables._iceberg_commits_since,
         'has_change_feed': healing_tables._has_iceberg_change_feed, 'change_feed': healing_tables._iceberg_change_feed,
         'change_feed_gap': healing_tables._iceberg_change_feed_gap,
@@ -64,6 +65,11 @@
     {%- do healing_tables._run('refresh table ' ~ relation) -%}
     {%- set found = run_query("show tblproperties " ~ relation ~ " ('current-snapshot-id')").rows[0][1] -%}
     {{- return(found | int if found != 'none' else none) -}}
+{%- endmacro %}
+
+{% macro _iceberg_engine(relation) -%}
+    {{- return(run_query("select summary['iceberg-version'] as engine from " ~ relation
+        ~ '.snapshots order by committed_at desc limit 1').rows[0]['engine']) -}}
 {%- endmacro %}
 
 {#- Iceberg has no tinyint, smallint, char or varchar. A field name is followed by a colon. -#}

@@ -2,16 +2,17 @@
 
 {#-
     A `guess`: {name (of the source), relation (as text for a model), options (of the source, as text), attributes
-    (names), notes (a sentence for each guess)}. `given`: the name of the table; `columns`: {name: type}.
+    (names), notes (a sentence for each guess)}. `given`: the name of the table; `columns`: {name: type}; `keys`: the
+    columns of the business key.
 -#}
-{% macro _guess_source(given, relation_text, columns, key) -%}
+{% macro _guess_source(given, relation_text, columns, keys) -%}
     {%- set guess = {
         'name': modules.re.sub('^(stg|src|raw|base|snap)_+', '', given.split('.')[-1]), 'relation': relation_text,
         'options': [], 'attributes': [], 'notes': []} -%}
     {%- set taken = [] -%}
     {%- do healing_tables._guess_moments(guess, columns, taken) -%}
     {%- do healing_tables._guess_deletes(guess, columns, taken) -%}
-    {%- do healing_tables._guess_key(guess, columns, key, taken) -%}
+    {%- do healing_tables._guess_keys(guess, columns, keys, taken) -%}
     {%- for name in columns if name | lower not in taken -%} {%- do guess.attributes.append(name) -%} {%- endfor -%}
     {{- return(guess) -}}
 {%- endmacro %}
@@ -82,19 +83,28 @@
     {%- do taken.append((flag or moment or code) | lower) -%}
 {%- endmacro %}
 
-{% macro _guess_key(guess, columns, key, taken) -%}
-    {%- do taken.append(key | lower) -%}
-    {%- if key | lower in columns | map('lower') | list -%} {{ return(none) }} {%- endif -%}
-    {%- set others = [] -%}
-    {%- for name, type in columns.items() if name | lower not in taken
-        and modules.re.match('string|.*int|decimal', type) and healing_tables._is_named_like_a_key(name) -%}
-        {%- do others.append(name) -%}
+{% macro _guess_keys(guess, columns, keys, taken) -%}
+    {%- do taken.extend(keys | map('lower')) -%}
+    {%- set found = {} -%}
+    {%- for key in keys if key | lower not in columns | map('lower') | list -%}
+        {%- do found.update({key: healing_tables._guess_key(guess, columns, key, taken)}) -%}
     {%- endfor -%}
-    {%- set other = healing_tables._nearest_name(key, columns | list) or others | first or '???' -%}
-    {%- do guess.options.append("'key_columns': {'" ~ key ~ "': '" ~ other ~ "'}") -%}
+    {%- do guess.options.append("'key_columns': " ~ found) if found -%}
+{%- endmacro %}
+
+{#- The column that may be the key under another name, or ???. -#}
+{% macro _guess_key(guess, columns, key, taken) -%}
+    {%- set free, others = [], [] -%}
+    {%- for name, type in columns.items() if name | lower not in taken -%}
+        {%- do free.append(name) -%}
+        {%- do others.append(name) if modules.re.match('string|.*int|decimal', type)
+            and healing_tables._is_named_like_a_key(name) -%}
+    {%- endfor -%}
+    {%- set other = healing_tables._nearest_name(key, free) or others | first or '???' -%}
     {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ other ~ ' the same?' if other != '???'
         else ': which one is the same?')) -%}
     {%- do taken.append(other | lower) -%}
+    {{- return(other) -}}
 {%- endmacro %}
 
 {% macro _names_of_starts() -%}

@@ -10,12 +10,14 @@
     {%- set relation = healing_tables._resolve_relation(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {%- set node = healing_tables._find_node(dimension) -%}
-    {%- if node is not none -%}
-        {#- as in a unit test, see _model_config() -#}
-        {%- do context.update({'this': relation, 'model': {
-            'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config}}) -%}
-    {%- endif -%}
+    {%- do healing_tables._be_model(node, relation) if node is not none -%}
     {{- return({'relation': relation, 'node': node}) -}}
+{%- endmacro %}
+
+{#- As in a unit test, see _model_config(). -#}
+{% macro _be_model(node, relation) -%}
+    {%- do context.update({'this': relation, 'model': {
+        'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config}}) -%}
 {%- endmacro %}
 
 {#- The metadata of the call of dimension() in the model, as its build reads it; none without a call, or if its

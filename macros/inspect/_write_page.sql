@@ -7,10 +7,15 @@
 {% macro _write_page(page, content, file) -%}
     {%- if adapter.healing_tables_write_page is not defined -%}
         {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(mistakes, 'html', "the Python library in dbt's environment, for the file",
-            'dbt without it', 'install it, see docs/merging.md, or leave html out') -%}
+        {%- do healing_tables._needs_library(mistakes, 'html', 'to write the file', 'leave html out') -%}
         {%- do healing_tables._raise_mistakes(page, mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._print('healing_tables ' ~ page ~ ': the page is '
         ~ adapter.healing_tables_write_page(page, content, file | string)) -%}
+{%- endmacro %}
+
+{#- Report an argument that needs a file: macros can neither read nor write one. -#}
+{% macro _needs_library(mistakes, argument, purpose, otherwise) -%}
+    {%- do healing_tables._mistake(mistakes, argument, "the Python library in dbt's environment, " ~ purpose,
+        'dbt without it', 'install it, see docs/merging.md, or ' ~ otherwise) -%}
 {%- endmacro %}

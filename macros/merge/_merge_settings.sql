@@ -44,9 +44,8 @@
 {% macro _merge_format(mistakes, existing) -%}
     {%- set format = healing_tables._format() -%}
     {%- if format is none -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'file_format', 'one of ' ~ healing_tables._known_formats(), config.get('file_format'),
-            'correct it') -%}
+        {%- do healing_tables._check_choice(mistakes, 'file_format', config.get('file_format'),
+            healing_tables._known_formats()) -%}
         {{- return(healing_tables._format('delta')) -}}
     {%- endif -%}
     {%- set is_known = config.get('file_format') is not none or existing is none -%}

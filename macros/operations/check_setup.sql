@@ -1,17 +1,17 @@
 {#-
     Check Spark, its settings and the catalog of this profile, write and drop a small table, and print what to change:
 
-    what           | found                 | note
-    -------------- | --------------------- | ------------------------------------------------------------------
-    dbt            | 1.12.0, adapter spark |
-    Spark          | 4.2.0                 |
-    metastore      | in-memory             | the tables are forgotten when Spark stops: start it with Hive support
+    what           | found     | note
+    -------------- | --------- | ------------------------------------------------------------------
+    dbt-core       | 1.12.0    |
+    dbt-spark      | 1.11.0    |
+    Spark          | 4.2.0     |
+    metastore      | in-memory | the tables are forgotten when Spark stops: start it with Hive support
 -#}
 {% macro check_setup() -%}
     {%- set mistakes, rows = [], [] -%}
-    {%- do rows.append(['dbt', dbt_version ~ ', adapter ' ~ adapter.type(), '']) -%}
+    {%- do healing_tables._check_versions(rows) -%}
     {%- do healing_tables._check_spark(mistakes, rows) -%}
-    {%- do healing_tables._check_library(rows) -%}
     {%- do healing_tables._check_settings(rows) if healing_tables._platform().has_set -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- do format.check_session(mistakes, healing_tables._session_settings()) -%}
@@ -19,9 +19,10 @@
     {%- do healing_tables._print('healing_tables: the set-up of target ' ~ target.name) -%}
     {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=120) -%}
     {%- do healing_tables._raise_mistakes('check_setup', mistakes) -%}
-    {%- do healing_tables._try_table(format) -%}
+    {%- set engine = healing_tables._try_table(format) -%}
     {%- do healing_tables._print('healing_tables.check_setup: a ' ~ format.name ~ ' table in ' ~ target.schema
-        ~ ' was created, ' ~ ('merged into, ' if format.has_commits) ~ 'read and dropped; this set-up works') -%}
+        ~ (' (' ~ engine ~ ')' if engine is not none) ~ ' was created, ' ~ ('merged into, ' if format.has_commits)
+        ~ 'read and dropped; this set-up works') -%}
 {%- endmacro %}
 
 {% macro _check_spark(mistakes, rows) -%}
@@ -35,11 +36,30 @@
         'it affects how dbt show prints timestamps, and keys of the strategy dbt_utils']) -%}
 {%- endmacro %}
 
-{% macro _check_library(rows) -%}
-    {%- set mistakes = [] -%}
+{#- Only the library, if dbt has it, knows the versions of other packages. -#}
+{% macro _check_versions(rows) -%}
+    {%- set library, adapter_name = 'dbt-healing-tables', 'dbt-' ~ adapter.type() -%}
+    {%- set versions = adapter.healing_tables_versions([library, adapter_name])
+        if adapter.healing_tables_versions is defined else {} -%}
+    {%- set package = healing_tables._package_version() -%}
+    {%- do rows.append(['dbt-core', dbt_version, '']) -%}
+    {%- do rows.append([adapter_name, versions[adapter_name] or 'unknown', '']) -%}
+    {%- do rows.append(['this package', package, '']) -%}
+    {%- set mistakes, notes = [], [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
-    {%- do rows.append(['Python library', mistakes[0].got if mistakes else 'present',
-        'healing_merge cannot run: ' ~ mistakes[0].remedy if mistakes else '']) -%}
+    {%- do notes.append('healing_merge cannot run: ' ~ mistakes[0].remedy) if mistakes -%}
+    {#- a library without that method is older than the package -#}
+    {%- do notes.append('install the library and the package from the same commit')
+        if (versions[library] or package) != package or (not versions and not mistakes) -%}
+    {%- do rows.append(['Python library', versions[library] or (mistakes[0].got if mistakes else 'unknown'),
+        notes | join('; ')]) -%}
+{%- endmacro %}
+
+{% macro _package_version() -%}
+    {%- set config = adapter.config -%}
+    {%- set found = config if config.project_name == 'healing_tables'
+        else (config.dependencies or {}).get('healing_tables', {}) -%}
+    {{- return(found.version or 'unknown') -}}
 {%- endmacro %}
 
 {#- Settings whose Spark defaults cost time or lose tables. -#}
@@ -72,8 +92,9 @@
     {%- if format.has_commits -%}
         {%- do healing_tables._run('merge into ' ~ table ~ ' t using (select 2 as id) s on t.id = s.id '
             ~ 'when not matched then insert *') -%}
-        {%- do format.version(table) -%}
     {%- endif -%}
     {%- do run_query('select count(*) as n from ' ~ table) -%}
+    {%- set engine = format.engine(table) -%}
     {%- do healing_tables._run('drop table ' ~ table) -%}
+    {{- return(engine) -}}
 {%- endmacro %}

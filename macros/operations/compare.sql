@@ -11,7 +11,7 @@
 -#}
 {% macro compare(dimension=none, against=none, fail=false, markdown=false) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
-    {%- set node = healing_tables._find_sql_model('compare', dimension) -%}
+    {%- set node = healing_tables._defer('compare', healing_tables._find_sql_model('compare', dimension)) -%}
     {%- set rendering = healing_tables._render_model(node) -%}
     {%- set existing = healing_tables._stored_table('compare', rendering) -%}
     {%- set other = healing_tables._other_table(against) -%}

@@ -20,16 +20,17 @@
         {%- set relation = healing_tables._resolve_relation(mistakes, 'sources', given) -%}
         {%- do tables.update({given: healing_tables._columns_of(relation)}) if relation is not none -%}
     {%- endfor -%}
-    {%- if key is not string and not mistakes -%}
-        {%- do healing_tables._mistake(mistakes, 'key', 'the column of the business key', key | string,
+    {%- set keys = healing_tables._as_list(key) -%}
+    {%- if not keys and not mistakes -%}
+        {%- do healing_tables._mistake(mistakes, 'key', 'the column of the business key, or a list of columns', 'none',
             'candidates: ' ~ (healing_tables._key_candidates(tables) | join(', ') or 'none found')) -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('generate_model', mistakes) -%}
-    {%- set name = 'dim_' ~ modules.re.sub('_' ~ healing_tables._key_ending(), '', key | lower) -%}
+    {%- set name = 'dim_' ~ modules.re.sub('_' ~ healing_tables._key_ending(), '', keys[-1] | lower) -%}
     {%- do healing_tables._print('-- models/' ~ name ~ '.sql') -%}
-    {%- do healing_tables._print(healing_tables._generated_model(tables, key)) -%}
+    {%- do healing_tables._print(healing_tables._generated_model(tables, keys)) -%}
     {%- do healing_tables._print('\n# models/' ~ name ~ '.yml') -%}
-    {%- do healing_tables._print(healing_tables._generated_yml(name, key)) -%}
+    {%- do healing_tables._print(healing_tables._generated_yml(name, keys)) -%}
 {%- endmacro %}
 
 {#- Columns that all tables have and that are named like a key. -#}
@@ -46,11 +47,11 @@
 {%- endmacro %}
 
 {#- `tables`: name of each to its {column: type}. -#}
-{% macro _generated_model(tables, key) -%}
+{% macro _generated_model(tables, keys) -%}
     {%- set guesses, notes, entries, owners = [], [], [], {} -%}
     {%- for given, columns in tables.items() -%}
         {%- set reference = healing_tables._reference_to(given) -%}
-        {%- do guesses.append(healing_tables._guess_source(given, reference, columns, key)) -%}
+        {%- do guesses.append(healing_tables._guess_source(given, reference, columns, keys)) -%}
     {%- endfor -%}
     {%- for guess in guesses -%}
         {%- for note in guess.notes -%} {%- do notes.append(guess.name ~ ': ' ~ note) -%} {%- endfor -%}
@@ -66,7 +67,9 @@
         {%- do notes.append(attribute ~ ' is in ' ~ (names | join(' and '))
             ~ ': the first of them that is not NULL is used; change their order or the rule') -%}
     {%- endfor -%}
-    {%- set lines = ["{{ config(materialized='healing_table', unique_key='" ~ key ~ "') }}", '{#-', '    Guessed:'] -%}
+    {%- set unique_key = "'" ~ keys[0] ~ "'" if keys | length == 1 else keys | string -%}
+    {%- set lines = ["{{ config(materialized='healing_table', unique_key=" ~ unique_key ~ ') }}', '{#-',
+        '    Guessed:'] -%}
     {%- for note in notes -%} {%- do lines.append('    - ' ~ note) -%} {%- endfor -%}
     {%- do lines.extend(['-#}', '{{ healing_tables.dimension(', '    sources={', entries | join(',\n'), '    }'
         ~ (',' if shared)]) -%}

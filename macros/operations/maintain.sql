@@ -6,7 +6,7 @@
                                       ...
 -#}
 {% macro maintain(dimension, key_columns=none, retention_hours=none, allow_short_retention=false,
-    drop_candidates=false, build_hours=12, force=false) -%}
+    build_hours=12, force=false) -%}
     {%- set table = healing_tables._operation_table('maintain', dimension) -%}
     {%- set relation = table.relation -%}
     {%- set stored = healing_tables._table_details(relation) -%}
@@ -25,7 +25,11 @@
     {%- do healing_tables._check_no_build(mistakes, candidates, build_hours, force) -%}
     {%- do healing_tables._raise_mistakes('maintain', mistakes) -%}
 
-    {%- do healing_tables._tidy_candidates(relation, format, candidates, drop_candidates) -%}
+    {%- for candidate in candidates -%}
+        {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation ~ ', '
+            ~ candidate.age ~ '; ' ~ healing_tables._drop_command() ~ (" --args '{build_hours: 0}'"
+            if candidate.may_be_running) ~ ' drops it') -%}
+    {%- endfor -%}
     {%- if format is not none and format.has_commits -%}
         {%- for line in format.maintain(relation, columns, keys, stored.partitions, hours, allow_short_retention) -%}
             {%- do healing_tables._report('maintain', relation, line) -%}
@@ -56,54 +60,14 @@
     {{- return(asked) -}}
 {%- endmacro %}
 
-{#- Candidates of other runs, beside the table or as branches of it: {relation, branch (name, or none), age (text),
-    is_young}. A table without rows has no file that shows its age: it was refused. -#}
-{% macro _candidates_of(relation, format, build_hours) -%}
-    {%- set found = [] -%}
-    {%- for name in healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
-        {%- set candidate = api.Relation.create(schema=relation.schema, identifier=name, type='table') -%}
-        {%- set age = run_query('select (unix_micros(now()) - ' ~ (format or healing_tables._no_format()).written_at(
-            candidate) ~ ') / 3600000000 as hours').rows[0]['hours'] -%}
-        {%- do found.append({
-            'relation': candidate, 'branch': none,
-            'age': 'without rows' if age is none else '%.1f hours old' | format(age | float),
-            'is_young': age is not none and age | float < build_hours}) -%}
-    {%- endfor -%}
-    {%- for branch in format.branches(relation) if format is not none -%}
-        {%- do found.append({
-            'relation': 'branch ' ~ branch.name, 'branch': branch.name,
-            'age': 'without a commit of its own' if branch.hours is none else '%.1f hours old' | format(branch.hours),
-            'is_young': branch.hours is none or branch.hours < build_hours}) -%}
-    {%- endfor -%}
-    {{- return(found) -}}
-{%- endmacro %}
-
 {#- A running build is detected by its candidate, once that is written. -#}
 {% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
-    {%- for candidate in candidates if candidate.is_young and not force -%}
+    {%- for candidate in candidates if candidate.may_be_running and not force -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'no running build: no candidate younger than ' ~ build_hours
             ~ ' hours (build_hours)',
             candidate.relation ~ ', ' ~ candidate.age,
-            'wait for that build; if it has ended (a refused build leaves its candidate), drop the candidate or add '
-            'force: true') -%}
-    {%- endfor -%}
-{%- endmacro %}
-
-{#- Clean up what builds have left. A branch is always dropped: readers do not see it. -#}
-{% macro _tidy_candidates(relation, format, candidates, drop_candidates) -%}
-    {%- for candidate in candidates -%}
-        {%- if candidate.branch is not none -%}
-            {%- do format.drop_branch(relation, candidate.branch) -%}
-            {%- do healing_tables._report('maintain', relation, 'dropped the ' ~ candidate.relation ~ ', '
-                ~ candidate.age) -%}
-        {%- elif drop_candidates -%}
-            {%- do healing_tables._run('drop table if exists ' ~ candidate.relation) -%}
-            {%- do healing_tables._report('maintain', relation, 'dropped ' ~ candidate.relation ~ ', '
-                ~ candidate.age) -%}
-        {%- else -%}
-            {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation
-                ~ '; drop_candidates: true drops it') -%}
-        {%- endif -%}
+            'wait for that build; if it was killed, add force: true, or drop what it has left: '
+            ~ healing_tables._drop_command() ~ " --args '{build_hours: 0}'") -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -45,10 +45,7 @@
         {%- do options.update({'scd_type': 2}) -%}
     {%- endif -%}
     {%- set rules = ['first_non_null', 'first_present', 'most_recent_row', 'most_recent_value'] -%}
-    {%- if options.rule is not none and options.rule not in rules -%}
-        {%- do healing_tables._mistake(
-            mistakes, at ~ '.rule', 'one of ' ~ (rules | join(', ')), options.rule, 'choose one of them') -%}
-    {%- endif -%}
+    {%- do healing_tables._check_choice(mistakes, at ~ '.rule', options.rule, rules) if options.rule is not none -%}
     {%- if options.changed_at and options.scd_type not in [1, 3] -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.changed_at', 'an attribute of type 1 or 3', 'type ' ~ options.scd_type,
@@ -71,7 +68,8 @@
         {%- if not from -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
-                'correct the name, or set from') -%}
+                healing_tables._did_you_mean(name, healing_tables._columns_of_sources(spec.sources))
+                or 'correct the name, or set from') -%}
         {%- elif from | length > 1 and options.rule is none -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
@@ -111,6 +109,12 @@
     {{- return(found) -}}
 {%- endmacro %}
 
+{% macro _columns_of_sources(sources) -%}
+    {%- set columns = [] -%}
+    {%- for source in sources -%} {%- do columns.extend(source.columns or []) -%} {%- endfor -%}
+    {{- return(columns | unique | list) -}}
+{%- endmacro %}
+
 {% macro _check_attribute_type(mistakes, at, from_type, type) -%}
     {%- if from_type is not none and healing_tables._has_no_equality(from_type) -%}
         {%- do healing_tables._mistake(
@@ -136,9 +140,10 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not found -%}
-        {%- do healing_tables._mistake(
-            mistakes, at ~ '.from', 'a source: ' ~ (sources | map(attribute='name') | join(', ')), entry | string,
-            'correct the name') -%}
+        {%- set names = sources | map(attribute='name') | list -%}
+        {%- set given = entry.get('source') if entry is mapping else (entry | string).split('.')[0] -%}
+        {%- do healing_tables._mistake(mistakes, at ~ '.from', 'a source: ' ~ (names | join(', ')), entry | string,
+            healing_tables._did_you_mean(given, names) or 'correct the name') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set source = found[0].source -%}

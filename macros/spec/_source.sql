@@ -109,10 +109,8 @@
             'a source of ' ~ source.kind,
             'use where to exclude rows' if option == 'deleted_when' else 'remove it') -%}
     {%- endfor -%}
-    {%- for option, values in {'on_tie': ['error', 'greatest'], 'on_absence': ['delete', 'ignore']}.items()
-        if source[option] not in values -%}
-        {%- do healing_tables._mistake(
-            mistakes, at ~ '.' ~ option, 'one of ' ~ (values | join(', ')), source[option], 'choose one of them') -%}
+    {%- for option, values in {'on_tie': ['error', 'greatest'], 'on_absence': ['delete', 'ignore']}.items() -%}
+        {%- do healing_tables._check_choice(mistakes, at ~ '.' ~ option, source[option], values) -%}
     {%- endfor -%}
     {%- set wanted = {
         'changed_at': [given.get('changed_at')], 'snapshot_at': [given.get('snapshot_at')],

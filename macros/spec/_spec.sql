@@ -69,7 +69,7 @@
     {%- for name in healing_tables._missing_names(spec.exists_in, known | map(attribute='name')) -%}
         {%- do healing_tables._mistake(
             mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name,
-            'correct the name') -%}
+            healing_tables._did_you_mean(name, known | map(attribute='name') | list) or 'correct the name') -%}
     {%- endfor -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_source_windows(mistakes, spec) if not mistakes -%}

@@ -58,9 +58,9 @@
 {% macro _check_columns(mistakes, argument, names, relation, columns) -%}
     {%- if columns is not none -%}
         {%- for name in healing_tables._missing_names(names, columns) -%}
-            {%- set near = healing_tables._nearest_name(name, columns) -%}
+            {%- set question = healing_tables._did_you_mean(name, columns) -%}
             {%- do healing_tables._mistake(mistakes, argument, 'a column of ' ~ relation, name,
-                ('did you mean ' ~ near ~ '? ' if near is not none) ~ 'its columns are ' ~ (columns | join(', '))) -%}
+                (question ~ ' ' if question is not none) ~ 'its columns are ' ~ (columns | join(', '))) -%}
         {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}

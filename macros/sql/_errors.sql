@@ -48,12 +48,26 @@
             else 'one of ' ~ (known | join(', '))) -%}
         {%- do listed.append(option) if near is none -%}
         {%- do healing_tables._mistake(mistakes, argument ~ '.' ~ option, wanted, option,
-            'correct or remove it' if near is none else 'did you mean ' ~ near ~ '?') -%}
+            healing_tables._did_you_mean(option, known) or 'correct or remove it') -%}
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), above 0.6; else none.
-    The library uses difflib for that. -#}
+{#- The question for a name that is similar to a known one, or none. -#}
+{% macro _did_you_mean(name, known) -%}
+    {%- set near = none if name in known else healing_tables._nearest_name(name, known) -%}
+    {{- return('did you mean ' ~ near ~ '?' if near is not none else none) -}}
+{%- endmacro %}
+
+{#- Report a value that is none of the known ones. -#}
+{% macro _check_choice(mistakes, argument, value, known) -%}
+    {%- if value not in known -%}
+        {%- do healing_tables._mistake(mistakes, argument, 'one of ' ~ (known | join(', ')), value | string,
+            healing_tables._did_you_mean(value, known) or 'choose one of them') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), above 0.6, or that has
+    the same letters in another order; else none. The library uses difflib for that. -#}
 {% macro _nearest_name(name, known) -%}
     {%- set best = {'name': none, 'score': 0.6} -%}
     {%- for other in known -%}
@@ -64,7 +78,8 @@
             {%- do shared.append(pair) -%}
             {%- do rest.remove(pair) -%}
         {%- endfor -%}
-        {%- set score = 2 * shared | length / all -%}
+        {%- set is_anagram = name | string | lower | list | sort == other | string | lower | list | sort -%}
+        {%- set score = 1 if is_anagram else 2 * shared | length / all -%}
         {%- do best.update({'name': other, 'score': score}) if score > best.score -%}
     {%- endfor -%}
     {{- return(best.name) -}}

@@ -13,11 +13,22 @@
     {%- if found is none -%}
         {%- do healing_tables._mistake(
             mistakes, argument, 'a table or view that exists, or the name of the model that builds it', given | string,
-            'build it first, or correct the name') -%}
+            healing_tables._question_about_table(given) ~ 'build it first, or correct the name') -%}
     {%- endif -%}
     {#- in the requested spelling: dbt's cache has Spark's lower case, the log has the spelling of the build -#}
     {{- return(found.incorporate(path={'schema': relation.schema, 'identifier': relation.identifier})
         if found is not none else none) -}}
+{%- endmacro %}
+
+{#- The question for a text that is similar to the name of a model, a snapshot or a seed; else an empty text. -#}
+{% macro _question_about_table(given) -%}
+    {%- set names = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] -%}
+        {%- do names.extend(healing_tables._node_names(node)) -%}
+    {%- endfor -%}
+    {%- set question = healing_tables._did_you_mean(given, names)
+        if given is string and given.split('.')[-1] not in names else none -%}
+    {{- return(question ~ ' Else ' if question is not none else '') -}}
 {%- endmacro %}
 
 {#- In hooks, dbt's cache does not have a table yet that the same run creates. -#}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import version
+
 import pytest
 from damage import operation, tables
 from lab import Lab
@@ -19,8 +22,11 @@ def test_a_set_up_that_works(lab: Lab) -> None:
     found = {line[0]: line[1:] for line in cells}
     assert found["Spark"] == [lab.spark.version, ""]
     assert found["metastore"] == ["hive", ""]
-    assert found["Python library"] == ["present", ""]
+    assert found["dbt-core"] == [version("dbt-core"), ""]
+    assert found["dbt-spark"] == [version("dbt-spark"), ""]
+    assert found["this package"] == found["Python library"] == [version("dbt-healing-tables"), ""]
     assert found["time zone of the session"][0] == "UTC"
     assert found["spark.sql.shuffle.partitions"][0] == "200"
     assert "on one machine 2 is quicker" in found["spark.databricks.delta.snapshotPartitions"][1]
-    assert any("this set-up works" in line for line in lines)
+    last = next(line for line in lines if "this set-up works" in line)
+    assert re.search(r"a delta table in \w+ \(.*Delta-Lake/\d.*\) was created.*this set-up works", last)

@@ -12,17 +12,25 @@ as rows (customer_id, updated_at, customer_name, email)"""
 ERP = "select * from values (1, timestamp '2024-02-01', 500, 'U') as rows (cust_no, changed_at, credit_limit, op)"
 
 
-def test_the_printed_model_builds(lab: Lab) -> None:
+@pytest.fixture(scope="module")
+def printed(lab: Lab) -> list[str]:
+    """What generate_model prints, written to the files that it names."""
     for name, sql in {"stg_crm": CRM, "stg_erp": ERP}.items():
-        (lab.home / "models").mkdir(exist_ok=True)
-        (lab.home / "models" / f"{name}.sql").write_text(sql)
+        lab.write(f"models/{name}.sql", sql)
     lab.dbt("run")
     lines = operation(lab, "generate_model", sources=["stg_crm", "stg_erp"], key="customer_id")
     start, middle = lines.index("-- models/dim_customer.sql"), lines.index("# models/dim_customer.yml")
-    end = lines.index("      - healing_tables.temporal_integrity") + 1
-    assert any("it has no column customer_id: is cust_no the same?" in line for line in lines)
-    (lab.home / "models" / "dim_customer.sql").write_text("\n".join(lines[start:middle]))
-    (lab.home / "models" / "dim_customer.yml").write_text("\n".join(lines[middle:end]))
+    lab.write("models/dim_customer.sql", "\n".join(lines[start:middle]))
+    lab.write("models/dim_customer.yml", yml_in(lines[middle:]))
+    return lines
+
+
+def yml_in(lines: list[str]) -> str:
+    return "\n".join(lines[lines.index("version: 2") : lines.index("      - healing_tables.temporal_integrity") + 1])
+
+
+def test_the_printed_model_builds(lab: Lab, printed: list[str]) -> None:
+    assert any("it has no column customer_id: is cust_no the same?" in line for line in printed)
     results = lab.dbt("build", "--select", "dim_customer")
     assert {status for status, _ in results.values()} <= {"success", "pass"}, results
     shown = [[str(cell) for cell in row] for row in lab.rows("dim_customer", "email", "credit_limit", "valid_from")]
@@ -33,6 +41,25 @@ def test_the_printed_model_builds(lab: Lab) -> None:
     ]
 
 
+@pytest.mark.usefixtures("printed")
+def test_the_lineage_goes_to_the_catalog(lab: Lab) -> None:
+    """generate_yml of the printed model, as its yml; persist_docs writes the descriptions to the table."""
+    lab.write("models/dim_customer.yml", yml_in(operation(lab, "generate_yml", dimension="dim_customer")))
+    persisted = "persist_docs={'relation': true, 'columns': true}"
+    model = lab.home / "models" / "dim_customer.sql"
+    model.write_text(model.read_text().replace("unique_key=", f"{persisted}, unique_key="))
+    results = lab.dbt("build", "--select", "dim_customer", "--full-refresh")
+    assert {status for status, _ in results.values()} <= {"success", "pass"}, results
+    comments = {
+        row["col_name"]: row["comment"] for row in lab.spark.sql(f"describe {lab.schema}.dim_customer").collect()
+    }
+    assert comments["customer_id"] == "The business key."
+    assert comments["email"] == "From crm. Type 2: the value at that time."
+    assert comments["credit_limit"] == "From erp. Type 2: the value at that time."
+    assert comments["valid_from"].startswith("The moment from which the version is valid")
+
+
+@pytest.mark.usefixtures("printed")
 def test_without_a_key(lab: Lab) -> None:
     lines = operation(lab, "generate_model", sources=["stg_crm"])
     assert any("candidates: customer_id" in line for line in lines), lines

@@ -124,7 +124,7 @@ def test_pyspark_without_dbt(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_distributions(tmp_path: Path) -> None:
-    """What an index would get: complete, with types and the command, and importable in an environment of its own."""
+    """What an index would get: complete, with types and the command, and the same from both distributions."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
     subprocess.run(build, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
     wheel, sdist = next(tmp_path.glob("*.whl")), next(tmp_path.glob("*.tar.gz"))
@@ -138,6 +138,10 @@ def test_the_distributions(tmp_path: Path) -> None:
     assert [name for name in names if not name.startswith(("healing_tables/", "dbt_healing_tables"))] == []
     with tarfile.open(sdist) as archive:
         assert any(name.endswith("/LICENSE") for name in archive.getnames())
+    from_sdist = tmp_path / "from_sdist"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    run_in(tmp_path, [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(from_sdist), str(sdist)])
+    assert zipfile.ZipFile(next(from_sdist.glob("*.whl"))).namelist() == names
     python = environment_with(tmp_path / "environment", wheel)
     code = "import healing_tables, dbt_healing_tables; print(healing_tables.__file__, dbt_healing_tables.__file__)"
     shown = subprocess.run([python, "-c", code], text=True, capture_output=True, check=True).stdout

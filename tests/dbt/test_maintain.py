@@ -10,7 +10,7 @@ from damage import COLUMNS, HEALTHY, commits, operation, stored, tables
 from lab import Lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
-REFUSED = "dim_many__candidate_0123456789abcdef0123456789abcdef"  # by the guard, since it is empty
+REFUSED = "dim_many__candidate_fedcba9876543210fedcba9876543210"
 YOUNG = "dim_busy__candidate_0123456789abcdef0123456789abcdef"
 
 
@@ -34,7 +34,11 @@ def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
     scattered(lab, "dim_liquid", "cluster by (id)")
     scattered(lab, "dim_busy")
     stored(lab, YOUNG, COLUMNS, HEALTHY)
-    stored(lab, REFUSED, COLUMNS, [])
+    stored(lab, REFUSED, COLUMNS, HEALTHY)
+    lab.spark.sql(
+        f"create table {lab.schema}.healing_log using delta as select '{lab.schema}.dim_many' as relation, "
+        "'refused' as status, 'fedcba98-7654-3210-fedc-ba9876543210' as invocation_id"
+    )
     lab.table("dim_parquet", COLUMNS, HEALTHY)
     where = {"key_columns": ["id"]}
     found: dict[str, Any] = {"files before": files_of(lab, "dim_many")}
@@ -63,9 +67,7 @@ def seen(lab: Lab, interpreted: None) -> dict[str, Any]:
         dimension=f"{lab.schema}.dim_busy",
         **where,
         force=True,
-        drop_candidates=True,
     )
-    found["forced tables"] = tables(lab)
     found["forced commits"] = commits(lab, "dim_busy")
     return found
 
@@ -108,13 +110,14 @@ def test_a_build_at_work_is_left_alone(lab: Lab, seen: dict[str, Any]) -> None:
     text = told(seen, "busy")
     assert YOUNG in text and "force: true" in text
     assert "OPTIMIZE" not in seen["busy commits"] and YOUNG in seen["busy tables"]
-    assert f"dropped {lab.schema}.{YOUNG}" in told(seen, "forced")
-    assert YOUNG not in seen["forced tables"]
+    assert f"a build has left {lab.schema}.{YOUNG}, 0.0 hours old;" in told(seen, "forced")
+    assert "drop_candidates --args '{build_hours: 0}' drops it" in told(seen, "forced")
     assert "OPTIMIZE" in seen["forced commits"]
 
 
-def test_a_candidate_without_rows_is_no_build_at_work(seen: dict[str, Any]) -> None:
-    assert f"a build has left lab_test_maintain.{REFUSED};" in told(seen, "many")
+def test_the_candidate_of_a_refused_build_is_no_build_at_work(seen: dict[str, Any]) -> None:
+    assert f"a build has left lab_test_maintain.{REFUSED}, 0.0 hours old;" in told(seen, "many")
+    assert "run-operation healing_tables.drop_candidates drops it" in told(seen, "many")
 
 
 def test_a_parquet_table_has_nothing_to_do(seen: dict[str, Any]) -> None:

@@ -217,7 +217,7 @@ def test_main_moves_at_the_last_moment(built: Lab, at_statement: Callable[..., N
 def test_without_the_library_the_last_moment_is_an_error(
     built: Lab, at_statement: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is published. The next build reports the branch, and maintain drops it."""
+    """Nothing is published. The next build reports the branch, and drop_candidates drops it."""
     built.build("dim")
     add(built, row(4, "later", 4))
     at_statement("fast_forward", lambda: built.spark.sql(f"delete from {built.schema}.dim where id = 5"))
@@ -231,7 +231,9 @@ def test_without_the_library_the_last_moment_is_an_error(
     found = built.build("dim")
     assert any("was killed or is running" in line for line in built.log)
     assert found["rows_added"] > 0
-    built.dbt("run-operation", "healing_tables.maintain", "--args", "{dimension: dim, build_hours: 0}")
+    built.dbt("run-operation", "healing_tables.drop_candidates")
+    assert len(branches(built, "dim")) == 1
+    built.dbt("run-operation", "healing_tables.drop_candidates", "--args", "{build_hours: 0}")
     assert branches(built, "dim") == []
 
 

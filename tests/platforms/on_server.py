@@ -81,6 +81,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "health": {},
     "repair": {"dimension": "dim_person"},
     "maintain": {"dimension": "dim_person"},
+    "drop_candidates": {},
     "rekey_facts": {
         "facts": "fct_visits",
         "dimension": "dim_person",

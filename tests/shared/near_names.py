@@ -20,6 +20,7 @@ NEAR = {
     "full_batches": "full_batch",
     "valid_to_curent": "valid_to_current",
     "on_ties": "on_tie",
+    "audti": "audit",
     "scd_type": None,
     "x": None,
     "": None,

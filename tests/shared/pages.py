@@ -22,6 +22,7 @@ PAGES += [
         "three-sources",
         "macros",
         "healing-table",
+        "healing",
         "concepts",
         "tests",
         "merging",

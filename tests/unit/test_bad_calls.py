@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from rendering import CompilerError, Project
 
+from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.options import unknown_options
 
 CATALOGUE = {
@@ -49,7 +50,18 @@ CALLS = {
     ),
     "unknown_rule": (
         f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'rule': 'newest'}}}}",
-        ["attributes.name.rule", "most_recent_row"],
+        ["attributes.name.rule", "most_recent_row", "choose one of them"],
+    ),
+    "misspelt_rule": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'rule': 'most_recent_rows'}}}}",
+        ["got:    most_recent_rows", "did you mean most_recent_row?"],
+    ),
+    "misspelt_origins": (
+        f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr.name', {{'source': 'CRM'}}]}}}}",
+        [
+            "got:    cmr.name\n     remedy: did you mean crm?",
+            "got:    {'source': 'CRM'}\n     remedy: did you mean crm?",
+        ],
     ),
     "unknown_type": (
         f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 5}}",
@@ -62,13 +74,15 @@ CALLS = {
     "type_four": (f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': 4}}", ["pair of tables"]),
     "unknown_source": (
         f"sources={{'crm': {{{CRM}}}}}, attributes={{'name': {{'from': ['cmr']}}}}",
-        ["attributes.name.from", "cmr"],
+        ["attributes.name.from", "cmr", "did you mean crm?"],
     ),
     "unknown_attribute": (
         f"sources={{'crm': {{{CRM}}}}}, attributes=['nam']",
-        ["attributes.nam", "nam"],
+        ["attributes.nam", "nam", "did you mean name?"],
     ),
-    "unknown_exists_in": (f"sources={{'crm': {{{CRM}}}}}, exists_in=['web']", ["exists_in", "web"]),
+    "unknown_exists_in": (f"sources={{'crm': {{{CRM}}}}}, exists_in=['web']", ["exists_in", "web", "correct the name"]),
+    "misspelt_exists_in": (f"sources={{'crm': {{{CRM}}}}}, exists_in=['cmr']", ["exists_in", "did you mean crm?"]),
+    "misspelt_tie": (f"sources={{'crm': {{{CRM}, 'on_tie': 'greates'}}}}", ["did you mean greatest?"]),
     "unknown_tie": (
         f"sources={{'crm': {{{CRM}, 'on_tie': 'last'}}}}",
         ["sources.crm.on_tie", "greatest"],
@@ -234,3 +248,22 @@ def test_a_text_where_a_ref_is_meant(begins: str, is_refused: bool) -> None:
             project.render(call)
     else:
         assert "from stg_crm" in project.render(call)
+
+
+def test_values_and_columns_that_the_library_takes_for_others() -> None:
+    with pytest.raises(SpecError) as error:
+        DimensionSpec(
+            key_columns="id",
+            attributes={"name": 3},
+            on_tie="greatst",
+            on_schema_change="append",
+            surrogate_key={"name": "k", "strategy": "hsah"},
+            column_names={"previous_nam": "before"},
+        )
+    remedies = {mistake.where: mistake.remedy for mistake in error.value.mistakes}
+    assert remedies == {
+        "on_tie": "did you mean greatest?",
+        "on_schema_change": "choose one of them",
+        "surrogate_key.strategy": "did you mean hash?",
+        "column_names.previous_nam": "did you mean previous_name?",
+    }

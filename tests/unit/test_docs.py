@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 from pages import blocks_of
 from rendering import Project
 from sessions import ROOT
+
+import healing_tables
 
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
 OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("[!_]*.sql"))
@@ -136,6 +140,7 @@ def test_settings_agree_with_the_profile(page: str) -> None:
     for settings in with_delta:
         assert "spark.sql.catalog.spark_catalog" in settings
         assert "spark.sql.codegen.cache.maxEntries" in settings
+        assert "spark.databricks.delta.snapshotPartitions" in settings
         if page != "docs/sources.md":  # its jars for S3 need other excludes
             assert ("spark.jars.packages" in settings) == ("spark.jars.excludes" in settings)
     different = [
@@ -145,6 +150,37 @@ def test_settings_agree_with_the_profile(page: str) -> None:
         if name in wanted and value != str(wanted[name]) and name not in OWN.get(page, OWN_ANYWHERE)
     ]
     assert different == []
+
+
+def python_blocks() -> list[Any]:
+    """Without a dbt model, and without those that test_install.py and test_files.py run."""
+    pages = [page for page in LINKED if page.startswith("docs/") and page not in ("docs/install.md", "docs/files.md")]
+    blocks = [
+        (page, block) for page in pages for block in blocks_of((ROOT / page).read_text()) if block.kind == "python"
+    ]
+    return [
+        pytest.param("\n".join(block.lines), id=page)
+        for page, block in blocks
+        if "def model" not in "\n".join(block.lines)
+    ]
+
+
+@pytest.mark.parametrize("code", python_blocks())
+def test_python_examples_call_what_exists(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Specs and targets are made as shown; merge and as_of take these arguments."""
+    calls = []
+    for name in ("merge", "as_of"):
+        shape = inspect.signature(getattr(healing_tables, name))
+        monkeypatch.setattr(
+            healing_tables, name, lambda *args, _shape=shape, **more: calls.append(_shape.bind(*args, **more))
+        )
+    given = {name: MagicMock() for name in ("batch", "spark", "sales", "buyers", "stream", "place")}
+    exec(code, given | {"spec": healing_tables.DimensionSpec(key_columns="id")})  # noqa: S102 -- from our own pages
+    assert calls or "spec.sink(" in code
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
 
 
 @pytest.mark.parametrize("page", LINKED)

@@ -63,7 +63,7 @@ class Node(dict[str, str]):
 @pytest.mark.parametrize("case", GUESSES)
 def test_guesses(case: str) -> None:
     columns, options, attributes = GUESSES[case]
-    guess = SimpleNamespace(**project().macros._guess_source("stg_crm", "ref('stg_crm')", columns, "customer_id"))
+    guess = SimpleNamespace(**project().macros._guess_source("stg_crm", "ref('stg_crm')", columns, ["customer_id"]))
     assert ", ".join(guess.options) == options
     assert (guess.name, guess.attributes) == ("crm", attributes)
     assert guess.notes
@@ -72,13 +72,23 @@ def test_guesses(case: str) -> None:
 def test_the_documented_model() -> None:
     made = project(stg_crm_customers=CUSTOMERS, stg_web_profiles=PROFILES)
     tables = {"stg_crm_customers": CUSTOMERS, "stg_web_profiles": PROFILES}
-    text = made.macros._generated_model(tables, "customer_id")
+    text = made.macros._generated_model(tables, ["customer_id"])
     page = (ROOT / "docs" / "operations.md").read_text()
     assert f"-- models/dim_customer.sql\n{text}\n```" in page
-    yml = made.macros._generated_yml("dim_customer", "customer_id")
+    yml = made.macros._generated_yml("dim_customer", ["customer_id"])
     assert "description: One row for each version of a customer." in yml
     for name in ("valid_from", "row_hash"):
         assert f"doc('healing_tables', 'healing_tables_{name}')" in yml
+
+
+def test_a_key_of_several_columns() -> None:
+    made = project(stg_shops={})
+    columns = {"region": "string", "shopno": "int", "updated_at": "date", "name": "string"}
+    guess = SimpleNamespace(**made.macros._guess_source("shops", "ref('shops')", columns, ["region", "shop_no"]))
+    assert guess.options[-1] == "'key_columns': {'shop_no': 'shopno'}"
+    assert guess.attributes == ["name"]
+    text = made.macros._generated_model({"stg_shops": columns}, ["region", "shop_no"])
+    assert "unique_key=['region', 'shop_no']" in text
 
 
 def test_candidates_for_the_key() -> None:

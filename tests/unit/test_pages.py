@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.exceptions import DbtRuntimeError
 from page_content import HOSTILE, LONG, explained, logged
 
 from dbt_healing_tables.pages.explain import NARROW, WIDTH, explain_page
 from dbt_healing_tables.pages.report import BUILDS, HEIGHT, LISTED, report_page
-from dbt_healing_tables.pages.write import METHOD, add_pages, render_page, write_page
+from dbt_healing_tables.pages.write import render_page, write_page
 
 # 2 days, 4 days, a gap of 6 days, and an open end as long as their mean
 EDGES = [0, 128, 356, 684, 912]
@@ -90,24 +85,3 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     assert file.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(DbtRuntimeError, match="a folder that exists.*No such file"):
         write_page("report", logged(3), str(tmp_path / "none" / "page.html"))
-
-
-def test_an_adapter_gets_one_method() -> None:
-    class Other(SparkAdapter):
-        pass
-
-    before = set(Other._available_)
-    add_pages(Other)
-    add_pages(Other)
-    assert set(Other._available_) - before == {METHOD}
-    assert METHOD not in SparkAdapter._available_
-    made: Any = object.__new__(Other)
-    made.config = SimpleNamespace()
-    with pytest.raises(DbtRuntimeError, match="a folder that exists"):
-        getattr(made, METHOD)("report", logged(1), "/none/page.html")
-
-
-def test_the_start_of_dbt_loads_no_spark() -> None:
-    """The method that writes pages is added whenever dbt starts."""
-    code = "import sys, dbt_healing_tables.pages.write; print('pyspark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "False\n"

@@ -1,4 +1,4 @@
-"""The method of dbt's adapter with which operations write a page."""
+"""Write a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dbt.adapters.base.meta import available
 from dbt_common.exceptions import DbtRuntimeError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -14,14 +13,6 @@ from dbt_healing_tables.pages.explain import explain_page
 from dbt_healing_tables.pages.report import report_page
 
 PAGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"explain": explain_page, "report": report_page}
-METHOD = "healing_tables_write_page"
-
-
-def add_pages(adapter: Any) -> None:
-    """Add the method to a class of adapters; nothing else of the class changes."""
-    if METHOD not in adapter._available_:
-        setattr(adapter, METHOD, available(lambda _, page, content, file: write_page(page, content, file)))
-        adapter._available_ |= {METHOD}
 
 
 def write_page(page: str, content: dict[str, Any], file: str) -> str:

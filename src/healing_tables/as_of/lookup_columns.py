@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from healing_tables.definition.options import did_you_mean
 from healing_tables.errors import Mistake
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
@@ -24,7 +25,8 @@ class Side:
         found = find(name, self.types) if isinstance(name, str) else None
         if found is None:
             wanted = f"a column of the {self.name}, which has {', '.join(self.types)}"
-            mistakes.append(Mistake(where, wanted, repr(name), "correct the name"))
+            remedy = did_you_mean(name, self.types) or "correct the name"
+            mistakes.append(Mistake(where, wanted, repr(name), remedy))
         return found
 
     def moment(self, name: object, where: str, mistakes: list[Mistake]) -> tuple[str, str]:

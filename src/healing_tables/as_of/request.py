@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from healing_tables.as_of.lookup_columns import LookupColumn, Side, lookup_columns
+from healing_tables.definition.options import check_choice
 from healing_tables.errors import ArgumentError, Mistake, counted
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
@@ -53,9 +54,7 @@ def look_up(
     """Args: facts, dimension: columns with their types. Raises: ArgumentError with everything that is wrong."""
     mistakes: list[Mistake] = []
     fact, version = Side("facts", facts), Side("dimension", dimension)
-    if versions_per_key not in ("many", "few"):
-        got = repr(versions_per_key)
-        mistakes.append(Mistake("versions_per_key", "many or few", got, "choose one of them"))
+    check_choice("versions_per_key", versions_per_key, ("many", "few"), mistakes)
     moment, _ = fact.moment(at, "at", mistakes)
     start, _ = version.moment(valid_from, "valid_from", mistakes)
     end, kind = version.moment(valid_to, "valid_to", mistakes)

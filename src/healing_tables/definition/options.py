@@ -33,11 +33,25 @@ def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> l
         if name in known:
             continue
         near = nearest_name(name, known)
-        remedy = "correct or remove it" if near is None else f"did you mean {near}?"
+        remedy = did_you_mean(name, known) or "correct or remove it"
         mistakes.append(Mistake(f"{where}{name}", near or wanted, "an unknown option", remedy))
         if near is None:
             wanted = "one of the options listed above"
     return mistakes
+
+
+def check_choice(where: str, value: Any, known: Sequence[Any], mistakes: list[Mistake]) -> None:
+    if value not in known:
+        wanted = f"one of {', '.join(map(str, known))}"
+        remedy = did_you_mean(value, known) or "choose one of them"
+        mistakes.append(Mistake(where, wanted, repr(value), remedy))
+
+
+def did_you_mean(name: Any, known: Iterable[Any]) -> str | None:
+    """The question for a name that is similar to a known one."""
+    names = [other for other in known if isinstance(other, str)]
+    near = nearest_name(name, names) if isinstance(name, str) and name not in names else None
+    return None if near is None else f"did you mean {near}?"
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str | None:

@@ -9,6 +9,7 @@ from pyspark.sql import types as t
 
 from healing_tables.definition.generated import GENERATED, unknown_names
 from healing_tables.definition.layout import Column, Layout, check_names
+from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import (
     missing_moments,
@@ -105,7 +106,7 @@ def wanted_column(name: str, where: str, given: Mapping[str, str], mistakes: lis
                 f"{where}: {name}",
                 f"a column of the batch, which has {', '.join(given)}",
                 "no such column",
-                "add it to the batch, or correct the name",
+                did_you_mean(name, given) or "add it to the batch, or correct the name",
             )
         )
     return column

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from healing_tables.definition.attributes import Attribute, as_attributes, check_attributes
 from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key
-from healing_tables.definition.options import as_names, unknown_options
+from healing_tables.definition.options import as_names, check_choice, unknown_options
 from healing_tables.errors import Mistake, SpecError, counted
 from healing_tables.sql.instants import micros
 
@@ -203,9 +203,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),
     ):
-        if values[name] not in wanted:
-            choice = " or ".join(str(value) for value in wanted)
-            mistakes.append(Mistake(name, choice, repr(values[name]), "choose one of them"))
+        check_choice(name, values[name], wanted, mistakes)
     for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
         if values[name] is not None and not (isinstance(values[name], str) and values[name].strip()):
             mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
