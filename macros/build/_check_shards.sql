@@ -11,10 +11,7 @@
     {%- set format = healing_tables._format() -%}
     {%- set without = '; or leave shards out (shards: 1 in this model where the project sets it)' -%}
     {%- if format is not none and not format.can_shard -%}
-        {%- set able = [] -%}
-        {%- for name in healing_tables._known_formats() if healing_tables._format(name).can_shard -%}
-            {%- do able.append(name) -%}
-        {%- endfor -%}
+        {%- set able = healing_tables._formats_with('can_shard') -%}
         {%- do healing_tables._mistake(
             mistakes, 'shards', 'a table in ' ~ (able | join(' or ')), format.name,
             'set file_format: ' ~ able[0] ~ without) -%}

@@ -94,7 +94,8 @@
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- The command that drops the candidates of all models. -#}
-{% macro _drop_command() -%}
-    {{- return('dbt run-operation healing_tables.drop_candidates') -}}
+{#- The command that drops the candidates of all models. `is_forced`: also those whose build may be running. -#}
+{% macro _drop_command(is_forced=false) -%}
+    {{- return('dbt run-operation healing_tables.drop_candidates'
+        ~ (" --args '{build_hours: 0}'" if is_forced)) -}}
 {%- endmacro %}

@@ -77,7 +77,8 @@
     {%- set format = healing_tables._format() -%}
     {%- if format is none or not format.has_commits -%}
         {%- do healing_tables._mistake(
-            mistakes, 'file_format', healing_tables._formats_with_commits() ~ ', since a run is one commit',
+            mistakes, 'file_format', (healing_tables._formats_with('has_commits') | join(' or '))
+            ~ ', since a run is one commit',
             config.get('file_format'), 'choose one of them') -%}
         {%- set format = healing_tables._format('delta') -%}
     {%- endif -%}

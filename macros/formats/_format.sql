@@ -98,12 +98,13 @@
     {{- return(names | sort) -}}
 {%- endmacro %}
 
-{% macro _formats_with_commits() -%}
+{#- The names of the formats whose entry of this name is true. -#}
+{% macro _formats_with(entry) -%}
     {%- set names = [] -%}
-    {%- for name in healing_tables._known_formats() if healing_tables._format(name).has_commits -%}
+    {%- for name in healing_tables._known_formats() if healing_tables._format(name)[entry] -%}
         {%- do names.append(name) -%}
     {%- endfor -%}
-    {{- return(names | join(' or ')) -}}
+    {{- return(names) -}}
 {%- endmacro %}
 
 {#- Logs and key maps have the model's format if it supports concurrent writers. Otherwise they are Delta tables if the

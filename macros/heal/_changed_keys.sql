@@ -9,7 +9,8 @@
     {%- set needed = 'loaded_until' if source.loaded_at is not none else 'version' -%}
     {%- if mark is none or needed not in mark -%}
         {{- return({'select': none, 'obstacle': 'source ' ~ source.name
-            ~ ' has no loaded_at, and is not a table in ' ~ healing_tables._formats_with_commits()}) -}}
+            ~ ' has no loaded_at, and is not a table in '
+            ~ (healing_tables._formats_with('has_commits') | join(' or '))}) -}}
     {%- elif last_mark is none or needed not in last_mark
         or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
         {{- return({'select': none, 'obstacle': 'the last build has no high-water mark of source ' ~ source.name

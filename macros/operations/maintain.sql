@@ -27,8 +27,7 @@
 
     {%- for candidate in candidates -%}
         {%- do healing_tables._report('maintain', relation, 'a build has left ' ~ candidate.relation ~ ', '
-            ~ candidate.age ~ '; ' ~ healing_tables._drop_command() ~ (" --args '{build_hours: 0}'"
-            if candidate.may_be_running) ~ ' drops it') -%}
+            ~ candidate.age ~ '; ' ~ healing_tables._drop_command(candidate.may_be_running) ~ ' drops it') -%}
     {%- endfor -%}
     {%- if format is not none and format.has_commits -%}
         {%- for line in format.maintain(relation, columns, keys, stored.partitions, hours, allow_short_retention) -%}
@@ -68,6 +67,6 @@
             ~ ' hours (build_hours)',
             candidate.relation ~ ', ' ~ candidate.age,
             'wait for that build; if it was killed, add force: true, or drop what it has left: '
-            ~ healing_tables._drop_command() ~ " --args '{build_hours: 0}'") -%}
+            ~ healing_tables._drop_command(true)) -%}
     {%- endfor -%}
 {%- endmacro %}

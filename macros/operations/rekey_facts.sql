@@ -20,7 +20,8 @@
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if fact_table is not none and (format is none or not format.has_commits) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'facts', 'a table in ' ~ healing_tables._formats_with_commits() ~ ', so that it is one commit',
+            mistakes, 'facts', 'a table in ' ~ (healing_tables._formats_with('has_commits') | join(' or '))
+            ~ ', so that it is one commit',
             fact_table ~ ' (' ~ details.get('provider', 'a view') ~ ')', 'build it with such a file_format') -%}
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('rekey_facts', mistakes) -%}

@@ -44,7 +44,7 @@
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%}
         {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'a table in ' ~ healing_tables._formats_with_commits()
+            mistakes, 'dimension', 'a table in ' ~ (healing_tables._formats_with('has_commits') | join(' or '))
             ~ ', which takes a repair in one commit',
             relation ~ ', ' ~ (stored.get('provider') or 'a view'),
             'copy it: create table ... using delta as select * from ' ~ relation

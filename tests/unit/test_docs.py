@@ -156,13 +156,9 @@ def python_blocks() -> list[Any]:
     """Without a dbt model, and without those that test_install.py and test_files.py run."""
     pages = [page for page in LINKED if page.startswith("docs/") and page not in ("docs/install.md", "docs/files.md")]
     blocks = [
-        (page, block) for page in pages for block in blocks_of((ROOT / page).read_text()) if block.kind == "python"
+        (page, block.kind, "\n".join(block.lines)) for page in pages for block in blocks_of((ROOT / page).read_text())
     ]
-    return [
-        pytest.param("\n".join(block.lines), id=page)
-        for page, block in blocks
-        if "def model" not in "\n".join(block.lines)
-    ]
+    return [pytest.param(code, id=page) for page, kind, code in blocks if kind == "python" and "def model" not in code]
 
 
 @pytest.mark.parametrize("code", python_blocks())
