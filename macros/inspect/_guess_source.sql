@@ -85,26 +85,39 @@
 
 {% macro _guess_keys(guess, columns, keys, taken) -%}
     {%- do taken.extend(keys | map('lower')) -%}
+    {%- set missing = keys | map('lower') | reject('in', columns | map('lower') | list) | list -%}
     {%- set found = {} -%}
-    {%- for key in keys if key | lower not in columns | map('lower') | list -%}
-        {%- do found.update({key: healing_tables._guess_key(guess, columns, key, taken)}) -%}
+    {#- similar names of all keys first, so that none is taken for another key -#}
+    {%- for guess_column in [healing_tables._similar_column, healing_tables._key_like_column] -%}
+        {%- for key in keys if key | lower in missing and key not in found -%}
+            {%- set column = guess_column(columns, key, taken) -%}
+            {%- do found.update({key: column}) if column is not none -%}
+            {%- do taken.append(column | lower) if column is not none -%}
+        {%- endfor -%}
     {%- endfor -%}
-    {%- do guess.options.append("'key_columns': " ~ found) if found -%}
+    {%- set guessed = {} -%}
+    {%- for key in keys if key | lower in missing -%}
+        {%- do guessed.update({key: found.get(key, '???')}) -%}
+        {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ found[key] ~ ' the same?' if key in found
+            else ': which one is the same?')) -%}
+    {%- endfor -%}
+    {%- do guess.options.append("'key_columns': " ~ guessed) if guessed -%}
 {%- endmacro %}
 
-{#- The column that may be the key under another name, or ???. -#}
-{% macro _guess_key(guess, columns, key, taken) -%}
-    {%- set free, others = [], [] -%}
-    {%- for name, type in columns.items() if name | lower not in taken -%}
-        {%- do free.append(name) -%}
-        {%- do others.append(name) if modules.re.match('string|.*int|decimal', type)
-            and healing_tables._is_named_like_a_key(name) -%}
+{#- The column whose name is similar to that of a key, or none. `taken`: columns that are something else. -#}
+{% macro _similar_column(columns, key, taken) -%}
+    {%- set free = [] -%}
+    {%- for name in columns if name | lower not in taken -%} {%- do free.append(name) -%} {%- endfor -%}
+    {{- return(healing_tables._nearest_name(key, free)) -}}
+{%- endmacro %}
+
+{#- The first column that may be a key by its type and name, or none. -#}
+{% macro _key_like_column(columns, key, taken) -%}
+    {%- for name, type in columns.items() if name | lower not in taken
+        and modules.re.match('string|.*int|decimal', type) and healing_tables._is_named_like_a_key(name) -%}
+        {{- return(name) -}}
     {%- endfor -%}
-    {%- set other = healing_tables._nearest_name(key, free) or others | first or '???' -%}
-    {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ other ~ ' the same?' if other != '???'
-        else ': which one is the same?')) -%}
-    {%- do taken.append(other | lower) -%}
-    {{- return(other) -}}
+    {{- return(none) -}}
 {%- endmacro %}
 
 {% macro _names_of_starts() -%}

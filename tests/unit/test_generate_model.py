@@ -91,6 +91,19 @@ def test_a_key_of_several_columns() -> None:
     assert "unique_key=['region', 'shop_no']" in text
 
 
+@pytest.mark.parametrize(
+    ("columns", "key_columns"),
+    [
+        ({"shop_id": "int", "area_code": "string"}, {"region": "area_code", "shop_no": "shop_id"}),
+        ({"area_code": "string"}, {"region": "area_code", "shop_no": "???"}),
+    ],
+)
+def test_no_column_is_taken_for_two_keys(columns: dict[str, str], key_columns: dict[str, str]) -> None:
+    guess = SimpleNamespace(**project().macros._guess_source("shops", "ref('shops')", columns, list(key_columns)))
+    assert guess.options[-1] == f"'key_columns': {key_columns}"
+    assert guess.attributes == []
+
+
 def test_candidates_for_the_key() -> None:
     macros = project().macros
     tables = {"a": CUSTOMERS | {"shop_no": "int"}, "b": PROFILES}

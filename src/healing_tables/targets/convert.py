@@ -14,7 +14,8 @@ from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, quoted
 from healing_tables.sql.types import types_of
 from healing_tables.targets.buckets import bucket_of, is_in_buckets
-from healing_tables.targets.hive import Commit, HiveTarget, files_in, short
+from healing_tables.targets.hive import Commit, HiveTarget, short
+from healing_tables.targets.hive_metastore import files_in
 from healing_tables.targets.naming import name_beside
 
 # Set by the metastore itself

@@ -16,12 +16,12 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
@@ -29,14 +29,21 @@ from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
 from healing_tables.targets.conflicts import StalePlan, has_condition
+from healing_tables.targets.hive_metastore import (
+    FORMATS,
+    NO_FILES,
+    Described,
+    described,
+    files_in,
+    partitions_in_metastore,
+    path_of,
+    same_place,
+)
 from healing_tables.targets.naming import bad_name, full_name, is_table_name, name_beside, name_parts
 from healing_tables.targets.table import Snapshot, check_side_table, micro_batches_after
 
 log = logging.getLogger("healing_tables")
 
-FORMATS = ("orc", "parquet")
-MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
-NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 # Columns of a commit, besides its number
 COMMIT_COLUMNS = {
     "merge_id": "string",
@@ -90,33 +97,6 @@ class Commit:
     def micro_batches_after(self) -> dict[str, int]:
         """`micro_batches` after this commit, whose own number is part of the id of its merge."""
         return micro_batches_after(self.micro_batches, self.merge_id)
-
-
-@dataclass(frozen=True)
-class Described:
-    """The description of a table in the metastore."""
-
-    file_format: str
-    location: str
-    is_external: bool
-    partitions: tuple[str, ...]
-    has_listed_partitions: bool  # in the metastore, each with a location of its own
-    properties: Mapping[str, str]
-    columns: tuple[str, ...]
-    comment: str | None
-
-
-def parts_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
-    """The columns, the partition columns and the details in the rows of `describe table extended`.
-
-    Spark 3.5 has no `as json`.
-    """
-    names = [row[0] for row in rows]
-    start = len(names) - 1 - names[::-1].index("# Detailed Table Information")
-    title = "# Partition Information"
-    end = names.index(title) if title in names else start
-    columns, partitions = names[:end], names[end + 2 : start]
-    return tuple(filter(None, columns)), tuple(filter(None, partitions)), {row[0]: row[1] for row in rows[start + 1 :]}
 
 
 @dataclass(frozen=True)
@@ -201,35 +181,7 @@ class HiveTarget:
 
     def described(self, spark: SparkSession) -> Described | None:
         """The description of the table in the metastore, if it exists. Raises: TargetError for another format."""
-        if not spark.catalog.tableExists(self.sql_name):  # PySpark logs each error, also one that is caught
-            return None
-        try:
-            rows = spark.sql(f"describe table extended {self.sql_name}").collect()
-            properties = dict(map(tuple, spark.sql(f"show tblproperties {self.sql_name}").collect()))
-        except AnalysisException as error:
-            if has_condition(error, *MISSING):
-                return None
-            raise
-        columns, partitions, details = parts_of(rows)
-        formats = f"{details.get('Provider')} {details.get('InputFormat')}".lower()
-        file_format = next((name for name in FORMATS if name in formats), None)
-        if file_format is None or details.get("Type") == "VIEW":
-            raise self.other_format(str(details.get("Provider") or details.get("Type")).lower())
-        return Described(
-            file_format,
-            details["Location"],
-            details.get("Type") == "EXTERNAL",
-            partitions,
-            bool(partitions) and details.get("Partition Provider") == "Catalog",
-            properties,
-            columns,
-            details.get("Comment"),
-        )
-
-    def other_format(self, got: str) -> TargetError:
-        wanted, remedy = f"a table in {' or '.join(FORMATS)}, or none yet", "choose another name"
-        mistake = Mistake(self.name, wanted, got, remedy)
-        return TargetError(counted("the target", [mistake]), [mistake])
+        return described(spark, self.name)
 
     def check_switch(self, described: Described) -> None:
         """Raises: TargetError if the table cannot be switched to a new folder by one call."""
@@ -635,18 +587,6 @@ class Commits:
         return {} if described is None else described.properties
 
 
-@contextmanager
-def partitions_in_metastore(spark: SparkSession, are_there: bool) -> Iterator[None]:
-    """Whether the partitions of tables are in the metastore, or are found by listing folders; for new and old ones."""
-    name = "spark.sql.hive.manageFilesourcePartitions"
-    before = str(spark.conf.get(name))
-    spark.conf.set(name, str(are_there).lower())
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
-
-
 def column_list(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
 
@@ -654,25 +594,3 @@ def column_list(columns: Mapping[str, str]) -> str:
 def short(merge_id: str) -> str:
     """The folder of a merge: short, since the location of a table in buckets names many."""
     return merge_id.replace("-", "")[:12]
-
-
-def same_place(one: str, other: str) -> bool:
-    """Whether two texts are one location: file:/x, file:///x and /x are."""
-    return re.sub("^file:/+", "/", one.rstrip("/")) == re.sub("^file:/+", "/", other.rstrip("/"))
-
-
-def files_in(spark: SparkSession, folders: Sequence[str]) -> tuple[str, ...]:
-    """The files in these folders, as `path time size`, sorted. Spark lists them and opens none."""
-    try:
-        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(folders))
-        rows = listed.selectExpr("concat_ws(' ', path, unix_micros(modificationTime), length)").collect()
-    except AnalysisException as error:
-        if has_condition(error, *NO_FILES):
-            return ()
-        raise
-    return tuple(sorted(row[0] for row in rows))
-
-
-def path_of(file: str) -> str:
-    """The path in a text of `files_in`."""
-    return file.rsplit(" ", 2)[0]
