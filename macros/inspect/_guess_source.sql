@@ -83,41 +83,33 @@
     {%- do taken.append((flag or moment or code) | lower) -%}
 {%- endmacro %}
 
+{#- Guess the columns of the keys that have another name in this table. Similar names of all keys come first, so that no
+    key gets the column of another one; then the columns that have the name and type of a key. -#}
 {% macro _guess_keys(guess, columns, keys, taken) -%}
     {%- do taken.extend(keys | map('lower')) -%}
-    {%- set missing = keys | map('lower') | reject('in', columns | map('lower') | list) | list -%}
-    {%- set found = {} -%}
-    {#- similar names of all keys first, so that none is taken for another key -#}
-    {%- for guess_column in [healing_tables._similar_column, healing_tables._key_like_column] -%}
-        {%- for key in keys if key | lower in missing and key not in found -%}
-            {%- set column = guess_column(columns, key, taken) -%}
-            {%- do found.update({key: column}) if column is not none -%}
-            {%- do taken.append(column | lower) if column is not none -%}
+    {%- set key_like = [] -%}
+    {%- for name, type in columns.items() if modules.re.match('string|.*int|decimal', type)
+        and healing_tables._is_named_like_a_key(name) -%}
+        {%- do key_like.append(name) -%}
+    {%- endfor -%}
+    {%- set missing, found = healing_tables._missing_names(keys, columns), {} -%}
+    {%- for is_similar in [true, false] -%}
+        {%- for key in missing if key not in found -%}
+            {%- set free = healing_tables._missing_names(columns if is_similar else key_like, taken) -%}
+            {%- set column = healing_tables._nearest_name(key, free) if is_similar else free | first -%}
+            {%- if column -%}
+                {%- do found.update({key: column}) -%}
+                {%- do taken.append(column | lower) -%}
+            {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
     {%- set guessed = {} -%}
-    {%- for key in keys if key | lower in missing -%}
+    {%- for key in missing -%}
         {%- do guessed.update({key: found.get(key, '???')}) -%}
         {%- do guess.notes.append('it has no column ' ~ key ~ (': is ' ~ found[key] ~ ' the same?' if key in found
             else ': which one is the same?')) -%}
     {%- endfor -%}
     {%- do guess.options.append("'key_columns': " ~ guessed) if guessed -%}
-{%- endmacro %}
-
-{#- The column whose name is similar to that of a key, or none. `taken`: columns that are something else. -#}
-{% macro _similar_column(columns, key, taken) -%}
-    {%- set free = [] -%}
-    {%- for name in columns if name | lower not in taken -%} {%- do free.append(name) -%} {%- endfor -%}
-    {{- return(healing_tables._nearest_name(key, free)) -}}
-{%- endmacro %}
-
-{#- The first column that may be a key by its type and name, or none. -#}
-{% macro _key_like_column(columns, key, taken) -%}
-    {%- for name, type in columns.items() if name | lower not in taken
-        and modules.re.match('string|.*int|decimal', type) and healing_tables._is_named_like_a_key(name) -%}
-        {{- return(name) -}}
-    {%- endfor -%}
-    {{- return(none) -}}
 {%- endmacro %}
 
 {% macro _names_of_starts() -%}

@@ -33,7 +33,7 @@ from healing_tables.targets.hive_metastore import (
     FORMATS,
     NO_FILES,
     Described,
-    described,
+    describe_table,
     files_in,
     partitions_in_metastore,
     path_of,
@@ -181,7 +181,7 @@ class HiveTarget:
 
     def described(self, spark: SparkSession) -> Described | None:
         """The description of the table in the metastore, if it exists. Raises: TargetError for another format."""
-        return described(spark, self.name)
+        return describe_table(spark, self.name)
 
     def check_switch(self, described: Described) -> None:
         """Raises: TargetError if the table cannot be switched to a new folder by one call."""

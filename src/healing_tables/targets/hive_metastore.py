@@ -32,7 +32,7 @@ class Described:
     comment: str | None
 
 
-def described(spark: SparkSession, name: str) -> Described | None:
+def describe_table(spark: SparkSession, name: str) -> Described | None:
     """The description of a table, if it exists. Raises: TargetError for a view or a table of another format."""
     if not spark.catalog.tableExists(name):  # PySpark logs each error, also one that is caught
         return None
