@@ -123,7 +123,7 @@ def change(spark: SparkSession, options: argparse.Namespace, names: list[str], t
     touched = max(int(keys * options.share), 1)
     for number, name in enumerate(names):
         spark.range(touched).select(
-            f.pmod(f.xxhash64("id", f.lit(turn)), f.lit(keys)).alias("customer_id"),
+            f.pmod(f.col("id") * (keys // touched) + turn, f.lit(keys)).alias("customer_id"),
             day(turn).alias("updated_at"),
             *[f.concat(f.lit(f"t{turn}-"), "id").alias(c) for c in columns_of(options, number)],
             day(turn).alias("loaded_at"),

@@ -80,13 +80,14 @@ from differing
 {%- endmacro %}
 
 {#- CTEs that end in `checked`: the rows of the candidate, each as the struct `row`, with key_1.., valid_from,
-    is_current, and what the checks need. `is_ordered`: the query has the column _order_column(). -#}
-{% macro _checked_candidate(build, is_ordered=false) -%}
+    is_current, and what the checks need. `is_ordered`: the query has the column _order_column(). `finds`: see
+    _checked_ctes(). -#}
+{% macro _checked_candidate(build, is_ordered=false, finds='rows') -%}
 candidate as (
 {{ healing_tables._as_subquery(healing_tables._with_order(build.query) if is_ordered else build.query) }}
 ),
 {{ healing_tables._checked_ctes(dict(build.settings, relation='candidate', columns=healing_tables._row_columns(build),
-        order=healing_tables._order_column() if is_ordered else none), build.conditions, false)
+        order=healing_tables._order_column() if is_ordered else none), build.conditions, finds)
     if build.settings.checks else healing_tables._unchecked_ctes(build, is_ordered) }}
 {%- endmacro %}
 
@@ -145,7 +146,7 @@ checked as (
 {% macro _checked_select(build) -%}
 {%- set violations = healing_tables._violations_of_row(build) -%}
 {%- if violations is none and not build.hashes -%} {{ return(build.query) }} {%- endif -%}
-with {{ healing_tables._checked_candidate(build, healing_tables._has_order(build)) }}
+with {{ healing_tables._checked_candidate(build, healing_tables._has_order(build), 'first') }}
 select
     {{ healing_tables._published_columns(build) | join(',\n    ') }}
 from checked

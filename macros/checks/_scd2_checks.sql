@@ -23,9 +23,18 @@
 with {{ healing_tables._checked_ctes(check_request) }}
 {%- endmacro %}
 
-{#- These CTEs without the `with`. `conditions` of a build add their columns to the rows; without `counts_pairs`, rows
-    that overlap an earlier one are found, but their overlaps are not counted. -#}
-{% macro _checked_ctes(check_request, conditions=[], counts_pairs=true) -%}
+{#-
+    These CTEs without the `with`. `conditions` of a build add their columns to the rows. `finds` says which violations:
+
+    pairs   all: a row that overlaps several earlier ones has several
+    rows    all rows with a violation; long_rows is missing
+    first   the first row with a violation of each key, and perhaps others. No row before it ends after the previous
+            one, so only that one is read, not all earlier rows, and n is 1 or 2. As `rows` if no_overlaps or
+            valid_order is off.
+-#}
+{% macro _checked_ctes(check_request, conditions=[], finds='pairs') -%}
+{%- set reads_previous = finds == 'first' and 'no_overlaps' in check_request.checks
+    and 'valid_order' in check_request.checks -%}
 {%- set keys = healing_tables._key_names(check_request.key_columns) -%}
 {%- set window = 'partition by ' ~ keys ~ ' order by ' ~ (check_request.get('order') or 'valid_from, valid_to') -%}
 rows as (
@@ -51,10 +60,12 @@ proper_rows as (
 ),
 neighbours as (
     select *,
-        row_number() over in_order as n,
+        {%- if not reads_previous %}
+        count(*) over earlier + 1 as n,
         max(if(is_proper, valid_to, null)) over earlier as furthest,
         coalesce(max(is_proper and valid_to is null) over earlier, false) as is_covered_for_ever,
-        {%- if counts_pairs %}
+        {%- endif %}
+        {%- if finds == 'pairs' %}
         coalesce(is_proper and (valid_to is null or lead(valid_from) over in_order < valid_to), false) as covers_next,
         {%- endif %}
         count(if(is_current, 1, null)) over whole as current_rows,
@@ -68,8 +79,13 @@ neighbours as (
 ),
 checked as (
     select *,
+        {%- if reads_previous %}
+        if(row_before is null, 1, 2) as n,
+        end_before as furthest,
+        row_before is not null and end_before is null as is_covered_for_ever,
+        {%- endif %}
         {{ healing_tables._is_repeat(check_request.tracked, 'end_before', 'row_before') }} as is_repeat
-        {%- if counts_pairs %},
+        {%- if finds == 'pairs' %},
         collect_list(if(covers_next, struct(n, valid_from, valid_to), null)) over (partition by {{ keys }}) as long_rows
         {%- endif %}
     from neighbours

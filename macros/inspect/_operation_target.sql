@@ -1,15 +1,15 @@
 {#- What the run-operations share: finding the table, and printing. -#}
 
 {#-
-    The table that an operation names: {relation, node}. A model or snapshot of this project, or else `schema.table`
-    (`table` alone is in the target's schema), for which node is none. Afterwards, _option() finds the options of the
-    model, as in its own build.
+    The table that an operation names: {relation, node}. A model or snapshot of this project, by its name or as
+    `schema.table` (`table` alone is in the target's schema); node is none for another table. Afterwards, _option()
+    finds the options of the model, as in its own build.
 -#}
 {% macro _operation_table(operation, dimension) -%}
     {%- set mistakes = [] -%}
     {%- set relation = healing_tables._resolve_relation(mistakes, 'dimension', dimension) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
-    {%- set node = healing_tables._find_node(dimension) -%}
+    {%- set node = healing_tables._find_node(dimension) or healing_tables._node_of_table(relation) -%}
     {%- do healing_tables._be_model(node, relation) if node is not none -%}
     {{- return({'relation': relation, 'node': node}) -}}
 {%- endmacro %}

@@ -20,7 +20,7 @@
         {%- set log = healing_tables._log_of(target, healing_tables._project_options().get('log_schema')) -%}
     {%- else -%}
         {%- set relation = healing_tables._parse_relation_name(dimension) -%}
-        {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(dimension)) -%}
+        {%- set log = healing_tables._log_of(relation, healing_tables._log_schema_of(relation)) -%}
     {%- endif -%}
     {%- set found = [] -%}
     {%- if load_relation(log) is not none -%}
@@ -49,8 +49,8 @@
 {%- endmacro %}
 
 {#- The log_schema of the model, or else of the project. -#}
-{% macro _log_schema_of(dimension) -%}
-    {%- set node = healing_tables._find_node(dimension) -%}
+{% macro _log_schema_of(relation) -%}
+    {%- set node = healing_tables._node_of_table(relation) -%}
     {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none
         else none -%}
     {{- return(own or healing_tables._project_options().get('log_schema')) -}}

@@ -60,6 +60,15 @@
     {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}
 {%- endmacro %}
 
+{#- The model, snapshot or seed whose rows a table has, or none. Spark's names are case-insensitive. -#}
+{% macro _node_of_table(relation) -%}
+    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed']
+        and healing_tables._node_relation(node) | string | lower == relation | string | lower -%}
+        {{- return(node) -}}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
 {#- The names of a node. As in ref(), the name without a version means the latest one. -#}
 {% macro _node_names(node) -%}
     {%- set version = node.get('version') -%}

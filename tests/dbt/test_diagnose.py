@@ -54,7 +54,7 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
     lab.spark.sql(f"update {lab.schema}.dim_called set active = 'N' where id = 2")
     lab.spark.sql(f"update {lab.schema}.dim_called set id = 3 where id = 2")
     lab.spark.sql(f"update {lab.schema}.dim_called set name = 'c' where name = 'b'")
-    found["model damaged"] = operation(lab, "diagnose", dimension="dim_called")
+    found["model damaged"] = operation(lab, "diagnose", dimension=f"{lab.schema}.DIM_called")
     return found
 
 
