@@ -28,9 +28,8 @@ with {{ healing_tables._checked_ctes(check_request) }}
 
     pairs   all: a row that overlaps several earlier ones has several
     rows    all rows with a violation; long_rows is missing
-    first   the first row with a violation of each key, and perhaps others. No row before it ends after the previous
-            one, so only that one is read, not all earlier rows, and n is 1 or 2. As `rows` if no_overlaps or
-            valid_order is off.
+    first   at least the first row with a violation of each key. Of the rows before it, the previous one ends last, so
+            the others are not read. n is 1 or 2. The same as `rows` if no_overlaps or valid_order is off.
 -#}
 {% macro _checked_ctes(check_request, conditions=[], finds='pairs') -%}
 {%- set reads_previous = finds == 'first' and 'no_overlaps' in check_request.checks
