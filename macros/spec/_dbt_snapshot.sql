@@ -35,13 +35,8 @@
 {#- The configuration of a snapshot of this project; {} for any other relation. -#}
 {% macro _snapshot_config(relation) -%}
     {%- if relation is string or relation.identifier is not defined or not execute -%} {{ return({}) }} {%- endif -%}
-    {%- for node in (graph.get('nodes') or {}).values() if node.resource_type == 'snapshot' -%}
-        {%- if node.schema | lower == relation.schema | string | lower
-            and (node.alias or node.name) | lower == relation.identifier | string | lower -%}
-            {{- return(node.config) -}}
-        {%- endif -%}
-    {%- endfor -%}
-    {{- return({}) -}}
+    {%- set node = healing_tables._node_of_table(relation) -%}
+    {{- return(node.config if node is not none and node.resource_type == 'snapshot' else {}) -}}
 {%- endmacro %}
 
 {#-

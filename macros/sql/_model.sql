@@ -49,21 +49,26 @@
         identifier=node.get('identifier') or node.alias, type='table')) -}}
 {%- endmacro %}
 
+{#- The models, snapshots and seeds; none in a unit test, where the graph is empty up to dbt 1.12. -#}
+{% macro _named_nodes() -%}
+    {{- return((graph.get('nodes') or {}).values() | selectattr('resource_type', 'in', ['model', 'snapshot', 'seed'])
+        | list) -}}
+{%- endmacro %}
+
 {#- A model, snapshot or seed by its name, `package.name` or `name.v2`; one of this project comes first. None if there
     is none. -#}
 {% macro _find_node(text) -%}
     {%- set nodes = [] -%}
-    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed']
-        and text in healing_tables._node_names(node) -%}
+    {%- for node in healing_tables._named_nodes() if text in healing_tables._node_names(node) -%}
         {%- do nodes.append(node) -%}
     {%- endfor -%}
     {{- return(nodes | selectattr('package_name', 'equalto', project_name) | first or nodes | first or none) -}}
 {%- endmacro %}
 
-{#- The model, snapshot or seed whose rows a table has, or none. Spark's names are case-insensitive. -#}
+{#- The model, snapshot or seed that builds a table, or none. Spark's names are case-insensitive. -#}
 {% macro _node_of_table(relation) -%}
-    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed']
-        and healing_tables._node_relation(node) | string | lower == relation | string | lower -%}
+    {%- for node in healing_tables._named_nodes()
+        if healing_tables._node_relation(node) | string | lower == relation | string | lower -%}
         {{- return(node) -}}
     {%- endfor -%}
     {{- return(none) -}}

@@ -23,7 +23,7 @@
 {#- The question for a text that is similar to the name of a model, a snapshot or a seed; else an empty text. -#}
 {% macro _question_about_table(given) -%}
     {%- set names = [] -%}
-    {%- for node in graph.nodes.values() if node.resource_type in ['model', 'snapshot', 'seed'] -%}
+    {%- for node in healing_tables._named_nodes() -%}
         {%- do names.extend(healing_tables._node_names(node)) -%}
     {%- endfor -%}
     {%- set question = healing_tables._did_you_mean(given, names)
