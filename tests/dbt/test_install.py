@@ -6,13 +6,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from lab import Lab
 from pages import Block, blocks_of, difference, table_of
 from sessions import ROOT
 
@@ -63,18 +68,45 @@ def test_the_revision_is_a_commit_of_this_repository() -> None:
         assert known.stdout.strip() == "commit", known.stderr
 
 
-def test_an_archive_of_a_commit_is_small(tmp_path: Path) -> None:
-    """What `tarball:` installs: no tests, and none of the large data."""
+def archive_of(folder: Path) -> Path:
+    """What `git archive` makes of the working tree, as code hosts do of a commit: all files in one folder."""
     if not (ROOT / ".git").exists():
         pytest.skip("no repository")
-    file = tmp_path / "archive.tar.gz"
-    archive = ["git", "-C", str(ROOT), "archive", "--worktree-attributes", "--output", str(file), "HEAD"]
-    subprocess.run(archive, check=True)
+    git = ["git", "-C", str(ROOT), "-c", "user.name=test", "-c", "user.email=test@localhost"]
+    changed = subprocess.run([*git, "stash", "create"], check=True, text=True, capture_output=True).stdout.strip()
+    file = folder / "healing-tables.tar.gz"
+    options = ["--worktree-attributes", "--prefix=healing-tables-0/", "--output", str(file), changed or "HEAD"]
+    subprocess.run([*git, "archive", *options], check=True)
+    return file
+
+
+def test_an_archive_of_a_commit_is_small(tmp_path: Path) -> None:
+    """What `tarball:` installs: no tests of this repository, and none of the large data."""
+    file = archive_of(tmp_path)
     assert file.stat().st_size < 1_000_000
     with tarfile.open(file) as opened:
-        names = set(opened.getnames())
+        names = {name.removeprefix("healing-tables-0/") for name in opened.getnames()}
     assert {"dbt_project.yml", "macros/dimension.sql", "src/healing_tables/__init__.py"} <= names
     assert not [name for name in names if name.startswith(("tests", "data/congress"))]
+
+
+def test_an_archive_of_a_commit_has_the_generic_tests(lab: Lab, tmp_path: Path) -> None:
+    """The first example of the README with the package from an archive on a server."""
+    folder = archive_of(tmp_path).parent
+    shutil.rmtree(lab.home / "dbt_packages")
+    for path in ("models/supplier_changes.sql", "models/dim_supplier.sql", "models/dim_supplier.yml"):
+        lab.write(path, FILES[path])
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}/healing-tables.tar.gz"
+        lab.write("packages.yml", f"packages: [{{tarball: '{address}', name: healing_tables}}]\n")
+        lab.dbt("deps")
+        server.shutdown()
+    assert not (lab.home / "dbt_packages" / "healing_tables" / "tests").exists()
+    results = lab.dbt("build")
+    assert lab.succeeded, results
+    assert {status for status, _ in results.values()} == {"success", "pass"}
+    assert len(results) == 3, results
 
 
 def run_in(folder: Path, command: list[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -69,8 +68,7 @@ def environment() -> jinja2.Environment:
 
 @cache
 def templates() -> list[jinja2.Template]:
-    files = itertools.chain((ROOT / "macros").rglob("*.sql"), (ROOT / "tests" / "generic").glob("*.sql"))
-    return [environment().from_string(file.read_text()) for file in sorted(files)]
+    return [environment().from_string(file.read_text()) for file in sorted((ROOT / "macros").rglob("*.sql"))]
 
 
 class Package:

@@ -19,7 +19,7 @@ import healing_tables
 
 MACROS = sorted(path.stem for path in (ROOT / "macros").glob("*.sql"))
 OPERATIONS = sorted(path.stem for path in (ROOT / "macros" / "operations").glob("[!_]*.sql"))
-GENERIC_TESTS = sorted(path.stem for path in (ROOT / "tests" / "generic").glob("*.sql"))
+GENERIC_TESTS = sorted(path.stem for path in (ROOT / "macros" / "generic_tests").glob("*.sql"))
 CHECKS = [
     path.stem[1:]
     for path in sorted((ROOT / "macros" / "checks").glob("*.sql"))
@@ -108,7 +108,7 @@ def test_options_of_sources_are_documented() -> None:
 def test_generic_test_is_documented(name: str) -> None:
     assert name in first_column("docs/tests.md", "test")
     given_by_dbt = {"model", "column_name"}
-    arguments = set(signature(ROOT / "tests" / "generic" / f"{name}.sql")) - given_by_dbt
+    arguments = set(signature(ROOT / "macros" / "generic_tests" / f"{name}.sql")) - given_by_dbt
     assert arguments <= set(first_column("docs/tests.md", "argument"))
 
 
