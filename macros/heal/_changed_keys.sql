@@ -18,17 +18,19 @@
     {%- endif -%}
     {%- set obstacle = none -%}
     {%- if source.loaded_at is not none -%}
-        {%- set is_known = last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap -%}
-        {%- set has_news = not is_known or mark.rows_without_time > 0 or mark.loaded_until != last_mark.loaded_until -%}
-        {%- if has_news and source.kind != 'snapshots' and 'recent_rows' in mark -%}
+        {%- set has_news = healing_tables._has_loaded_news(mark, last_mark) -%}
+        {%- set is_known = healing_tables._is_overlap_known(mark, last_mark) -%}
+        {%- set fed = healing_tables._rows_of_feed_beside_times(source, mark, last_mark) -%}
+        {%- if has_news and fed is none and source.kind != 'snapshots' and 'recent_rows' in mark -%}
             {%- set keys = [] -%}
             {%- for row in mark.recent_rows if row['is_new'] or not is_known -%}
                 {%- do keys.append(healing_tables._key_literals(row, source['keys'] | length)) -%}
             {%- endfor -%}
             {%- if none not in keys -%} {{ return({'select': none, 'keys': keys, 'obstacle': none}) }} {%- endif -%}
         {%- endif -%}
-        {%- set rows = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
+        {%- set loaded = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
             else none -%}
+        {%- set rows = [loaded, fed] | reject('none') | join(' union all ') or none -%}
     {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id
         and mark.has_change_feed == last_mark.has_change_feed -%}
         {%- set rows = none -%}
@@ -95,6 +97,17 @@
     {{- return(healing_tables._read_rows(
         source, healing_tables._stored_format(details).change_feed(relation, details, version, none), 'true',
         "_change_type in ('delete', 'update_preimage')")) -}}
+{%- endmacro %}
+
+{#- The rows in the change feed of a source that has loaded_at as well; none without news in it, and if it is not
+    complete: then there are only the times. -#}
+{% macro _rows_of_feed_beside_times(source, mark, last_mark) -%}
+    {%- if 'version' not in mark or 'version' not in last_mark
+        or (mark.version == last_mark.version and mark.table_id == last_mark.table_id)
+        or healing_tables._change_feed_obstacle(source, mark, last_mark) is not none -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return(healing_tables._rows_changed_since(source, last_mark.version)) -}}
 {%- endmacro %}
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}

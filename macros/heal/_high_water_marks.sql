@@ -4,7 +4,7 @@
 
     loaded_until       the newest loaded_at, a text in UTC, or none
     overlap            number and hash of the rows in the time before it that is read twice
-    version, table_id, has_change_feed   of a table with commits, where the source has no loaded_at
+    version, table_id, has_change_feed   of a table with commits; if the source has loaded_at, of one with a change feed
     taken_until        the moment of the newest snapshot; empty_snapshots: number and hash of those without a row
 
     and, not kept in the log:
@@ -19,6 +19,8 @@
     {%- set marks = {} -%}
     {%- for source in readable -%}
         {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none else loaded[source.name] -%}
+        {%- do mark.update(healing_tables._feed_mark(source, mark, last_marks.get(source.name)))
+            if source.loaded_at is not none -%}
         {%- if source.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._snapshots_taken(source)
                 ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
@@ -31,12 +33,35 @@
     {{- return(marks) -}}
 {%- endmacro %}
 
+{#- The version of a source with loaded_at, if the table has a change feed; {} for any other. A row that is committed
+    late with an old loaded_at is only in the feed. A source that had no feed, and has no news, is not asked again. -#}
+{% macro _feed_mark(source, mark, last_mark) -%}
+    {%- if last_mark and 'version' not in last_mark and not healing_tables._has_loaded_news(mark, last_mark) -%}
+        {{- return({}) -}}
+    {%- endif -%}
+    {{- return(healing_tables._version_mark(source, needs_feed=true)) -}}
+{%- endmacro %}
+
+{#- Whether there are rows that were loaded since the last mark, or no time that says so. -#}
+{% macro _has_loaded_news(mark, last_mark) -%}
+    {{- return(not healing_tables._is_overlap_known(mark, last_mark) or mark.rows_without_time > 0
+        or mark.loaded_until != last_mark.loaded_until) -}}
+{%- endmacro %}
+
+{#- Whether no row came late into the time that is read twice. -#}
+{% macro _is_overlap_known(mark, last_mark) -%}
+    {{- return(last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap) -}}
+{%- endmacro %}
+
 {#- The mark of a source that is a table with commits; {} for any other. -#}
-{% macro _version_mark(source) -%}
+{% macro _version_mark(source, needs_feed=false) -%}
     {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {%- set format = healing_tables._stored_format(details) -%}
-    {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%} {{ return({}) }} {%- endif -%}
+    {%- if format is none or not format.has_commits or details.get('type') == 'VIEW'
+        or (needs_feed and not format.has_change_feed(details)) -%}
+        {{- return({}) -}}
+    {%- endif -%}
     {{- return({
         'version': format.version(relation), 'table_id': format.table_id(relation, details),
         'has_change_feed': format.has_change_feed(details)}) -}}
@@ -119,13 +144,17 @@
     {{- return('xxhash64(' ~ (row | join(', ')) ~ ')') -}}
 {%- endmacro %}
 
-{#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. -#}
+{#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. A
+    condition that reads more than its row may name a CTE of the model; such a source is not healed. -#}
 {% macro _snapshots_taken(source) -%}
 with taken as (
     select at, coalesce(bool_or(is_seen), false) as is_seen
     from (
         select {{ source.at }} as at, {{ source.where if source.is_row_local
             else 'true' }} as is_seen from {{ source.relation }}
+        {%- if source.is_row_local and source.filter is not none %}
+        where {{ source.filter }}
+        {%- endif %}
         {%- if source.calendar is not none %}
         union all
         select at, false as is_seen from ({{ source.calendar }})

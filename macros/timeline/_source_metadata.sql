@@ -4,9 +4,9 @@
     How code other than the select reads a source. Expressions are SQL over its rows, moments in microseconds:
 
     name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
-    keys (one for each key column), where (the rows that count), alive (those after which the key exists; none if the
-    source does not decide that), at, until (of periods), state (of snapshots), limit
-    (the end of time), calendar (a select of `at`, or none)
+    keys (one for each key column), filter (the option `where`, or none), where (the rows that count), alive (those
+    after which the key exists; none if the source does not decide that), at, until (of periods), state (of snapshots),
+    limit (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
     set_aside: the rows that are not used; ties: a select that counts them, none where a tie is an error
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
@@ -17,8 +17,9 @@
         {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
     {%- endfor -%}
     {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
-    {%- set filter = '(' ~ source.where ~ ') and ' if source.where else '' -%}
-    {%- set where = filter ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
+    {%- set filter = '(' ~ source.where ~ ')' if source.where else none -%}
+    {%- set filtered = filter ~ ' and ' if filter is not none else '' -%}
+    {%- set where = filtered ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
     {%- set alive = [where] + healing_tables._window_conditions(source) -%}
     {%- do alive.append('not coalesce((' ~ source.deleted_when ~ '), false)') if source.deleted_when -%}
     {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
@@ -27,7 +28,7 @@
         'name': source.name, 'kind': source.kind, 'relation': source.relation,
         'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
         'keys': keys,
-        'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
+        'filter': filter, 'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
         'at': healing_tables._source_moment(source),
         'until': healing_tables._to_micros(healing_tables._id(source.until),
             healing_tables._source_column_type(source, source.until))
@@ -42,7 +43,7 @@
         'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
         'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
         else none,
-        'set_aside': filter ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
+        'set_aside': filtered ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
         'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
         and not healing_tables._reads_beyond_row(source.deleted_when),

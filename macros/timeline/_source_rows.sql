@@ -152,7 +152,8 @@ case
 
 {#-
     The moments of all snapshots, each with the next one: those of the calendar and those in the data, also in rows
-    that are set aside. They are one small array, so that finding the next one needs no sort.
+    that are set aside, but not in rows that `where` excludes. They are one small array, so that finding the next one
+    needs no sort.
 -#}
 {% macro _calendar(spec, source) -%}
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
@@ -167,6 +168,9 @@ case
         from (
             select {{ healing_tables._source_moment(source) }} as at
             from {{ source.relation }}
+            {%- if source.where %}
+            where ({{ source.where }})
+            {%- endif %}
             {%- if source.calendar %}
             union all
             select {{ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type) }} as at

@@ -15,6 +15,8 @@ WEB = "'relation': source('raw', 'web'), 'snapshot_at': 'day'"
 DIMS = {
     # keys of which no row counts in a snapshot that others are in
     "north": f"{{{WEB}, 'where': \"region = 'north'\"}}",
+    # a snapshot that is not there
+    "without_third": f"{{{WEB}, 'where': \"day <> date '2024-01-03'\"}}",
     "all_keys": f"{{{WEB}}}",
     "loaded": f"{{{WEB}, 'loaded_at': 'loaded_at'}}",
     "terms_dim": "{'relation': source('raw', 'terms'), 'valid_from': 'since', 'valid_to': 'until'}",
@@ -96,14 +98,14 @@ def built(lab: Lab) -> Lab:
 
 
 def test_a_snapshot_in_which_no_row_counts_ends_keys(built: Lab) -> None:
-    snapshot(built, 3, "3, 'c', 'south'")
-    log = run(built, "--select", "north", "all_keys", "loaded")
-    assert {name: log[name]["mode"] for name in log if name != "terms_dim"} == {
-        "north": "heal",
-        "all_keys": "heal",
-        "loaded": "heal",
-    }
+    """A row that is set aside shows that a snapshot was taken, a row that `where` excludes does not."""
+    snapshot(built, 3, "3, 'c', 'south'", "null, 'd', 'north'")
+    names = ["north", "all_keys", "loaded", "without_third"]
+    log = run(built, "--select", *names)
+    assert {name: log[name]["mode"] for name in names} == dict.fromkeys(names, "heal")
     assert set(built.rows("north", "id", "is_current")) == {(1, False), (2, False)}
+    assert set(built.rows("without_third", "id", "is_current")) == {(1, True), (2, True), (3, True)}
+    assert touched(built, "without_third") == "0"
 
 
 @pytest.mark.slow
@@ -120,12 +122,32 @@ def test_rows_that_are_read_twice_are_no_news(built: Lab) -> None:
     assert touched(built, "loaded") == "4"
 
 
+def test_a_late_row_with_an_old_time_is_in_the_feed(built: Lab) -> None:
+    """Its loaded_at is before the overlap, so that only the feed has it; so has it a row that was deleted."""
+    run(built, "--select", "loaded")
+    built.spark.sql(
+        f"insert into {built.schema}.web values (5, 'f', 'south', date '2024-01-02', timestamp '2024-01-02 02:00:00Z')"
+    )
+    log = run(built, "--select", "loaded")
+    # 1 and 2 too: they are in the snapshot before and not in the one after it
+    assert (log["loaded"]["mode"], touched(built, "loaded")) == ("heal", "3")
+    assert [row[0] for row in built.rows("loaded", "id")].count(5) == 1
+    built.spark.sql(f"delete from {built.schema}.web where id = 5")
+    log = run(built, "--select", "loaded")
+    # 1 and 2 too: they are in the snapshot before and not in the one after it
+    assert (log["loaded"]["mode"], touched(built, "loaded")) == ("heal", "3")
+    assert 5 not in [row[0] for row in built.rows("loaded", "id")]
+    run(built, "--select", "loaded")
+    assert touched(built, "loaded") == "0"
+
+
 @pytest.mark.slow
 def test_a_snapshot_that_goes_as_a_whole(built: Lab) -> None:
     """Who was not in it has no gap any more, and no row tells of that."""
-    run(built, "--select", "north", "all_keys")
+    run(built, "--select", "north", "all_keys", "without_third")
     built.spark.sql(f"delete from {built.schema}.web where day = date '2024-01-03'")
-    log = run(built, "--select", "north", "all_keys")
+    log = run(built, "--select", "north", "all_keys", "without_third")
+    assert log["without_third"]["mode"] == "heal"
     for name in ("north", "all_keys"):
         assert log[name]["mode"] == "rebuild"
         assert "snapshots of source one from before the last build" in log[name]["reason"]

@@ -433,7 +433,8 @@ def real_changes(states: Mapping[dt.datetime, State | None]) -> Changes:
 
 
 def taken_moments(dim: Dimension, source: Source) -> set[dt.datetime]:
-    seen = [*(source.calendar or ()), *(row[source.moments[0]] for row in source.rows)]
+    rows = [row for row in source.rows if source.where is None or source.where.holds(row)]
+    seen = [*(source.calendar or ()), *(row[source.moments[0]] for row in rows)]
     moments = {instant(value) for value in seen}
     return {moment for moment in moments if moment is not None and moment < end_of_time(dim)}
 

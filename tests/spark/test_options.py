@@ -27,6 +27,19 @@ ROWS = [
 ]
 SOURCE = "'relation': source('raw', 'log'), 'changed_at': 'at'"
 END = "9999-12-31"
+# Deliveries of 31 January, 1 and 2 February; the second one is bad: it lacks customer 2, and has a wrong name.
+DAYS = [["id", "int"], ["country", "string"], ["day", "date"], ["name", "string"]]
+DELIVERED: list[list[Any]] = [
+    [1, "A", "2024-01-31", "Ann"],
+    [2, "A", "2024-01-31", "Bea"],
+    [1, "A", "2024-02-01", "???"],
+    [1, "A", "2024-02-02", "Ann"],
+    [2, "A", "2024-02-02", "Bea"],
+    [3, "B", "2024-02-02", "Dan"],
+    [None, "B", "2024-02-03", "Eve"],
+]
+SNAPSHOTS = "'relation': source('raw', 'days'), 'snapshot_at': 'day'"
+WITHOUT_BAD = "'where': \"day <> date '2024-02-01'\""
 # name: (arguments, rows as text)
 MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "named_though_left_out": (
@@ -108,6 +121,40 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             (1, "gone", "2024-01-03", END, True),
         ],
     ),
+    # 1 and 2 end on 3 February: a row that is set aside, but not excluded, shows that a snapshot was taken
+    "a_delivery_that_where_excludes": (
+        f"sources={{'s': {{{SNAPSHOTS}, {WITHOUT_BAD}}}}}, attributes=['name']",
+        [
+            (1, "Ann", "2024-01-31", "2024-02-03", False),
+            (2, "Bea", "2024-01-31", "2024-02-03", False),
+            (3, "Dan", "2024-02-02", "2024-02-03", False),
+        ],
+    ),
+    "a_calendar_beside_where": (
+        (
+            f"sources={{'s': {{{SNAPSHOTS}, {WITHOUT_BAD}, 'calendar': source('raw', 'days')}}}}, "
+            "attributes=['name'], exists_in=['s']"
+        ),
+        [
+            (1, "Ann", "2024-01-31", "2024-02-01", False),
+            (1, "Ann", "2024-02-02", "2024-02-03", False),
+            (2, "Bea", "2024-01-31", "2024-02-01", False),
+            (2, "Bea", "2024-02-02", "2024-02-03", False),
+            (3, "Dan", "2024-02-02", "2024-02-03", False),
+        ],
+    ),
+    # country A has no delivery on 3 February, and B none before 2 February
+    "two_sources_of_one_table": (
+        (
+            f"sources={{'a': {{{SNAPSHOTS}, 'where': \"country = 'A' and name <> '???'\"}}, "
+            f"'b': {{{SNAPSHOTS}, 'where': \"country = 'B'\"}}}}, attributes={{'name': {{'from': ['a', 'b']}}}}"
+        ),
+        [
+            (1, "Ann", "2024-01-31", END, True),
+            (2, "Bea", "2024-01-31", END, True),
+            (3, "Dan", "2024-02-02", "2024-02-03", False),
+        ],
+    ),
 }
 FIELDS = "struct<sku:string,variant_id:int>"  # a field that is called like a type without equality
 
@@ -115,6 +162,7 @@ FIELDS = "struct<sku:string,variant_id:int>"  # a field that is called like a ty
 @pytest.fixture(scope="module")
 def built(rendered: Rendered) -> Rendered:
     rendered.table("log", LOG, ROWS)
+    rendered.table("days", DAYS, DELIVERED)
     for name, (arguments, _) in MODELS.items():
         rendered.model(
             name,
