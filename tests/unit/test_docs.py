@@ -175,6 +175,11 @@ def test_python_examples_call_what_exists(code: str, monkeypatch: pytest.MonkeyP
     assert calls or "spec.sink(" in code
 
 
+def test_the_readme_begins_with_the_installation() -> None:
+    first = next(block for block in blocks_of((ROOT / "README.md").read_text()) if block.kind == "sh")
+    assert first.lines[0].startswith("pip install dbt-core=="), first.lines
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 200
 
