@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
 	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
-.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden release clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ bench: setup ## Measure a rebuild; ARGS='--rows 5000000' passes arguments
 
 golden: setup ## Write the golden files of the generated SQL anew, to be reviewed like code
 	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
+
+release: setup ## Make the commits and files of a release: VERSION=0.2.0; see CONTRIBUTING.md
+	@$(BIN)/python scripts/release.py $(VERSION)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv
 	rm -rf .venv .airflow .environments .warehouse target logs dbt_packages spark-warehouse metastore_db derby.log
