@@ -47,7 +47,7 @@
     {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
     {%- set query = healing_tables._without_hashes(query) if hashes_later else query -%}
     {%- set known = healing_tables._known_columns(build, is_pure_call) -%}
-    {%- set columns = known if known is not none else healing_tables._describe_columns('describe query ' ~ query) -%}
+    {%- set columns = known if known is not none else healing_tables._query_columns(query) -%}
     {%- if sequence is not none -%}
         {%- set query = healing_tables._add_sequence(query, columns, build, sequence) -%}
         {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}
@@ -55,7 +55,7 @@
     {%- if config.get('contract').enforced -%}
         {%- do get_assert_columns_equivalent(query) -%}
         {%- set query = get_select_subquery(query) -%}
-        {%- set columns = healing_tables._describe_columns('describe query ' ~ query) -%}
+        {%- set columns = healing_tables._query_columns(query) -%}
     {%- endif -%}
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}

@@ -128,6 +128,11 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
     {%- set types = {
         'stored': healing_tables._type_of_column(stored_columns, column),
         'candidate': healing_tables._type_of_column(columns, column)} -%}
+    {%- for side, type in types.items() if healing_tables._plain_type(type) != type -%}
+        {%- do names.update({side: healing_tables._normalized_value(names[side], type)}) -%}
+    {%- endfor -%}
+    {%- set types = {'stored': healing_tables._plain_type(types.stored),
+        'candidate': healing_tables._plain_type(types.candidate)} -%}
     {%- set is_moment = types.values() | reject('in', ['date', 'timestamp', 'timestamp_ntz']) | list | length == 0 -%}
     {%- set common = healing_tables._common_type(types.values() | list) -%}
     {%- set found = {

@@ -36,9 +36,9 @@
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
+    {%- set read = healing_tables._with_plain_text(sql, healing_tables._query_columns(sql)) -%}
     {%- call statement('candidate') -%}
-        {{ healing_tables._create_table(build.format, build.candidate, sql,
-            healing_tables._describe_columns('describe query ' ~ sql), none) }}
+        {{ healing_tables._create_table(build.format, build.candidate, read.sql, read.columns, none) }}
     {%- endcall -%}
     {%- set columns = healing_tables._capture_columns(build, log_table) -%}
     {%- do healing_tables._check_captured_keys(build) -%}
@@ -65,6 +65,20 @@
     {%- do healing_tables._drop_backup(target, settings.replaced) -%}
     {%- do healing_tables._after_capture(build, figures, at) -%}
     {{- return(true) -}}
+{%- endmacro %}
+
+{#- The select of a model as {sql, columns}, with text as the package reads it: a Delta table stores no collation, and
+    has no MERGE into columns of a fixed length, which `describe query` shows as string. -#}
+{% macro _with_plain_text(sql, columns) -%}
+    {%- set selected, plain = [], {} -%}
+    {%- for name, type in columns.items() -%}
+        {%- set value = healing_tables._id(name) -%}
+        {%- do plain.update({name: healing_tables._plain_type(type)}) -%}
+        {%- do selected.append(('cast(' ~ value ~ ' as string)' if plain[name] == 'string'
+            else healing_tables._normalized_value(value, type) if plain[name] != type else value) ~ ' as ' ~ value) -%}
+    {%- endfor -%}
+    {{- return({'columns': plain, 'sql': 'select ' ~ (selected | join(', ')) ~ '\nfrom (\n'
+        ~ healing_tables._as_subquery(sql) ~ ')'}) -}}
 {%- endmacro %}
 
 {#-
@@ -177,11 +191,12 @@
             none, true,
             build.format.change_log_properties, replace=false)) -%}
     {%- elif columns.added -%}
-        {%- set added = [] -%}
+        {%- set added, types = [], {} -%}
         {%- for name in columns.added -%}
-            {%- do added.append(healing_tables._id(name) ~ ' ' ~ columns.types[name]) -%}
+            {%- do types.update({name: columns.types[name]}) -%}
+            {%- do added.append(healing_tables._id(name) ~ ' ' ~ types[name]) -%}
         {%- endfor -%}
-        {%- set properties = build.format.properties(columns.added, false) -%}
+        {%- set properties = build.format.properties(types, false) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
             if properties -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}

@@ -160,14 +160,13 @@
 {%- endmacro %}
 
 {#-
-    Column mapping for names that Delta cannot write as they are. A merge changes a few rows in many files; deletion
-    vectors avoid rewriting these files.
+    Column mapping for names that Delta cannot write as they are, also of fields. A merge changes a few rows in many
+    files; deletion vectors avoid rewriting these files.
 -#}
 {% macro _delta_properties(columns, merges) -%}
     {%- set properties = {'delta.enableDeletionVectors': 'true'} if merges else {} -%}
-    {%- for name in columns if modules.re.search('[ ,;{}()\n\t=]', name)
-        and 'delta.columnMapping.mode' not in properties -%}
-        {%- do properties.update({'delta.columnMapping.mode': 'name'}) -%}
-    {%- endfor -%}
+    {%- set fields = modules.re.findall('`((?:[^`]|``)*)`', columns.values() | select | join(' ')) -%}
+    {%- do properties.update({'delta.columnMapping.mode': 'name'})
+        if modules.re.search('[ ,;{}()\n\t=]', (columns | list + fields) | join('')) -%}
     {{- return(properties) -}}
 {%- endmacro %}

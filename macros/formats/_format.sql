@@ -21,7 +21,7 @@
     has_change_feed   (details); change_feed (relation, details, version, until): the changes after a version, up to
                       another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why these
                       changes are incomplete, or none
-    properties        (column names, merges): the table properties of a table with these columns; merges: a few of its
+    properties        (columns {name: type}, merges): the table properties of such a table; merges: a few of its
                       rows are changed at a time
     begin_commit      (relation, version): the table or branch to which statements write that become one commit after
                       this version; end_commit (relation, version) publishes a branch, and returns a list of conflicts
@@ -172,7 +172,7 @@
         **more))) -}}
 {%- endmacro %}
 
-{% macro _configured_properties(format, columns=[]) -%}
+{% macro _configured_properties(format, columns={}) -%}
     {{- return(dict(
         format.properties(columns, config.get('materialized') == 'healing_table' and (
             healing_tables._option('mode', none) == 'heal' or healing_tables._option('publish', none) != 'overwrite')),
@@ -191,8 +191,7 @@
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
         {%- if section.name == '' and row[1] and not (row[0] or '').startswith('# ') -%}
             {#- a column named null is read as NULL -#}
-            {%- do details.columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
-                row[1])}) -%}
+            {%- do details.columns.update({('null' if row[0] is none else row[0] | string): row[1]}) -%}
         {%- elif not row[0] or row[0] in ['# Partition Information', '# Partitioning',
             '# Detailed Table Information'] -%}
             {%- set section.name = row[0] or ' ' -%}
@@ -207,6 +206,7 @@
             {%- do details.update({'properties': row[1]}) -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- do details.update({'columns': healing_tables._whole_types(details.columns, relation)}) -%}
     {{- return(details) -}}
 {%- endmacro %}
 

@@ -18,12 +18,12 @@
     {%- else -%}
         {%- set stored = healing_tables._compared_columns(settings, healing_tables._columns_of(existing)) -%}
         {%- set others = healing_tables._compared_columns(settings,
-            healing_tables._describe_columns('describe table ' ~ other)) -%}
+            healing_tables._described_columns(other)) -%}
         {%- set stored_rows = '(\n' ~ healing_tables._with_same_open_end(settings, existing, stored, others) ~ '\n)' -%}
         {%- set rows = healing_tables._with_same_open_end(settings, other, others, stored) -%}
-        {%- set stored_columns = healing_tables._describe_columns('describe query select * from ' ~ stored_rows) -%}
+        {%- set stored_columns = healing_tables._query_columns('select * from ' ~ stored_rows) -%}
     {%- endif -%}
-    {%- set other_columns = healing_tables._describe_columns('describe query ' ~ rows) -%}
+    {%- set other_columns = healing_tables._query_columns(rows) -%}
     {%- if filter -%}
         {%- set stored_rows = '(select * from ' ~ stored_rows ~ ' where ' ~ filter ~ ')' -%}
         {%- set rows = 'select * from (\n' ~ rows ~ '\n) where ' ~ filter -%}
@@ -59,12 +59,13 @@
 {% macro _compared_selects(settings, stored_rows, rows, stored_columns, other_columns) -%}
     {%- set shared = [] -%}
     {%- set compared = [] -%}
+    {%- set lists = {'stored': [], 'candidate': []} -%}
     {%- for name, type in other_columns.items() if stored_columns.get(name) == type
         and not healing_tables._has_no_equality(type) -%}
         {%- do shared.append(name) -%}
-        {%- do compared.append(healing_tables._id(name)) -%}
+        {%- do compared.append(healing_tables._normalized_value(healing_tables._id(name), type) ~ ' as '
+            ~ healing_tables._id(name)) -%}
     {%- endfor -%}
-    {%- set lists = {'stored': [], 'candidate': []} -%}
     {%- for side, parts in lists.items() -%}
         {%- for key in settings.key_columns -%}
             {%- do parts.append(healing_tables._comparable_column(key, stored_columns, other_columns)[side] ~ ' as key_'

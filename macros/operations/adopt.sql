@@ -108,8 +108,8 @@
         ~ '\n)' -%}
     {%- set inputs = healing_tables._row_report_inputs_of(
         {'key_columns': history['keys'], 'valid_from': 'valid_from'}, stored_rows, made,
-        healing_tables._describe_columns('describe query select * from ' ~ stored_rows),
-        healing_tables._describe_columns('describe query ' ~ made), 'rebuilt') -%}
+        healing_tables._query_columns('select * from ' ~ stored_rows),
+        healing_tables._query_columns(made), 'rebuilt') -%}
     {%- set found = healing_tables._row_report(inputs) -%}
     {%- do healing_tables._print_differences(history.relation ~ ' against this model', inputs, found) -%}
 {%- endmacro %}

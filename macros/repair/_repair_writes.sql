@@ -38,7 +38,7 @@ where fate is null
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
             ~ 'cast(null as timestamp_ltz) as set_aside_at, cast(null as string) as set_aside_by where false' -%}
         {%- do healing_tables._run('create table if not exists ' ~ side ~ ' using ' ~ format.name ~ ' '
-            ~ healing_tables._tblproperties(format, query, {}) ~ ' as ' ~ query) -%}
+            ~ healing_tables._tblproperties(format, stored_table.columns, {}) ~ ' as ' ~ query) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set there = healing_tables._columns_of(side) -%}

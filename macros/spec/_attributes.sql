@@ -81,8 +81,9 @@
     {%- set types = [] -%}
     {%- for entry in from -%}
         {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
-        {%- do entry.update({'type': healing_tables._source_column_type(source, entry.column)
-            or healing_tables._source_column_type(source, name)}) -%}
+        {%- do entry.update({'type': healing_tables._plain_type(
+            healing_tables._source_column_type(source, entry.column)
+            or healing_tables._source_column_type(source, name))}) -%}
         {%- do types.append(entry.type) -%}
         {%- do healing_tables._check_attribute_type(mistakes, at, entry.type, type) -%}
     {%- endfor -%}

@@ -122,6 +122,13 @@
         {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation,
             source.columns) -%}
     {%- endfor -%}
+    {%- for name in source.tie_break_by -%}
+        {%- set type = healing_tables._source_column_type(source, name) -%}
+        {%- if type is not none and healing_tables._has_no_equality(type) -%}
+            {%- do healing_tables._mistake(mistakes, at ~ '.tie_break_by: ' ~ name, 'a column that can be sorted', type,
+                'name another column, or a field of it in the source') -%}
+        {%- endif -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 {#- Key columns of the source in the order of the dimension's: same names, or renamed by a map. -#}

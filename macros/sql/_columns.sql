@@ -11,7 +11,7 @@
     {%- endif -%}
     {%- set plain = api.Relation.create(
         database=relation.database, schema=relation.schema, identifier=relation.identifier) -%}
-    {{- return(healing_tables._describe_columns('describe table ' ~ plain)) -}}
+    {{- return(healing_tables._described_columns(plain)) -}}
 {%- endmacro %}
 
 {#- In a unit test, the table or view that a fixture replaces: dbt gives the fixture its columns and types. It is
@@ -22,23 +22,57 @@
         database=target.database or none, schema=target.schema, identifier=name))) -}}
 {%- endmacro %}
 
-{#- The same from the output of a `describe`, of a table or of `describe query select ...`. -#}
-{% macro _describe_columns(describe) -%}
+{#- The columns and types of a relation that is not looked up elsewhere. -#}
+{% macro _described_columns(relation) -%}
+    {{- return(healing_tables._columns_in(healing_tables._described_rows('describe table ' ~ relation), relation)) -}}
+{%- endmacro %}
+
+{#- The columns and types of a query. -#}
+{% macro _query_columns(query) -%}
+    {{- return(healing_tables._columns_in(healing_tables._described_rows('describe query ' ~ query), '(\n' ~ query
+        ~ '\n)')) -}}
+{%- endmacro %}
+
+{% macro _described_rows(describe) -%}
     {%- call statement('healing_tables_columns', fetch_result=true, auto_begin=false) -%}
         {{ describe }}
     {%- endcall -%}
+    {{- return(load_result('healing_tables_columns')['table'].rows) -}}
+{%- endmacro %}
+
+{#- The columns in the rows of a `describe`, up to the sections that may follow them. `rows`: the same table or query as
+    SQL for a `from`. -#}
+{% macro _columns_in(described, rows) -%}
     {%- set columns = {} -%}
     {%- set ended = [] -%}
-    {%- for row in load_result('healing_tables_columns')['table'].rows -%}
+    {%- for row in described -%}
         {#- sections on partitions follow the columns; their titles have no type -#}
         {%- if not row[1] -%} {%- do ended.append(true) -%} {%- endif -%}
         {#- a column named null is read as NULL -#}
-        {%- if not ended -%}
-            {%- do columns.update({('null' if row[0] is none else row[0] | string): healing_tables._type_name(
-                row[1])}) -%}
-        {%- endif -%}
+        {%- do columns.update({('null' if row[0] is none else row[0] | string): row[1]}) if not ended -%}
     {%- endfor -%}
-    {{- return(columns) -}}
+    {{- return(healing_tables._whole_types(columns, rows)) -}}
+{%- endmacro %}
+
+{#- {name: type} with the types as _type_name() spells them. `describe` abbreviates a struct of more than 25 fields; of
+    no rows, typeof() gives its whole type. -#}
+{% macro _whole_types(columns, rows) -%}
+    {%- set types, cut, expressions = {}, [], [] -%}
+    {%- for name, type in columns.items() -%}
+        {%- if modules.re.search('[.]{3} [0-9]+ more fields?', type) -%}
+            {%- do cut.append(name) -%}
+            {%- do expressions.append('typeof(first(' ~ healing_tables._id(name) ~ '))') -%}
+        {%- endif -%}
+        {%- do types.update({name: type}) -%}
+    {%- endfor -%}
+    {%- if cut -%}
+        {%- set whole = run_query('select ' ~ (expressions | join(', ')) ~ ' from ' ~ rows ~ ' where false').rows[0] -%}
+        {%- for name in cut -%} {%- do types.update({name: whole[loop.index0]}) -%} {%- endfor -%}
+    {%- endif -%}
+    {%- for name, type in columns.items() -%}
+        {%- do types.update({name: healing_tables._type_name(types[name])}) -%}
+    {%- endfor -%}
+    {{- return(types) -}}
 {%- endmacro %}
 
 {#- The name in the relation's spelling, or none. -#}

@@ -8,7 +8,7 @@
 {#- A value as text, the same in every session: none of these forms depends on time zone or ANSI mode. -#}
 {% macro _as_text(expression, type) -%}
     {%- set family = healing_tables._type_family(type) -%}
-    {%- if family == 'text' -%} {{ return(expression) }}
+    {%- if family == 'text' -%} {{ return(healing_tables._normalized_value(expression, type)) }}
     {%- elif family == 'floating' -%}
         {{- return('cast(' ~ healing_tables._normalized_value(expression, type) ~ ' as string)') -}}
     {%- elif family == 'binary' -%} {{ return('lower(hex(' ~ expression ~ '))') }}

@@ -1,11 +1,12 @@
 {#- Spark types: spelling, families, the common type of several, and conversions that mean the same under
     every session time zone and with ANSI mode on or off. -#}
 
-{#- A type as `describe` spells it: lower case, one name per type. Types with members keep their case. -#}
+{#- A type as `describe` spells it: lower case, one name per type. Types with members keep their case; the names of
+    their fields are quoted where SQL needs that, which `describe` does not do. -#}
 {% macro _type_name(name) -%}
     {%- if name is none or name is undefined -%} {{ return(none) }} {%- endif -%}
     {%- set text = name | string | trim -%}
-    {%- if '<' in text -%} {{ return(text) }} {%- endif -%}
+    {%- if '<' in text -%} {{ return(healing_tables._with_quoted_fields(text)) }} {%- endif -%}
     {%- set text = text | lower | replace(' ', '') if '(' in text else text | lower -%}
     {%- set same = {
         'integer': 'int', 'long': 'bigint', 'short': 'smallint', 'byte': 'tinyint', 'real': 'float',
@@ -22,6 +23,29 @@
         or type.startswith('char(') -%} {{ return('text') }}
     {%- else -%} {{ return(type) }}
     {%- endif -%}
+{%- endmacro %}
+
+{#- A type with members, with each name of a field that is no plain word in backticks. -#}
+{% macro _with_quoted_fields(type) -%}
+    {%- if type.startswith('array<') -%}
+        {{- return('array<' ~ healing_tables._with_quoted_fields(type[6:-1]) ~ '>') -}}
+    {%- elif not type.startswith('struct<') or healing_tables._struct_fields(type[7:-1]) is none -%} {{ return(type) }}
+    {%- endif -%}
+    {%- set fields = [] -%}
+    {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
+        {%- set is_word = modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name) is not none -%}
+        {%- do fields.append((name if is_word else healing_tables._id(name)) ~ ':'
+            ~ healing_tables._with_quoted_fields(member)) -%}
+    {%- endfor -%}
+    {{- return('struct<' ~ (fields | join(',')) ~ '>') -}}
+{%- endmacro %}
+
+{#- The type of a column as the package reads it, see _normalized_value(): text without collation, and of any length
+    instead of a fixed one. -#}
+{% macro _plain_type(type) -%}
+    {{- return(none if type is none else modules.re.sub(
+        '(^|[:<])((string|(var)?char[(][0-9]+[)]) collate [A-Za-z0-9_]+|char[(][0-9]+[)])(?=$|[,>])', '\\1string',
+        type)) -}}
 {%- endmacro %}
 
 {#- Types without equality: maps, variants, and structs or arrays that contain one; not fields with such a name. -#}
@@ -61,6 +85,9 @@
 -#}
 {% macro _common_type(types) -%}
     {%- if none in types -%} {{ return(none) }} {%- endif -%}
+    {%- set plain = [] -%}
+    {%- for type in types -%} {%- do plain.append(healing_tables._plain_type(type)) -%} {%- endfor -%}
+    {%- set types = plain -%}
     {%- set families = [] -%}
     {%- for type in types -%}
         {%- do families.append(healing_tables._type_family(type)) -%}
@@ -124,19 +151,20 @@
     ) -}}
 {%- endmacro %}
 
-{#- A column as the package reads it: -0.0 is 0.0, also in arrays and structs; text compares by code point whatever
-    its collation. -#}
+{#- A column as the package reads it: -0.0 is 0.0, text compares by code point whatever its collation, the padding of a
+    char(n) is left out; also in arrays and structs. The type of the result: _plain_type(). -#}
 {% macro _normalized_value(expression, type, depth=1) -%}
     {%- if type is none -%} {{ return(expression) }}
     {%- elif type == 'double' -%} {{ return('cast(' ~ expression ~ ' + 0 as double)') }}
     {%- elif type == 'float' -%} {{ return(expression ~ ' + cast(0 as float)') }}
-    {%- elif type.startswith('string collate') -%} {{ return('collate(' ~ expression ~ ", 'UTF8_BINARY')") }}
-    {%- elif not modules.re.search('double|float', type) or '...' in type -%} {{ return(expression) }}
+    {%- elif type.startswith('char(') -%} {{ return('rtrim(cast(' ~ expression ~ ' as string))') }}
+    {%- elif not modules.re.search('double|float| collate |(^|[:<])char[(]', type) -%} {{ return(expression) }}
+    {%- elif healing_tables._type_family(type) == 'text' -%} {{ return('cast(' ~ expression ~ ' as string)') }}
     {%- elif type.startswith('array<') -%}
         {%- set item = 'item_' ~ depth -%}
         {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._normalized_value(item,
             type[6:-1], depth + 1) ~ ')') -}}
-    {%- elif type.startswith('struct<') -%}
+    {%- elif type.startswith('struct<') and healing_tables._struct_fields(type[7:-1]) is not none -%}
         {%- set fields = [] -%}
         {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
             {%- do fields.append(
@@ -148,7 +176,8 @@
     {{- return(expression) -}}
 {%- endmacro %}
 
-{#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may contain any character. -#}
+{#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may contain any character. none if that is not
+    clear: `describe` does not quote names. -#}
 {% macro _struct_fields(text) -%}
     {%- set at = namespace(depth=0, quoted=false, part='') -%}
     {%- set parts = [] -%}
@@ -158,6 +187,7 @@
         {%- if not at.quoted and letter in '>)' -%} {%- set at.depth = at.depth - 1 -%} {%- endif -%}
         {%- if letter == ',' and not at.quoted and at.depth == 0 -%}
             {%- set field = modules.re.match('^(`(?:[^`]|``)*`|[^:]*):(.*)$', at.part | trim) -%}
+            {%- if field is none -%} {{ return(none) }} {%- endif -%}
             {%- set name = field.group(1) -%}
             {%- do parts.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name,
                 field.group(2) | trim]) -%}

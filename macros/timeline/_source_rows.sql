@@ -56,8 +56,8 @@
 {% macro _key_expression(spec, source, position) -%}
     {%- set key = source.key_columns[position] -%}
     {{- return(healing_tables._cast(
-        healing_tables._normalized_value(healing_tables._id(key.column), key.type), key.type,
-        spec.key_columns[position].type)) -}}
+        healing_tables._normalized_value(healing_tables._id(key.column), key.type),
+        healing_tables._plain_type(key.type), spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
 {#- True for a row that can be placed: it has a key, a moment before the end of time, a period that is not empty. -#}

@@ -28,6 +28,28 @@ WITHOUT_EQUALITY = {
     "struct<variant:int>": False,
     "array<struct<a:array<double>>>": False,
 }
+# A type, and the one of its values as the package reads them
+PLAIN = {
+    "string": "string",
+    "char(3)": "string",
+    "varchar(3)": "varchar(3)",
+    "string collate UTF8_LCASE": "string",
+    "varchar(3) collate UNICODE_CI": "string",
+    "struct<city:string collate UTF8_LCASE,n:int>": "struct<city:string,n:int>",
+    "array<char(2)>": "array<string>",
+    "array<struct<`a b`:array<string collate UTF8_LCASE>,x:double>>": "array<struct<`a b`:array<string>,x:double>>",
+    "struct<collate:int,char:varchar(2),string:char(1)>": "struct<collate:int,char:varchar(2),string:string>",
+    "struct<a:double,b:float>": "struct<a:double,b:float>",
+}
+# A type as `describe` spells it, and as SQL
+QUOTED = {
+    "struct<a b:int,c:struct<1x:double>>": "struct<`a b`:int,c:struct<`1x`:double>>",
+    "array<struct<x y:decimal(10,2)>>": "array<struct<`x y`:decimal(10,2)>>",
+    "struct<`a,b`:int>": "struct<`a,b`:int>",
+    "struct<>": "struct<>",
+    "struct<a,b:int>": "struct<a,b:int>",  # the name is not clear
+    "map<string,int>": "map<string,int>",
+}
 COMMON = {
     ("int", "int"): "int",
     ("tinyint", "smallint"): "smallint",
@@ -48,6 +70,7 @@ COMMON = {
     ("boolean", "int"): None,
     ("double", "int"): None,
     ("binary", "string"): None,
+    ("struct<a:string collate UTF8_LCASE>", "struct<a:char(3)>"): "struct<a:string>",
     ("array<int>", "array<int>"): "array<int>",
     ("array<int>", "string"): None,
 }

@@ -12,13 +12,13 @@ from instant_examples import INSTANTS
 from near_names import NEAR, OPTIONS
 from pyspark.sql import types as t
 from rendering import Project
-from type_examples import COMMON, IN_ICEBERG, WITHOUT_EQUALITY
+from type_examples import COMMON, IN_ICEBERG, PLAIN, QUOTED, WITHOUT_EQUALITY
 
 from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.generated import GENERATED
 from healing_tables.definition.options import nearest_name
 from healing_tables.plan.validation import GUARDED_FROM
-from healing_tables.sql import hashing, instants, types
+from healing_tables.sql import hashing, instants, types, values
 from healing_tables.targets import iceberg
 
 MACROS = Project({}).macros
@@ -60,6 +60,19 @@ def test_common_type(left: str, right: str) -> None:
     for one, other in ((left, right), (right, left)):
         assert MACROS._common_type([one, other]) == (wanted or "mixed")
         assert types.common_type(one, other) == wanted
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_types_of_plain_text(kind: str) -> None:
+    """What is read is SQL of that type; a test with Spark has values."""
+    assert MACROS._plain_type(kind) == types.plain_type(kind) == PLAIN[kind]
+    assert MACROS._normalized_value("c", kind) == values.normal("c", kind)
+    assert (values.normal("c", kind) == "c") == (PLAIN[kind] == kind and "double" not in kind)
+
+
+@pytest.mark.parametrize("kind", QUOTED)
+def test_names_of_fields_are_quoted(kind: str) -> None:
+    assert MACROS._type_name(kind) == QUOTED[kind]
 
 
 def data_type(kind: str) -> t.DataType:

@@ -51,7 +51,10 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
         elif column is not None:
             moment_type = "date" if given[column] == "date" else TIMESTAMP
     for name in spec.tie_break_by:
-        wanted_column(name, "tie_break_by", given, mistakes)
+        column = wanted_column(name, "tie_break_by", given, mistakes)
+        if column is not None and has_no_equality(given[column]):
+            remedy = "name another column, or a field of it in the batch"
+            mistakes.append(Mistake(f"tie_break_by: {name}", "a column that can be sorted", given[column], remedy))
     for option, name in spec.causes.items():
         wanted_column(name, option, given, mistakes)
     attributes = tuple(

@@ -12,9 +12,8 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find
-from healing_tables.sql.types import MOMENTS, has_no_type, is_text
+from healing_tables.sql.types import DECLARED, MOMENTS, has_no_type, is_text
 
-DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 

@@ -8,16 +8,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import ArgumentError
 from healing_tables.sql.arrow import arrow_frame
+from healing_tables.sql.values import with_plain_text
 
 
 def spark_frame(batch: Any) -> DataFrame:
-    """A batch as a Spark DataFrame. Others are converted by Arrow, in which missing values of pandas are NULL.
+    """A batch as a Spark DataFrame, with plain text. Others are converted by Arrow, in which missing values of pandas
+    are NULL.
 
     Args: batch: a Spark DataFrame; or one of pandas or Polars, or a pyarrow.Table: then with the active session.
     Raises: ArgumentError if it is none of these, or there is no session.
     """
     if hasattr(batch, "sparkSession"):
-        return cast(DataFrame, batch)
+        return with_plain_text(cast(DataFrame, batch))
     if not hasattr(batch, "__arrow_c_stream__"):
         got = f"a {type(batch).__module__}.{type(batch).__name__}"
         raise ArgumentError.one(

@@ -17,6 +17,7 @@ from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
+from healing_tables.sql.values import with_plain_text
 
 
 def plan(
@@ -50,6 +51,7 @@ def plan(
     Raises: ArgumentError, BatchError, TargetError: for a wrong moment or wrong columns. Wrong rows are changes with the
     action ``refuse``.
     """
+    batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
     layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
 

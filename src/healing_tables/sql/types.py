@@ -11,6 +11,10 @@ from healing_tables.sql.instants import TIMESTAMP
 
 MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
+# Text with a collation, and text of a fixed length, also inside other types
+NOT_PLAIN = re.compile(r"(^|[:<])((?:string|(?:var)?char\(\d+\)) collate \w+|char\(\d+\))(?=$|[,>])")
+
 DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 FLOATING = ("float", "double")
 
@@ -19,6 +23,7 @@ def common_type(left: str, right: str) -> str | None:
     """Whole numbers and decimals widen, a number and a text compare as text; None if there is no such type."""
     if has_no_equality(left) or has_no_equality(right):
         return None
+    left, right = plain_type(left), plain_type(right)
     if left == right and not is_text(left):
         return left
     types = (left, right)
@@ -51,8 +56,18 @@ def size(kind: str) -> tuple[int, int]:
 
 
 def types_of(schema: t.StructType) -> dict[str, str]:
-    """Name to type, as Spark spells it."""
-    return {field.name: type_text(field.dataType) for field in schema}
+    """Name to type, as Spark spells it; a char(n) as it is declared."""
+    return {field.name: declared_type(field) for field in schema}
+
+
+def declared_type(field: t.StructField) -> str:
+    declared = str(field.metadata.get(DECLARED, ""))
+    return declared if plain_type(declared) != declared else type_text(field.dataType)
+
+
+def plain_type(kind: str) -> str:
+    """The type of a column as the package reads it: text without collation, and without padding."""
+    return NOT_PLAIN.sub(r"\1string", kind)
 
 
 def type_text(kind: t.DataType) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from pyspark.sql import DataFrame
+
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_text
-from healing_tables.sql.types import is_text, struct_fields
+from healing_tables.sql.types import is_text, plain_type, struct_fields, types_of
 
 
 def iso_pattern(zone: str = "") -> str:
@@ -17,7 +19,7 @@ def iso_pattern(zone: str = "") -> str:
 def value_text(expression: str, kind: str) -> str:
     """A value as text, whatever the session's time zone and ANSI mode."""
     if is_text(kind):
-        return expression
+        return normal(expression, kind)
     if kind in ("double", "float"):
         return f"cast({normal(expression, kind)} as string)"
     if kind == "binary":
@@ -42,15 +44,18 @@ def value_text(expression: str, kind: str) -> str:
 
 
 def normal(expression: str, kind: str, depth: int = 1) -> str:
-    """-0.0 is 0.0, also in arrays and structs; text compares by code point, whatever its collation."""
+    """-0.0 is 0.0, text compares by code point whatever its collation, the padding of a char(n) is left out; also in
+    arrays and structs. The type of the result is `plain_type`."""
     if kind == "double":
         return f"cast({expression} + 0 as double)"
     if kind == "float":
         return f"{expression} + cast(0 as float)"
-    if kind.startswith("string collate"):
-        return f"collate({expression}, 'UTF8_BINARY')"
-    if not re.search("double|float", kind):
+    if kind.startswith("char("):
+        return f"rtrim(cast({expression} as string))"
+    if not re.search(r"double|float| collate |(^|[:<])char\(", kind):
         return expression
+    if is_text(kind):
+        return f"cast({expression} as string)"
     if kind.startswith("array<"):
         item = f"item_{depth}"
         return f"transform({expression}, {item} -> {normal(item, kind[6:-1], depth + 1)})"
@@ -63,9 +68,22 @@ def normal(expression: str, kind: str, depth: int = 1) -> str:
     return expression
 
 
+def with_plain_text(frame: DataFrame) -> DataFrame:
+    """The frame with text without collation, and without the padding of a char(n), in its columns and inside them."""
+    kinds = types_of(frame.schema)
+    if all(plain_type(kind) == kind for kind in kinds.values()) or len(kinds) < len(frame.columns):
+        return frame  # a name that occurs twice is refused later
+    return frame.selectExpr(
+        *(
+            quoted(name) if plain_type(kind) == kind else f"{normal(quoted(name), kind)} as {quoted(name)}"
+            for name, kind in kinds.items()
+        )
+    )
+
+
 def in_type(expression: str, kind: str, wanted: str) -> str:
     """A key column as a value of the common type."""
-    expression = normal(expression, kind)
+    expression, kind = normal(expression, kind), plain_type(kind)
     if wanted == "string":
         return value_text(expression, kind)
     return expression if kind == wanted else f"cast({expression} as {wanted})"

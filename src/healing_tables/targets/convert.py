@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from healing_tables.definition.stored_layout import DECLARED
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, quoted
-from healing_tables.sql.types import types_of
+from healing_tables.sql.types import DECLARED, types_of
 from healing_tables.targets.buckets import bucket_of, is_in_buckets
 from healing_tables.targets.hive import Commit, HiveTarget, short
 from healing_tables.targets.hive_metastore import files_in

@@ -25,8 +25,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from healing_tables.definition.stored_layout import of_fixed_length
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
+from healing_tables.sql.values import with_plain_text
 from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
 from healing_tables.targets.conflicts import StalePlan, has_condition
 from healing_tables.targets.hive_metastore import (
@@ -239,6 +241,8 @@ class HiveTarget:
             log.warning("%s: rows that another writer has added to %s are kept", self.name, last.base_location)
             more = stored.load(spark, rows.schema, late, described.partitions, last.base_location)
             rows = rows.unionByName(more)
+        if not of_fixed_length(rows.schema):  # which are refused
+            rows = with_plain_text(rows)
         return HiveSnapshot(
             table_id=location,
             version=0 if last is None else last.version,
