@@ -137,7 +137,9 @@
     {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}
     {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
     {%- do healing_tables._report_passed_checks(build) -%}
-    {{- return(healing_tables._change_of_figures(build, inputs, figures, obstacle)) -}}
+    {%- set change = healing_tables._change_of_figures(build, inputs, figures, obstacle) -%}
+    {%- do healing_tables._refuse_equal_keys(build, inputs) if change.how == 'merge' -%}
+    {{- return(change) -}}
 {%- endmacro %}
 
 {#- The number of stored rows, as SQL: the count of the last build if it still holds. -#}

@@ -9,6 +9,7 @@
     2     | 2024-03-01 | true    | NULL       | Dan           | false       | true       | false       | [no_gaps]
 -#}
 {% macro _changes(build, inputs) -%}
+{%- set build = healing_tables._without_conditions_of_all(build) -%}
 {%- set keys = inputs.key_names -%}
 {#- rows of dimension() are unique by key and start, which are not NULL; rows of another select may not be -#}
 {%- set same = '=' if build.is_pure_call else '<=>' -%}

@@ -15,7 +15,8 @@
 
 {#- The number of rows that violate each check and each condition, and some keys: see _violation_summary. -#}
 {% macro _count_violations(build) -%}
-    {%- if not healing_tables._is_sharded(build) -%}
+    {#- the query of a build whose parts are complete reads them, and no source -#}
+    {%- if not healing_tables._is_sharded(build) or healing_tables._inputs_begin() not in build.query -%}
         {{- return(healing_tables._read_figures(healing_tables._violation_summary(build))) -}}
     {%- endif -%}
     {%- set numbers, found = range(build.settings.shards) | list, {} -%}

@@ -37,10 +37,11 @@
     whole table is published. -#}
 {% macro _compute_candidate_by_shard(build, change) -%}
     {%- if change.how != 'overwrite' or not healing_tables._is_sharded(build) -%} {{ return(none) }} {%- endif -%}
+    {%- set in_parts = healing_tables._without_conditions_of_all(build) -%}
     {%- set rows = 'select ' ~ healing_tables._row_struct(build.columns) ~ ' as row from (\n'
-        ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(build))) ~ ')' -%}
+        ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(in_parts))) ~ ')' -%}
     {#- rows that were compared have already passed the checks; otherwise they pass when all parts have passed -#}
-    {%- set parts = healing_tables._compute_parts(dict(build, changes=none, is_checked=true), 'rows', rows, 'null',
+    {%- set parts = healing_tables._compute_parts(dict(in_parts, changes=none, is_checked=true), 'rows', rows, 'null',
         'none') -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {%- set columns = [] -%}
@@ -49,7 +50,8 @@
     {%- endfor -%}
     {%- do build.update({
         'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ parts ~ ' where not is_end',
-        'hashes': {}, 'conditions': [], 'settings': dict(build.settings, checks={})}) -%}
+        'hashes': {}, 'conditions': build.conditions | selectattr('of_all', 'defined') | list,
+        'settings': dict(build.settings, checks={})}) -%}
 {%- endmacro %}
 
 {#- A build whose query reads only the keys of one shard. `stored_columns`: of the table that it is compared with, whose

@@ -31,8 +31,10 @@
     {%- for condition in build.conditions -%}
         {%- set broken = found['broken_' ~ loop.index] -%}
         {%- if broken > 0 -%}
+            {%- set examples = healing_tables._equal_keys_of_candidate(build).examples if condition.of_all is defined
+                else '' -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
-                condition.got | replace('{n}', broken), condition.remedy) -%}
+                condition.got | replace('{n}', broken) ~ examples, condition.remedy) -%}
             {%- do reasons.append(condition.argument ~ ': ' ~ mistakes[-1].got) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -833,6 +833,27 @@ def test_surrogate_keys_of_dbt_utils(tables: Tables, dim: str) -> None:
     assert sorted(key for (key,) in found) == sorted(wanted)
 
 
+def test_two_versions_with_one_key_of_dbt_utils(tables: Tables, dim: str) -> None:
+    """Within a batch, and with a row that is stored: nothing is written."""
+    spec = DimensionSpec(
+        key_columns=["one", "two"], attributes="name", surrogate_key={"name": "sk", "strategy": "dbt_utils"}
+    )
+    columns = [["one", "string"], ["two", "string"], ["name", "string"]]
+    first, second = ["a-", "b", "x"], ["a", "-b", "x"]
+    with pytest.raises(
+        BatchError, match=r"surrogate_key \(sk\)\n(.*\n)*.*\{a, -b, 2024-01-01.* and \{a-, b, 2024-01-01"
+    ):
+        merge(tables.frame(columns, [first, second]), dim, spec, at="2024-01-01")
+    assert not tables.spark.catalog.tableExists(dim)
+    merge(tables.frame(columns, [first, ["c", "d", "x"]]), dim, spec, at="2024-01-01")
+    with pytest.raises(
+        BatchError, match=r"surrogate_key \(sk\)\n(.*\n)*.*\{a, -b, 2024-01-01.* and \{a-, b, 2024-01-01"
+    ):
+        merge(tables.frame(columns, [second]), dim, spec, at="2024-01-01")
+    assert tables.spark.table(dim).count() == 2
+    assert merge(tables.frame(columns, [second]), dim, spec, at="2024-01-02").inserted == 1
+
+
 def test_a_surrogate_key_of_another_type(tables: Tables, dim: str) -> None:
     bounds = "valid_from timestamp, valid_to timestamp, is_current boolean"
     for strategy, kind in (("sequence", "string"), ("hash", "int")):

@@ -19,7 +19,7 @@ from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.plan.plan import changes, check_can_end
 from healing_tables.plan.row_diff import difference
 from healing_tables.plan.stored_rows import rows_of, stored_rows
-from healing_tables.plan.validation import BatchFigures, check_plan, check_problems
+from healing_tables.plan.validation import BatchFigures, check_plan, check_problems, check_surrogate_keys
 from healing_tables.sql import instants
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.merge_statement import open_rows_of
@@ -227,6 +227,7 @@ class Attempt:
             open_rows,
             merge_id or self.new_merge_id(),
         )
+        check_surrogate_keys(plan, self.stored, self.tables.layout)
         self.tables.publish(change, self.written)
 
 

@@ -142,6 +142,41 @@ def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec
     return counts
 
 
+def check_surrogate_keys(plan: DataFrame, stored: DataFrame | None, layout: Layout) -> None:
+    """Check the keys of new versions, if they are those of dbt_utils: these join texts by a hyphen, so that different
+    versions can have one key. A hash as the library makes it cannot.
+
+    Raises: BatchError with up to five pairs.
+    """
+    if layout.strategy != "dbt_utils" or layout.surrogate is None:
+        return
+    name = quoted(layout.surrogate)
+    shown = [quoted(key.name) for key in layout.keys]
+    shown += [quoted(layout.names["valid_from"])] if "valid_from" in layout.names else []
+
+    def text(row: str) -> str:
+        return f"cast(struct({', '.join(row + column for column in shown)}) as string) as row_text"
+
+    made = plan.where("action = 'insert'").selectExpr(f"new.{name} as made", text("new."))
+    if stored is not None:
+        removed = plan.where("action = 'remove'").selectExpr(f"stored.{name} as made")
+        kept = stored.selectExpr(f"{name} as made", text(""))
+        kept = kept.join(made.select("made").distinct(), "made", "left_semi").join(removed, "made", "left_anti")
+        made = made.unionByName(kept)
+    row_texts = f.expr("array_join(sort_array(collect_list(row_text)), ' and ') as row_texts")
+    pairs = made.groupBy("made").agg(row_texts, f.expr("count(*) as versions")).where("versions > 1")
+    found = pairs.orderBy("row_texts").limit(SHOWN).collect()
+    if found:
+        mistake = Mistake(
+            f"surrogate_key ({layout.surrogate})",
+            "one version for each key",
+            f"versions that share theirs: {'; '.join(row['row_texts'] for row in found)}",
+            "dbt_utils makes one key of different texts with hyphens, such as a-, b and a, -b: use the strategy hash, "
+            "or key columns without hyphens",
+        )
+        raise BatchError(counted("the batch", [mistake]), [mistake])
+
+
 def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None:
     """Raises: TargetError if any key of the dimension is damaged; a plan checks only the keys of its batch."""
     rows = stored_rows(stored, stored, layout, spec)
