@@ -46,7 +46,7 @@
 {%- endmacro %}
 
 {% macro _report_rekey(facts, text) -%}
-    {%- do log('healing_tables.rekey_facts ' ~ facts ~ ': ' ~ text, info=true) -%}
+    {%- do log(healing_tables._plain_names('healing_tables.rekey_facts ' ~ facts ~ ': ' ~ text), info=true) -%}
 {%- endmacro %}
 
 {% macro _facts_to_rekey(as_of_request) -%}

@@ -39,8 +39,8 @@
         'settings': settings, 'target': target, 'candidate': healing_tables._candidate_relation(target),
         'existing': existing, 'stored': stored,
         'format': format, 'log': log, 'side_tables': [], 'log_row': {
-            'dimension': target.identifier, 'relation': target | string, 'mode': mode, 'reason': none, 'checks': {},
-            'invocation_id': invocation_id,
+            'dimension': target.identifier, 'relation': healing_tables._plain_names(target), 'mode': mode,
+            'reason': none, 'checks': {}, 'invocation_id': invocation_id,
             'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
             'started_at': healing_tables._utc_now()}}) -}}
 {%- endmacro %}

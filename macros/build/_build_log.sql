@@ -70,10 +70,12 @@
 {% macro _wait_for_table(relation, seconds, has_scripts) -%}
     {%- set end = modules.datetime.datetime.now() + modules.datetime.timedelta(seconds=seconds) -%}
     {%- set found = [] -%}
-    {%- for number in range(seconds * 100) if not found and modules.datetime.datetime.now() < end -%}
-        {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
-        {%- elif has_scripts -%}
-            {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', 250L)") -%}
+    {%- for number in range(seconds * 100) -%}
+        {%- if not found and modules.datetime.datetime.now() < end -%}
+            {%- if healing_tables._table_exists(relation) -%} {%- do found.append(true) -%}
+            {%- elif has_scripts -%}
+                {%- do healing_tables._run_ignoring_errors("select java_method('java.lang.Thread', 'sleep', 250L)") -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(found | length > 0) -}}
@@ -94,7 +96,7 @@
 
 {#- Spark's names are case-insensitive, so a row may have the name in a different case. -#}
 {% macro _log_condition(relation) -%}
-    {{- return('lower(relation) = lower(' ~ healing_tables._text(relation) ~ ')') -}}
+    {{- return('lower(relation) = lower(' ~ healing_tables._text(healing_tables._plain_names(relation)) ~ ')') -}}
 {%- endmacro %}
 
 {#- The statement that inserts a row. `row`: column to value, others are NULL; a number may be an aggregate of the rows
@@ -111,9 +113,11 @@
 {%- endmacro %}
 
 {% macro _log_value(type, value) -%}
-    {%- if value is none or value is undefined or (value is mapping and not value) -%}
+    {#- in dbt v2, a moment is a mapping, too -#}
+    {%- set is_map = type.startswith('map<') -%}
+    {%- if value is none or value is undefined or (is_map and not value) -%}
         {{- return('cast(null as ' ~ type ~ ')') -}}
-    {%- elif value is mapping -%}
+    {%- elif is_map -%}
         {%- set entries = [] -%}
         {%- for key, entry in value.items() -%}
             {%- do entries.append(healing_tables._text(key)) -%}

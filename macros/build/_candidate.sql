@@ -152,7 +152,7 @@
 {#- The single row of a query as a map, with numbers as integers. -#}
 {% macro _read_figures(query) -%}
     {%- set figures = {} -%}
-    {%- for name, value in run_query(query).rows[0].dict().items() -%}
+    {%- for name, value in healing_tables._row_map(run_query(query).rows[0]).items() -%}
         {%- do figures.update({name: value if value is none or value is string else value | int}) -%}
     {%- endfor -%}
     {{- return(figures) -}}

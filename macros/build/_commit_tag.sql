@@ -26,7 +26,7 @@
 
 {#- The tag of a commit, or none. `parameters`: the operation's parameters in the history. -#}
 {% macro _read_tag(parameters) -%}
-    {%- set found = modules.re.search('~7B~22id~22~3A[A-Za-z0-9._~/-]+~7D', parameters) -%}
+    {%- set found = modules.re.search('~7B~22(?:base|id)~22~3A[A-Za-z0-9._~/-]+~7D', parameters) -%}
     {%- if not found -%} {{ return(none) }} {%- endif -%}
     {#- ~22 becomes \u0022, an escape in a JSON string -#}
     {{- return(fromjson(fromjson('"' ~ found.group(0) | replace('~', '\\u00') ~ '"') or 'null')) -}}
@@ -38,10 +38,12 @@
 -#}
 {% macro _tagged_build(commits) -%}
     {%- set newest = namespace(commit=none, tag=none) -%}
-    {%- for commit in commits if newest.commit is none -%}
-        {%- set tag = healing_tables._read_tag(commit.parameters) -%}
-        {%- if tag is not none or commit.changes_rows -%}
-            {%- set newest.commit, newest.tag = commit, tag -%}
+    {%- for commit in commits -%}
+        {%- if newest.commit is none -%}
+            {%- set tag = healing_tables._read_tag(commit.parameters) -%}
+            {%- if tag is not none or commit.changes_rows -%}
+                {%- set newest.commit, newest.tag = commit, tag -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set commit, tag = newest.commit, newest.tag -%}

@@ -55,9 +55,12 @@
                 ~ ' resolved by on_tie: greatest') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if warnings and (flags.WARN_ERROR or flags.WARN_ERROR_OPTIONS.includes('JinjaLogWarning')) -%}
+    {#- dbt v2 does not have these options here -#}
+    {%- set options = flags.WARN_ERROR_OPTIONS or {} -%}
+    {%- if warnings and (flags.WARN_ERROR
+        or (options.includes is defined and options.includes('JinjaLogWarning'))) -%}
         {#- dbt turns the first warning into an error -#}
         {%- do healing_tables._end_build(build, 'refused', {'reason': warnings | join('; ')}) -%}
     {%- endif -%}
-    {%- for text in warnings -%} {%- do exceptions.warn(text) -%} {%- endfor -%}
+    {%- for text in warnings -%} {%- do exceptions.warn(healing_tables._plain_names(text)) -%} {%- endfor -%}
 {%- endmacro %}

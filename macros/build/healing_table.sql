@@ -12,11 +12,13 @@
     {{ run_hooks(pre_hooks) }}
 
     {%- set published = [] -%}
-    {%- for attempt in range(1, healing_tables._max_attempts() + 1) if not published -%}
-        {#- dbt's cache has the tables that existed when the run started -#}
-        {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
-        {%- set change = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
-        {%- do published.append(change) if change is not none -%}
+    {%- for attempt in range(1, healing_tables._max_attempts() + 1) -%}
+        {%- if not published -%}
+            {#- dbt's cache has the tables that existed when the run started -#}
+            {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
+            {%- set change = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
+            {%- do published.append(change) if change is not none -%}
+        {%- endif -%}
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=true)) -%}
@@ -155,7 +157,7 @@
 {%- endmacro %}
 
 {% macro _log_progress(target, text) -%}
-    {%- do log(config.get('materialized') ~ ' ' ~ target ~ ': ' ~ text, info=true) -%}
+    {%- do log(healing_tables._plain_names(config.get('materialized') ~ ' ' ~ target ~ ': ' ~ text), info=true) -%}
 {%- endmacro %}
 
 {% macro _display_seconds(delta) -%}

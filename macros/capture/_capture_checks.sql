@@ -85,7 +85,7 @@ select
     count_if(is_change and old_state is not null and new_state is not null) as changed,
     count_if(new_state is null) as gone
 from compared' -%}
-    {%- for name, value in run_query(query).rows[0].dict().items() -%}
+    {%- for name, value in healing_tables._row_map(run_query(query).rows[0]).items() -%}
         {%- do figures.update({name: value | int}) -%}
     {%- endfor -%}
     {%- do figures.update({'ended_keys': figures.gone,

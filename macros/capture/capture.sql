@@ -16,8 +16,10 @@
     {{ run_hooks(pre_hooks) }}
 
     {%- set ended = [] -%}
-    {%- for attempt in range(1, healing_tables._max_attempts() + 1) if not ended -%}
-        {%- do ended.append(true) if healing_tables._attempt_capture(target, existing, sql, settings, attempt) -%}
+    {%- for attempt in range(1, healing_tables._max_attempts() + 1) -%}
+        {%- if not ended -%}
+            {%- do ended.append(true) if healing_tables._attempt_capture(target, existing, sql, settings, attempt) -%}
+        {%- endif -%}
     {%- endfor -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=is_new)) -%}

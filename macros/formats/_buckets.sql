@@ -33,8 +33,10 @@
 {#- The partition column that creates the folders; it is not a column of the table. -#}
 {% macro _bucket_column(columns, buckets) -%}
     {%- set name = namespace(text='ht_b' ~ buckets) -%}
-    {%- for column in columns if healing_tables._find_column(name.text, columns) is not none -%}
-        {%- set name.text = name.text ~ '_' -%}
+    {%- for column in columns -%}
+        {%- if healing_tables._find_column(name.text, columns) is not none -%}
+            {%- set name.text = name.text ~ '_' -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(name.text) -}}
 {%- endmacro %}

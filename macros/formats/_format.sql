@@ -36,8 +36,15 @@
     new_location      (target, attempt): the folder of this run's files, or none if the format chooses the location
 -#}
 {% macro _format(name=none) -%}
-    {%- set make = healing_tables.get('_format_' ~ (name or config.get('file_format') or 'delta')) -%}
+    {%- set make = healing_tables._formats().get(name or config.get('file_format') or 'delta') -%}
     {{- return(dict(healing_tables._no_format(), **make()) if make is not none else none) -}}
+{%- endmacro %}
+
+{#- The formats by name. dbt v2 cannot look up a macro by its name. -#}
+{% macro _formats() -%}
+    {{- return({
+        'delta': healing_tables._format_delta, 'iceberg': healing_tables._format_iceberg,
+        'orc': healing_tables._format_orc, 'parquet': healing_tables._format_parquet}) -}}
 {%- endmacro %}
 
 {#- The default entries of a format. -#}
@@ -90,13 +97,7 @@
     {{- return(healing_tables._format(details.provider) if details.get('provider') else none) -}}
 {%- endmacro %}
 
-{% macro _known_formats() -%}
-    {%- set names = [] -%}
-    {%- for name in healing_tables if name.startswith('_format_') -%}
-        {%- do names.append(name[8:]) -%}
-    {%- endfor -%}
-    {{- return(names | sort) -}}
-{%- endmacro %}
+{% macro _known_formats() -%} {{ return(healing_tables._formats().keys() | sort) }} {%- endmacro %}
 
 {#- The names of the formats whose entry of this name is true. -#}
 {% macro _formats_with(entry) -%}

@@ -118,9 +118,11 @@
 {#- The snapshots after `before` up to `until`, by their parents; none if `before` is not an ancestor. -#}
 {% macro _iceberg_snapshots_between(snapshots, before, until) -%}
     {%- set steps, at = [], namespace(id=until) -%}
-    {%- for step in snapshots if at.id != before and at.id in snapshots -%}
-        {%- do steps.append(snapshots[at.id]) -%}
-        {%- set at.id = snapshots[at.id].parent -%}
+    {%- for step in snapshots -%}
+        {%- if at.id != before and at.id in snapshots -%}
+            {%- do steps.append(snapshots[at.id]) -%}
+            {%- set at.id = snapshots[at.id].parent -%}
+        {%- endif -%}
     {%- endfor -%}
     {{- return(steps if at.id == before else none) -}}
 {%- endmacro %}
@@ -149,13 +151,16 @@
     {%- set fast_forward = healing_tables._iceberg_call(relation, 'fast_forward') ~ ", 'main', "
         ~ healing_tables._text(branch) ~ ')' -%}
     {%- set outcome = namespace(conflicts=none, main=none) -%}
-    {%- for attempt in range(healing_tables._iceberg_attempts()) if outcome.conflicts is none -%}
-        {%- set outcome.main = healing_tables._iceberg_version(relation) -%}
-        {%- if outcome.main != version -%}
-            {#- a fast_forward that failed with an error may have succeeded: then main is at the head of the branch -#}
-            {%- set outcome.conflicts = [] if attempt > 0
-                and outcome.main == healing_tables._iceberg_head(relation, branch) else ['version ' ~ outcome.main] -%}
-        {%- elif healing_tables._iceberg_try(fast_forward) is none -%} {%- set outcome.conflicts = [] -%}
+    {%- for attempt in range(healing_tables._iceberg_attempts()) -%}
+        {%- if outcome.conflicts is none -%}
+            {%- set outcome.main = healing_tables._iceberg_version(relation) -%}
+            {%- if outcome.main != version -%}
+                {#- a fast_forward that failed with an error may have succeeded: main is then at the branch's head -#}
+                {%- set is_published = attempt > 0
+                    and outcome.main == healing_tables._iceberg_head(relation, branch) -%}
+                {%- set outcome.conflicts = [] if is_published else ['version ' ~ outcome.main] -%}
+            {%- elif healing_tables._iceberg_try(fast_forward) is none -%} {%- set outcome.conflicts = [] -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {#- the cause is another error: this raises it -#}
@@ -175,9 +180,11 @@
 {#- Create or drop a branch; retry if Iceberg rejects it because another writer changes the table at the same time. -#}
 {% macro _iceberg_change_branch(relation, change) -%}
     {%- set statement_text, done = 'alter table ' ~ relation ~ ' ' ~ change, [] -%}
-    {%- for attempt in range(healing_tables._iceberg_attempts()) if not done -%}
-        {%- do done.append(true) if healing_tables._iceberg_try(statement_text) is none
-            else run_query('refresh table ' ~ relation) -%}
+    {%- for attempt in range(healing_tables._iceberg_attempts()) -%}
+        {%- if not done -%}
+            {%- do done.append(true) if healing_tables._iceberg_try(statement_text) is none
+                else run_query('refresh table ' ~ relation) -%}
+        {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._run(statement_text) if not done -%}
 {%- endmacro %}

@@ -27,7 +27,8 @@
         'expire_snapshots': ', older_than => timestamp_micros(' ~ older_than ~ '), retain_last => 1'}.items() -%}
         {%- set statement = healing_tables._iceberg_call(relation, procedure) ~ arguments ~ ')' -%}
         {%- set figures = [] -%}
-        {%- for name, value in run_query(statement).rows[0].dict().items() if value | string not in ['0', 'None'] -%}
+        {%- for name, value in healing_tables._row_map(run_query(statement).rows[0]).items()
+            if value | string not in ['0', 'None'] -%}
             {%- do figures.append(name ~ ' ' ~ value) -%}
         {%- endfor -%}
         {%- do lines.append(procedure ~ arguments ~ ': ' ~ (figures | join(', ') or 'nothing to do')) -%}

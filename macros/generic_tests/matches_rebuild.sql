@@ -22,7 +22,7 @@
     {%- do healing_tables.versions_at() -%}
     {%- do healing_tables.changes_between() -%}
 {%- endif -%}
-{%- set node = healing_tables._tested_node(context.model) -%}
+{%- set node = healing_tables._tested_node(healing_tables._current_model()) -%}
 {%- set rendering = healing_tables._render_model(node) -%}
 {#- what the model reads is not built -#}
 {%- if rendering.code.startswith('select') and rendering.code.endswith(' as not_compiled') -%}

@@ -144,7 +144,7 @@
         ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken)) as gone'
             if rows is not none)
         ~ ' from taken cross join bounds').rows[0] -%}
-    {%- if around['empty'] != last_mark.empty_snapshots or (around.dict().get('gone') or 0) > 0 -%}
+    {%- if around['empty'] != last_mark.empty_snapshots or (healing_tables._row_map(around).get('gone') or 0) > 0 -%}
         {#- of a snapshot without rows that count, no row tells which keys it ended -#}
         {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ source.name
             ~ ' from before the last build have come or gone'}) -}}

@@ -153,7 +153,7 @@ with taken as (
         select {{ source.at }} as at, {{ source.where if source.is_row_local
             else 'true' }} as is_seen from {{ source.relation }}
         {%- if source.is_row_local and source.filter is not none %}
-        where {{ source.filter }}
+        where true and {{ source.filter }}
         {%- endif %}
         {%- if source.calendar is not none %}
         union all

@@ -7,8 +7,9 @@
 {% macro _defer(operation, node) -%}
     {#- dbt does not have these in `flags` -#}
     {%- set given = invocation_args_dict -%}
-    {%- if not given.get('defer') -%} {{ return(node) }} {%- endif -%}
     {%- set folder = given.get('defer_state') or given.get('state') -%}
+    {#- dbt v2 has --defer on by default -#}
+    {%- if not given.get('defer') or (healing_tables._is_dbt_v2() and not folder) -%} {{ return(node) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- if not folder -%}
         {%- do healing_tables._mistake(mistakes, '--defer', 'a folder with the manifest of production', 'no --state',
@@ -25,9 +26,9 @@
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {%- set read = [] if given.get('favor_state') else healing_tables._nodes_read_by(node) -%}
     {%- set nodes = dict(graph.nodes) -%}
-    {%- for id, place in stored.items() if id in nodes
-        and (id not in read or load_relation(healing_tables._node_relation(nodes[id])) is none) -%}
-        {%- do nodes.update({id: dict(nodes[id], **place)}) -%}
+    {%- for id, place in stored.items() if id in graph.nodes
+        and (id not in read or load_relation(healing_tables._node_relation(graph.nodes[id])) is none) -%}
+        {%- do nodes.update({id: dict(graph.nodes[id], **place)}) -%}
     {%- endfor -%}
     {%- do context.update({'graph': dict(graph, nodes=nodes)}) -%}
     {{- return(nodes[node.unique_id]) -}}

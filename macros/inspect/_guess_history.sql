@@ -120,7 +120,7 @@ from ordered
     {%- for unit in healing_tables._inclusive_units(type) -%}
         {%- do units.update({unit: row['next_' ~ loop.index0] | int}) -%}
     {%- endfor -%}
-    {{- return(dict(row.dict(), units=units)) -}}
+    {{- return(dict(healing_tables._row_map(row), units=units)) -}}
 {%- endmacro %}
 
 {#- The units by which a version may end before the next one starts; none: they touch. -#}

@@ -94,12 +94,14 @@
     {%- endfor -%}
     {%- set missing, found = healing_tables._missing_names(keys, columns), {} -%}
     {%- for is_similar in [true, false] -%}
-        {%- for key in missing if key not in found -%}
-            {%- set free = healing_tables._missing_names(columns if is_similar else key_like, taken) -%}
-            {%- set column = healing_tables._nearest_name(key, free) if is_similar else free | first -%}
-            {%- if column -%}
-                {%- do found.update({key: column}) -%}
-                {%- do taken.append(column | lower) -%}
+        {%- for key in missing -%}
+            {%- if key not in found -%}
+                {%- set free = healing_tables._missing_names(columns if is_similar else key_like, taken) -%}
+                {%- set column = healing_tables._nearest_name(key, free) if is_similar else free | first -%}
+                {%- if column -%}
+                    {%- do found.update({key: column}) -%}
+                    {%- do taken.append(column | lower) -%}
+                {%- endif -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}

@@ -16,8 +16,10 @@
 
 {#- As in a unit test, see _model_config(). -#}
 {% macro _be_model(node, relation) -%}
-    {%- do context.update({'this': relation, 'model': {
-        'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config}}) -%}
+    {%- set model = {'name': node.name, 'tested_node_unique_id': node.unique_id, 'config': node.config} -%}
+    {#- dbt v2 cannot change the context, see _current_model() -#}
+    {%- do graph.update({'healing_tables_model': model}) if healing_tables._is_dbt_v2()
+        else context.update({'this': relation, 'model': model}) -%}
 {%- endmacro %}
 
 {#- The metadata of the call of dimension() in the model, as its build reads it; none without a call, or if its
@@ -41,5 +43,5 @@
 {%- endmacro %}
 
 {% macro _report(operation, relation, text) -%}
-    {%- do log('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text, info=true) -%}
+    {%- do log(healing_tables._plain_names('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text), info=true) -%}
 {%- endmacro %}

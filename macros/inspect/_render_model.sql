@@ -1,6 +1,6 @@
 {#-
     Render the current SQL of a model for an operation or a test, in the context of that model. Meanwhile,
-    `healing_tables_rendering` is defined: {node, var (dbt's own), ctes (ephemeral models that it refers to), explain (a
+    _rendering() returns: {node, var (dbt's own), ctes (ephemeral models that it refers to), explain (a
     key, or none: with a key, dimension() returns the query of explain)}; dimension() adds its spec.
 
     Returns that map with code (the SQL without those CTEs), relation, sql and settings (as in healing_table; none
@@ -30,6 +30,9 @@
 
 {#- Call `render` or a macro of this package in the context of a model. -#}
 {% macro _in_model_context(node, rendering, what, argument) -%}
+    {%- if healing_tables._is_dbt_v2() -%}
+        {{- return(healing_tables._in_model_context_of_v2(rendering, what, argument)) -}}
+    {%- endif -%}
     {%- set kept = {} -%}
     {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%}
         {%- do kept.update({name: context.get(name)}) -%}
@@ -43,16 +46,29 @@
     {{- return(result) -}}
 {%- endmacro %}
 
+{#- dbt v2 cannot change the context. What the text of the model calls is defined before it; macros find the rendering
+    in `graph`, of which each node and each operation has its own. -#}
+{% macro _in_model_context_of_v2(rendering, what, argument) -%}
+    {%- set outer = graph.get('healing_tables_rendering') -%}
+    {%- do graph.update({'healing_tables_rendering': rendering}) -%}
+    {%- set names = '{%- set model, this, ref, var = healing_tables._current_model(), healing_tables._node_relation('
+        ~ 'healing_tables._current_model()), healing_tables._model_ref, healing_tables._model_var -%}' -%}
+    {%- set result = render(names ~ argument) if what == 'render' else healing_tables._build_settings(argument) -%}
+    {%- do graph.update({'healing_tables_rendering': outer}) -%}
+    {{- return(result) -}}
+{%- endmacro %}
+
 {% macro _is_tracing() -%}
-    {{- return(healing_tables_rendering is defined and healing_tables_rendering.explain is not none) -}}
+    {%- set rendering = healing_tables._rendering() -%}
+    {{- return(rendering is not none and rendering.explain is not none) -}}
 {%- endmacro %}
 
 {#- ref() of the model, resolved among the nodes that the model depends on. -#}
 {% macro _model_ref() -%}
     {%- set version = kwargs.get('version', kwargs.get('v')) -%}
-    {%- set rendering = healing_tables_rendering -%}
+    {%- set rendering = healing_tables._rendering() -%}
     {%- set found = [] -%}
-    {%- for id in model.depends_on.nodes if id in graph.nodes -%}
+    {%- for id in rendering.node.depends_on.nodes if id in graph.nodes -%}
         {%- set node = graph.nodes[id] -%}
         {%- if node.name == varargs[-1] and (varargs | length == 1 or node.package_name == varargs[0])
             and (node.get('version') is none or node.version | string == (version or node.latest_version) | string) -%}
@@ -81,10 +97,10 @@
 
 {#- var() of the model: a variable may be set for the model's package. -#}
 {% macro _model_var(name, default='(none)') -%}
-    {%- set rendering = healing_tables_rendering -%}
+    {%- set rendering = healing_tables._rendering() -%}
     {%- set given = invocation_args_dict.get('vars') -%}
     {%- set given = fromyaml(given) if given is string else given -%}
-    {%- if name not in (given or {}) and adapter.config.vars is defined -%}
+    {%- if name not in (given or {}) and adapter.config is defined and adapter.config.vars is defined -%}
         {%- set own = adapter.config.vars.to_dict().get(rendering.node.package_name) -%}
         {%- if own is mapping and name in own -%} {{ return(own[name]) }} {%- endif -%}
     {%- endif -%}

@@ -7,7 +7,7 @@
     {%- for row in rows -%}
         {%- set cells = [] -%}
         {%- for cell in row -%}
-            {%- set text = 'NULL' if cell is none else cell | string | replace('\n', '\\n') -%}
+            {%- set text = 'NULL' if cell is none else healing_tables._plain_names(cell) | replace('\n', '\\n') -%}
             {%- do cells.append(text if text | length <= longest else text[:longest - 3] ~ '...') -%}
         {%- endfor -%}
         {%- do lines.append(cells) -%}
@@ -61,5 +61,5 @@
 {%- endmacro %}
 
 {% macro _print(text) -%}
-    {%- do log(text.rstrip(), info=true) -%}
+    {%- do log(healing_tables._plain_names(text.rstrip()), info=true) -%}
 {%- endmacro %}

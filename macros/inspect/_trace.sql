@@ -3,7 +3,7 @@
     from the rows of this key only. One row per source row, slice and version: kind, place (to sort by), told (JSON).
 -#}
 {% macro _trace(spec) -%}
-{%- set rendering = healing_tables_rendering -%}
+{%- set rendering = healing_tables._rendering() -%}
 {%- set spec = healing_tables._spec_for_key(spec, rendering.explain) -%}
 {%- do rendering.update({'spec': spec, 'explained': rendering.explained + 1}) -%}
 {%- set began = healing_tables._watched_changes(spec) | selectattr('began') | list -%}

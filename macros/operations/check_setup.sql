@@ -56,7 +56,8 @@
 {%- endmacro %}
 
 {% macro _package_version() -%}
-    {%- set config = adapter.config -%}
+    {#- dbt v2 does not have it -#}
+    {%- set config = adapter.config if adapter.config is defined else {} -%}
     {%- set found = config if config.project_name == 'healing_tables'
         else (config.dependencies or {}).get('healing_tables', {}) -%}
     {{- return(found.version or 'unknown') -}}

@@ -41,10 +41,17 @@
     {%- for node in (graph.nodes.values() if named is none else [named]) | sort(attribute='unique_id')
         if node.resource_type == 'model' and node.config.materialized in ['healing_table', 'capture'] -%}
         {%- set schema = [node.database, node.schema | lower] -%}
-        {%- do schemas.update({schema | string: adapter.check_schema_exists(*schema)})
+        {%- do schemas.update({schema | string: healing_tables._schema_exists(*schema)})
             if schema | string not in schemas -%}
         {%- do found.append({'relation': healing_tables._node_relation(node), 'node': node})
             if schemas[schema | string] -%}
     {%- endfor -%}
     {{- return(found) -}}
+{%- endmacro %}
+
+{#- adapter.check_schema_exists() of dbt v2 reads an information_schema, which Spark does not have. -#}
+{% macro _schema_exists(database, schema) -%}
+    {%- set catalog = ' in ' ~ healing_tables._id(database) if database and healing_tables._platform().has_catalogs
+        else '' -%}
+    {{- return(run_query('show schemas' ~ catalog ~ ' like ' ~ healing_tables._text(schema)).rows | length > 0) -}}
 {%- endmacro %}

@@ -44,7 +44,7 @@
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {%- set tables = [] -%}
     {%- for row in run_query(healing_tables._health_query(log)).rows -%}
-        {%- do tables.append(dict(row.dict(),
+        {%- do tables.append(dict(healing_tables._row_map(row),
             findings=healing_tables._findings(mistakes, row, limits) | join(', '))) -%}
     {%- endfor -%}
     {{- return(tables) -}}

@@ -20,7 +20,7 @@
     {%- set tables = healing_tables._tables_in_log('report', mistakes, log, limits) -%}
     {%- set builds = [] -%}
     {%- for row in run_query(healing_tables._builds_query(log, days)).rows -%}
-        {%- do builds.append(row.dict()) -%}
+        {%- do builds.append(healing_tables._row_map(row)) -%}
     {%- endfor -%}
     {%- do healing_tables._write_page('report', {
         'log': log | string, 'written': healing_tables._utc_now().strftime('%Y-%m-%d %H:%M'), 'days': days,

@@ -64,13 +64,15 @@
         {%- set is_bound = column in ['valid_from', 'valid_to'] -%}
         {%- do found.update({column: spelled or ((name or column) if is_bound else none)}) -%}
     {%- endfor -%}
-    {%- for column in ['version', 'compressed_row_count'] if found[column] is not none -%}
-        {%- if healing_tables._type_family(columns[found[column]]) != 'integer' -%}
-            {%- if column in given and given[column] == found[column] -%}
-                {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]],
-                    'name another one, or null') -%}
+    {%- for column in ['version', 'compressed_row_count'] -%}
+        {%- if found[column] is not none -%}
+            {%- if healing_tables._type_family(columns[found[column]]) != 'integer' -%}
+                {%- if column in given and given[column] == found[column] -%}
+                    {%- do healing_tables._mistake(mistakes, column, 'a column of integers', columns[found[column]],
+                        'name another one, or null') -%}
+                {%- endif -%}
+                {%- do found.update({column: none}) -%}
             {%- endif -%}
-            {%- do found.update({column: none}) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set tracked = given.get('tracked_columns', '(not given)') -%}

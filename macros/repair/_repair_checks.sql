@@ -78,7 +78,7 @@
     {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
     {%- do healing_tables._ensure_log(outcome.target, log, outcome.format_name) -%}
     {%- do healing_tables._run(healing_tables._log_insert(log, dict(
-        outcome, dimension=outcome.target.identifier, relation=outcome.target | string,
+        outcome, dimension=outcome.target.identifier, relation=healing_tables._plain_names(outcome.target),
         finished_at=healing_tables._utc_now(),
         invocation_id=invocation_id))) -%}
 {%- endmacro %}

@@ -17,13 +17,15 @@
     {%- if others is not none -%}
         {%- do healing_tables._check_options(mistakes, 'column_names', column_names, names.keys() | list + others) -%}
     {%- endif -%}
-    {%- for column, name in column_names.items() if column in names -%}
-        {%- if name is not none and (name is not string or not name) -%}
-            {%- do healing_tables._mistake(
-                mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out',
-                healing_tables._display_value(name), 'correct it') -%}
-        {%- else -%}
-            {%- do names.update({column: name}) -%}
+    {%- for column, name in column_names.items() -%}
+        {%- if column in names -%}
+            {%- if name is not none and (name is not string or not name) -%}
+                {%- do healing_tables._mistake(
+                    mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out',
+                    healing_tables._display_value(name), 'correct it') -%}
+            {%- else -%}
+                {%- do names.update({column: name}) -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(names) -}}

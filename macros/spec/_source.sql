@@ -204,7 +204,8 @@
 
 {#- Whether a relation is given as the name of a model, in code that has no CTE. -#}
 {% macro _is_forgotten_ref(relation) -%}
-    {%- set code = model.get('raw_code') if model is defined and model is mapping -%}
+    {%- set model = healing_tables._current_model() -%}
+    {%- set code = model.get('raw_code') if model is not none -%}
     {{- return(relation is string and code and healing_tables._find_node(relation) is not none
         and not modules.re.search('(?i)\\bwith\\b', code)) -}}
 {%- endmacro %}

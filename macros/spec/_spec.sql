@@ -154,8 +154,10 @@
 {% macro _used_columns(source_name, attributes) -%}
     {%- set used = [] -%}
     {%- for attribute in attributes -%}
-        {%- for entry in attribute.from if entry.source == source_name and entry.column not in used -%}
-            {%- do used.append(entry.column) -%}
+        {%- for entry in attribute.from -%}
+            {%- if entry.source == source_name and entry.column not in used -%}
+                {%- do used.append(entry.column) -%}
+            {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
     {{- return(used | sort(case_sensitive=true)) -}}

@@ -31,7 +31,7 @@
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
     {%- endfor -%}
     {%- do lines.append('  ' ~ tail) if tail is not none -%}
-    {{- exceptions.raise_compiler_error(lines | join('\n')) -}}
+    {{- exceptions.raise_compiler_error(healing_tables._plain_names(lines | join('\n'))) -}}
 {%- endmacro %}
 
 {#- The given value, also if it is an empty string. -#}
@@ -74,9 +74,11 @@
         {%- set pairs, rest = healing_tables._letter_pairs(name), healing_tables._letter_pairs(other) -%}
         {%- set all = pairs | length + rest | length -%}
         {%- set shared = [] -%}
-        {%- for pair in pairs if pair in rest -%}
-            {%- do shared.append(pair) -%}
-            {%- do rest.remove(pair) -%}
+        {%- for pair in pairs -%}
+            {%- if pair in rest -%}
+                {%- do shared.append(pair) -%}
+                {%- do rest.remove(pair) -%}
+            {%- endif -%}
         {%- endfor -%}
         {%- set is_anagram = name | string | lower | list | sort == other | string | lower | list | sort -%}
         {%- set score = 1 if is_anagram else 2 * shared | length / all -%}

@@ -1,5 +1,12 @@
 {#- One place for quoting: identifiers, relations and text never reach SQL any other way. -#}
 
+{#- A relation, or text with names of tables, for messages and for the log: `a`.`b`, as dbt v2 writes a table of Spark,
+    becomes a.b, as dbt-core does. -#}
+{% macro _plain_names(text) -%}
+    {%- if not healing_tables._is_dbt_v2() or adapter.type() != 'spark' -%} {{ return(text | string) }} {%- endif -%}
+    {{- return(modules.re.sub('`(\\w+)`[.]`(\\w+)`', '\\1.\\2', text | string)) -}}
+{%- endmacro %}
+
 {% macro _id(name) -%}
     {%- if '${' in name | string -%}
         {%- set mistakes = [] -%}

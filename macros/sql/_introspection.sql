@@ -33,18 +33,21 @@
     {%- if not known or healing_tables._analysis_error(known) is none -%} {{ return(none) }} {%- endif -%}
     {%- set found = [] if mistakes is none else mistakes -%}
     {%- set missing = [] -%}
-    {%- for place in known if place.relation | string not in missing -%}
-        {%- set error = healing_tables._analysis_error([place]) -%}
-        {%- if error is not none and place.condition is not none -%}
-            {%- do healing_tables._mistake(
-                found, place.argument, 'a condition over the columns '
-                ~ (place.columns or healing_tables._columns_of(place.relation)) | join(', '),
-                (place.condition | trim) ~ ': ' ~ healing_tables._strip_error_class(error), 'correct the condition') -%}
-        {%- elif error is not none and error.startswith('[TABLE_OR_VIEW_NOT_FOUND') -%}
-            {%- do missing.append(place.relation | string) -%}
-            {%- do healing_tables._mistake(
-                found, place.argument, 'a table or view that exists', place.relation | string,
-                'build it first' ~ healing_tables._build_command() ~ ', or correct the name') -%}
+    {%- for place in known -%}
+        {%- if place.relation | string not in missing -%}
+            {%- set error = healing_tables._analysis_error([place]) -%}
+            {%- if error is not none and place.condition is not none -%}
+                {%- do healing_tables._mistake(
+                    found, place.argument, 'a condition over the columns '
+                    ~ (place.columns or healing_tables._columns_of(place.relation)) | join(', '),
+                    (place.condition | trim) ~ ': ' ~ healing_tables._strip_error_class(error),
+                    'correct the condition') -%}
+            {%- elif error is not none and error.startswith('[TABLE_OR_VIEW_NOT_FOUND') -%}
+                {%- do missing.append(place.relation | string) -%}
+                {%- do healing_tables._mistake(
+                    found, place.argument, 'a table or view that exists', place.relation | string,
+                    'build it first' ~ healing_tables._build_command() ~ ', or correct the name') -%}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if missing and flags.WHICH in ['compile', 'generate'] -%}

@@ -1,20 +1,34 @@
 {#- The current model: its name, its node in the graph, its configuration. -#}
 
+{#- What _render_model() renders, or none. -#}
+{% macro _rendering() -%}
+    {{- return(healing_tables_rendering if healing_tables_rendering is defined
+        else graph.get('healing_tables_rendering')) -}}
+{%- endmacro %}
+
+{#- The model that is built, tested or rendered, or that an operation names; none in other operations. -#}
+{% macro _current_model() -%}
+    {%- set rendering = healing_tables._rendering() -%}
+    {%- if rendering is not none -%} {{ return(rendering.node) }} {%- endif -%}
+    {{- return(graph.get('healing_tables_model') or (model if model is defined and model is mapping else none)) -}}
+{%- endmacro %}
+
 {#- In an operation or an inline query, there is no model. -#}
 {% macro _model_name() -%}
-    {%- set is_named = model is defined and model is mapping and model.name
-        and model.get('resource_type') != 'macro' -%}
+    {%- set model = healing_tables._current_model() -%}
+    {%- set is_named = model is not none and model.name and model.get('resource_type') != 'macro' -%}
     {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
 {#- The configuration of the model that is built, rendered (see _render_model) or tested. -#}
 {% macro _model_config() -%}
-    {%- if healing_tables_rendering is defined -%} {{ return(healing_tables_rendering.node.config) }} {%- endif -%}
+    {%- set rendering, model = healing_tables._rendering(), healing_tables._current_model() -%}
+    {%- if rendering is not none -%} {{ return(rendering.node.config) }} {%- endif -%}
     {%- if healing_tables._is_unit_test() -%}
         {#- up to dbt 1.12, the graph is empty in unit tests: options then come from the test's overrides of vars -#}
         {{- return(((graph.get('nodes') or {}).get(model.tested_node_unique_id) or {}).get('config') or {}) -}}
     {%- endif -%}
-    {%- if model is defined and model is mapping and model.get('attached_node') -%}
+    {%- if model is not none and model.get('attached_node') -%}
         {{- return(((graph.get('nodes') or {}).get(model.attached_node) or {}).get('config') or {}) -}}
     {%- endif -%}
     {{- return(config if config is defined else {}) -}}
@@ -22,7 +36,8 @@
 
 {#- Whether a unit test renders its model; also true in operations, see _operation_table(). -#}
 {% macro _is_unit_test() -%}
-    {{- return(model is defined and model is mapping and model.get('tested_node_unique_id') is not none) -}}
+    {%- set model = healing_tables._current_model() -%}
+    {{- return(model is not none and model.get('tested_node_unique_id') is not none) -}}
 {%- endmacro %}
 
 {#- `unique_key` of the model, as a list. -#}
@@ -31,7 +46,7 @@
     {%- if given is none and healing_tables._is_unit_test() -%}
         {#- a unit test has only the code of its model -#}
         {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
-            model.get('raw_code') or '') -%}
+            healing_tables._current_model().get('raw_code') or '') -%}
         {%- set given = fromyaml(found[1]) if found else none -%}
     {%- endif -%}
     {{- return(healing_tables._as_list(given)) -}}
@@ -39,7 +54,8 @@
 
 {#- The node of the model that a generic test belongs to, or none. -#}
 {% macro _attached_node() -%}
-    {%- set id = model.get('attached_node') if model is defined and model is mapping -%}
+    {%- set model = healing_tables._current_model() -%}
+    {%- set id = model.get('attached_node') if model is not none -%}
     {{- return((graph.get('nodes') or {}).get(id) if id else none) -}}
 {%- endmacro %}
 

@@ -5,8 +5,12 @@
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
 {%- endmacro %}
 
-{#- `session`: see _session_settings(); the answer is cached in it. -#}
+{#- Whether dbt v2 runs the macros. -#}
+{% macro _is_dbt_v2() -%} {{ return(dbt_version.split('.')[0] | int >= 2) }} {%- endmacro %}
+
+{#- `session`: see _session_settings(); the answer is cached in it. dbt v2 sends each part of a script on its own. -#}
 {% macro _has_scripts(session={}) -%}
+    {%- if healing_tables._is_dbt_v2() -%} {{ return(false) }} {%- endif -%}
     {%- set name = 'spark.sql.scripting.enabled' -%}
     {%- if name not in session -%} {%- do session.update({name: healing_tables._session_conf(name)}) -%} {%- endif -%}
     {{- return(session[name] | lower == 'true') -}}
@@ -34,6 +38,13 @@ end
 
 {% macro _run_ignoring_errors(statement_text) -%}
     {%- do healing_tables._run_script('ignoring_errors', statement_text, {'sqlexception': 'an error'}) -%}
+{%- endmacro %}
+
+{#- A row of a result as a map. `row.dict()` is empty in dbt v2. -#}
+{% macro _row_map(row) -%}
+    {%- set cells = {} -%}
+    {%- for name in row.keys() -%} {%- do cells.update({name: row[name]}) -%} {%- endfor -%}
+    {{- return(cells) -}}
 {%- endmacro %}
 
 {#- The value of a setting of the session; '<undefined>' if it has none, or if the platform has no SET. -#}

@@ -16,9 +16,11 @@
         {%- endfor -%}
     {%- endfor -%}
     {%- if spec.names.change_source is not none -%}
-        {%- for source in spec.sources if [source.name, none] | string not in watched -%}
-            {%- do watched.update({[source.name, none] | string: {
-                'name': 'change_' ~ (watched | length + 1), 'began': none, 'source': source, 'column': none}}) -%}
+        {%- for source in spec.sources -%}
+            {%- if [source.name, none] | string not in watched -%}
+                {%- do watched.update({[source.name, none] | string: {
+                    'name': 'change_' ~ (watched | length + 1), 'began': none, 'source': source, 'column': none}}) -%}
+            {%- endif -%}
         {%- endfor -%}
     {%- endif -%}
     {{- return(watched.values() | list) -}}

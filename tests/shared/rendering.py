@@ -12,7 +12,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,17 +81,13 @@ class Package:
             list(template.root_render_func(own))
             self._macros.update(own.vars)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._macros)
-
-    def get(self, name: str) -> Callable[..., Any] | None:
-        return getattr(self, name) if name in self._macros else None
-
     def replace(self, name: str, macro: Callable[..., Any]) -> None:
         self._macros[name] = macro
 
     def dispatch(self, name: str, package: str) -> Callable[..., Any]:
-        return self.get(f"spark__{name}") or getattr(self, f"default__{name}")
+        own = f"spark__{name}"
+        found: Callable[..., Any] = getattr(self, own if own in self._macros else f"default__{name}")
+        return found
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         macro = self._macros[name]
@@ -148,6 +144,7 @@ class Project:
             "invocation_args_dict": {},
             "invocation_id": "01234567-89ab-cdef-0123-456789abcdef",
             "project_name": "unit",
+            "dbt_version": "1.12.0",
             "graph": {"nodes": {}, "sources": {}},
             "model": model,
             "config": settings,

@@ -96,11 +96,24 @@ def submitted(
 
 
 @contextmanager
-def thrift(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
+def thrift(home: Path, jars: Sequence[str], more: Mapping[str, str] | None = None) -> Iterator[SparkServer]:
     port, prefix = free_port(), "spark.hadoop.hive.server2.thrift"
-    settings = {f"{prefix}.bind.host": "127.0.0.1", f"{prefix}.port": str(port)}
+    settings = {f"{prefix}.bind.host": "127.0.0.1", f"{prefix}.port": str(port), **(more or {})}
     with submitted("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", home, jars, port, settings) as log:
         yield SparkServer(log, {"method": "thrift", "host": "127.0.0.1", "port": port, "user": "dbt"})
+
+
+@contextmanager
+def thrift_and_connect(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
+    """A Thrift server that is a Connect server, too, at ``settings["spark.remote"]``."""
+    port, prefix = free_port(), "spark.connect.grpc.binding"
+    settings = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        f"{prefix}.address": "127.0.0.1",
+        f"{prefix}.port": str(port),
+    }
+    with thrift(home, jars, settings) as server:
+        yield SparkServer(server.log, server.output, {"spark.remote": f"sc://127.0.0.1:{port}"})
 
 
 @contextmanager

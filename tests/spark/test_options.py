@@ -28,15 +28,15 @@ ROWS = [
 SOURCE = "'relation': source('raw', 'log'), 'changed_at': 'at'"
 END = "9999-12-31"
 # Deliveries of 31 January, 1 and 2 February; the second one is bad: it lacks customer 2, and has a wrong name.
-DAYS = [["id", "int"], ["country", "string"], ["day", "date"], ["name", "string"]]
+DAYS = [["id", "int"], ["country", "string"], ["day", "date"], ["name", "string"], ["is_good", "boolean"]]
 DELIVERED: list[list[Any]] = [
-    [1, "A", "2024-01-31", "Ann"],
-    [2, "A", "2024-01-31", "Bea"],
-    [1, "A", "2024-02-01", "???"],
-    [1, "A", "2024-02-02", "Ann"],
-    [2, "A", "2024-02-02", "Bea"],
-    [3, "B", "2024-02-02", "Dan"],
-    [None, "B", "2024-02-03", "Eve"],
+    [1, "A", "2024-01-31", "Ann", True],
+    [2, "A", "2024-01-31", "Bea", True],
+    [1, "A", "2024-02-01", "???", False],
+    [1, "A", "2024-02-02", "Ann", True],
+    [2, "A", "2024-02-02", "Bea", True],
+    [3, "B", "2024-02-02", "Dan", True],
+    [None, "B", "2024-02-03", "Eve", True],
 ]
 SNAPSHOTS = "'relation': source('raw', 'days'), 'snapshot_at': 'day'"
 WITHOUT_BAD = "'where': \"day <> date '2024-02-01'\""
@@ -124,6 +124,15 @@ MODELS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     # 1 and 2 end on 3 February: a row that is set aside, but not excluded, shows that a snapshot was taken
     "a_delivery_that_where_excludes": (
         f"sources={{'s': {{{SNAPSHOTS}, {WITHOUT_BAD}}}}}, attributes=['name']",
+        [
+            (1, "Ann", "2024-01-31", "2024-02-03", False),
+            (2, "Bea", "2024-01-31", "2024-02-03", False),
+            (3, "Dan", "2024-02-02", "2024-02-03", False),
+        ],
+    ),
+    # Spark takes `where (is_good)` for an alias
+    "a_condition_that_is_a_column": (
+        f"sources={{'s': {{{SNAPSHOTS}, 'where': 'is_good'}}}}, attributes=['name']",
         [
             (1, "Ann", "2024-01-31", "2024-02-03", False),
             (2, "Bea", "2024-01-31", "2024-02-03", False),

@@ -130,7 +130,7 @@ def test_lineage_of_an_attribute(rule: str) -> None:
         "db.erp": {"id": "int", "at": "date", "label": "string"},
     }
     made = Project(catalogue)
-    rendering: dict[str, object] = {"explain": None, "node": SimpleNamespace(config={})}
+    rendering: dict[str, object] = {"explain": None, "node": {"name": "dim", "config": {}}}
     made.context["healing_tables_rendering"] = rendering
     made.render(code)
     rules = made.macros._explained_rules(rendering["spec"])
