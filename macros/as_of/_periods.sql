@@ -23,7 +23,7 @@
     {%- set at = healing_tables._to_micros(healing_tables._id(valid_from), period.from_type) -%}
     {%- set to = healing_tables._to_micros(healing_tables._id(valid_to), period.to_type) -%}
     {%- set is_open = '(' ~ healing_tables._id(valid_to) ~ ' is null or '
-        ~ healing_tables._compare_instant(valid_to, period.to_type, '>=', healing_tables._end_of_time_text(end))
+        ~ healing_tables._compare_instant(valid_to, period.to_type, '>=', healing_tables._open_from_text(end))
         ~ ')' -%}
     {%- do period.update({
         'at': at, 'is_open': is_open, 'until': 'if(' ~ is_open ~ ', 9223372036854775807, ' ~ to ~ ')',

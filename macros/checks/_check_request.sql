@@ -33,6 +33,9 @@
             if given.get('valid_to_current', '(not given)') != '(not given)' or 'valid_to_current' not in own
             else own.valid_to_current,
         'tracked': tracked if 'tracked' in reads else none, 'checks': wanted} -%}
+    {#- another program may have used another open end; a model knows its own -#}
+    {%- do check_request.update({'open_from': healing_tables._open_from_text(check_request.valid_to_current)})
+        if 'valid_to_current' not in own -%}
     {%- set mistakes = [] -%}
     {%- if execute and needs_keys and not check_request.key_columns -%}
         {%- do healing_tables._mistake(

@@ -40,12 +40,35 @@
         mistakes, healing_tables._option('checks', none, {}),
         healing_tables._default_checks(can_delete, can_delete)) -%}
     {%- do healing_tables._raise_mistakes('column_names', mistakes) -%}
+    {%- set shown = healing_tables._merged_ends(node, relation, names) -%}
     {{- return({
         'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
         or healing_tables._unique_key(),
         'valid_from': names.valid_from, 'valid_to': names.valid_to, 'is_current': names.is_current,
-        'current_value': healing_tables._option('current_values', none, [true, false])[0],
-        'valid_to_current': healing_tables._valid_to_current(),
+        'current_value': shown.flags[0],
+        'valid_to_current': shown.end,
         'tracked': healing_tables._as_list(healing_tables._option('tracked_columns', none, names.row_hash)),
         'checks': checks}) -}}
+{%- endmacro %}
+
+{#- {end, flags} of a model: as configured; what a merge has taken over from an existing table is in its rows. -#}
+{% macro _merged_ends(node, relation, names) -%}
+    {%- set end = healing_tables._option('valid_to_current', '(not given)', '(not given)') -%}
+    {%- set flags = healing_tables._option('current_values', none) -%}
+    {%- set found = {'end': end, 'flags': flags} -%}
+    {%- if node.config.materialized == 'healing_merge' and healing_tables._can_introspect()
+        and (end == '(not given)' or flags is none) -%}
+        {%- set table = relation if relation.identifier is defined else healing_tables._node_relation(node) -%}
+        {%- set columns = healing_tables._columns_of(table) or {} -%}
+        {%- set valid_to = healing_tables._find_column(names.valid_to or '', columns) -%}
+        {%- set is_current = healing_tables._find_column(names.is_current or '', columns) -%}
+        {#- what a merge would refuse is tested as it is configured -#}
+        {%- set found = healing_tables._ends_and_flags([], {
+            'relation': table, 'valid_to': valid_to, 'to_type': columns.get(valid_to), 'is_current': is_current,
+            'flag_type': columns.get(is_current), 'end': end, 'flags': flags,
+            'while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
+    {%- endif -%}
+    {{- return({
+        'end': healing_tables._valid_to_current() if found.end == '(not given)' else found.end,
+        'flags': found.flags or [true, false]}) -}}
 {%- endmacro %}

@@ -14,8 +14,9 @@
 
     check_request: relation (SQL text), key_columns, valid_from, valid_to, is_current (a column, or none: an open end
     means current), current_value, valid_to_current (none: NULL is the open end), tracked (columns or none), and checks
-    {name: arguments}. A build may set `order`, a column by which each row of a valid dimension starts at the end of the
-    previous one or later (violations are found in any order), and `columns`, the columns of `row`.
+    {name: arguments}. A generic test may set `open_from`: an end from this moment on is open. A build may set `order`,
+    a column by which each row of a valid dimension starts at the end of the previous one or later (violations are found
+    in any order), and `columns`, the columns of `row`.
 
     Window functions keep rows in memory and copy them, so all columns are in one struct.
 -#}
@@ -151,7 +152,8 @@ from checked
     {%- set valid_to = healing_tables._id(check_request.valid_to) -%}
     {{- return(
         '(' ~ valid_to ~ ' is null or ' ~ healing_tables._to_micros(valid_to, none) ~ ' >= '
-        ~ healing_tables._end_of_time(check_request.valid_to_current) ~ ')') -}}
+        ~ healing_tables._micros_constant(check_request.get('open_from')
+            or healing_tables._end_of_time_text(check_request.valid_to_current)) ~ ')') -}}
 {%- endmacro %}
 
 {#- A struct of these columns (none: of all), which may be fields of another struct: prefix 'row.'. -#}

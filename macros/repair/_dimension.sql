@@ -16,7 +16,6 @@
         model=table.node.name if spec else none) -%}
     {%- do stored_table.update({
         'key_columns': healing_tables._stored_keys(spec, given),
-        'valid_to_current': healing_tables._stored_end(table, spec, given),
         'sequence': healing_tables._stored_sequence(spec),
         'current_while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
     {%- if not stored_table.key_columns -%}
@@ -26,8 +25,9 @@
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'key_columns', stored_table.key_columns, relation | string,
         columns) -%}
+    {%- set end = healing_tables._named_end(table, spec, given) -%}
     {%- set period = healing_tables._period(mistakes, relation, columns, stored_table.valid_from,
-        stored_table.valid_to, stored_table.valid_to_current) -%}
+        stored_table.valid_to, none if end == '(not given)' else end) -%}
     {%- if period.from_type != period.to_type and period.from_type is not none and period.to_type is not none -%}
         {%- do healing_tables._mistake(
             mistakes, 'valid_to', 'the type of ' ~ stored_table.valid_from ~ ', ' ~ period.from_type, period.to_type,
@@ -35,7 +35,9 @@
     {%- endif -%}
     {%- do healing_tables._check_columns(mistakes, 'tracked_columns', stored_table.tracked, relation | string,
         columns) -%}
-    {%- do healing_tables._stored_values(mistakes, stored_table, spec, given) -%}
+    {%- do stored_table.update(healing_tables._stored_ends(mistakes, stored_table, end,
+        healing_tables._named_flags(spec, given))) -%}
+    {%- do healing_tables._stored_values(mistakes, stored_table) -%}
     {%- do stored_table.update(healing_tables._stored_hashes(table, spec, stored_table)) -%}
     {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
     {{- return(stored_table) -}}
@@ -129,8 +131,8 @@
         else none)) -}}
 {%- endmacro %}
 
-{#- The open end: none means NULL. -#}
-{% macro _stored_end(table, spec, given) -%}
+{#- The open end that is given; none means NULL, and '(not given)' that no argument, model or project names it. -#}
+{% macro _named_end(table, spec, given) -%}
     {%- set asked = given.get('valid_to_current', '(not given)') -%}
     {%- if asked == '(not given)' and 'valid_to_current' in spec -%}
         {%- set asked = spec.valid_to_current -%}
@@ -141,19 +143,41 @@
             table.node.config.get('dbt_valid_to_current') or '') -%}
         {%- set asked = text.group(0) | trim if text else none -%}
     {%- endif -%}
-    {%- set end = healing_tables._valid_to_current(asked) -%}
+    {%- set end = healing_tables._option('valid_to_current', asked, '(not given)') -%}
     {{- return(none if end is none else end | string) -}}
 {%- endmacro %}
 
-{#- The values that a repair writes, each in the type of its column. -#}
-{% macro _stored_values(mistakes, stored_table, spec, given) -%}
+{#- The values of the flag that are given, or none. -#}
+{% macro _named_flags(spec, given) -%}
     {%- set values = given.get('current_values') or healing_tables._option('current_values', none, none) -%}
-    {%- if values is none -%}
-        {%- set current = spec.get('current_value', true) -%}
+    {%- if values is none and 'current_value' in spec -%}
+        {%- set current = spec.current_value -%}
         {%- set closed = {'Y': 'N', 'y': 'n', 'T': 'F', 't': 'f', '1': '0', 'true': 'false', 'yes': 'no'} -%}
         {%- set values = [current, not current if current is boolean else 0 if current == 1
             else closed.get(current, '(not known)')] -%}
     {%- endif -%}
+    {{- return(values) -}}
+{%- endmacro %}
+
+{#- valid_to_current and current_values: from the rows, if `end` is '(not given)' and `flags` none; other ones than
+    the rows have are a mistake. -#}
+{% macro _stored_ends(mistakes, stored_table, end, flags) -%}
+    {%- set columns = stored_table.columns -%}
+    {%- set given = {
+        'relation': stored_table.relation, 'valid_to': stored_table.valid_to,
+        'to_type': healing_tables._type_of_column(columns, stored_table.valid_to),
+        'is_current': stored_table.is_current,
+        'flag_type': none if stored_table.is_current is none else columns[stored_table.is_current],
+        'end': end, 'flags': flags, 'while_deleted': stored_table.current_while_deleted} -%}
+    {%- set found = healing_tables._ends_and_flags(mistakes, given, true) -%}
+    {{- return({
+        'valid_to_current': healing_tables._valid_to_current() if found.end == '(not given)' else found.end,
+        'current_values': [true, false] if found.flags is none else found.flags}) -}}
+{%- endmacro %}
+
+{#- The values that a repair writes, each in the type of its column. -#}
+{% macro _stored_values(mistakes, stored_table) -%}
+    {%- set values = stored_table.current_values -%}
     {%- if values | length != 2 or values is string or '(not known)' in values -%}
         {%- do healing_tables._mistake(
             mistakes, 'current_values', 'two values: of a current row, and of the others', values | string,

@@ -84,6 +84,13 @@
     {{- return('9999-12-31') -}}
 {%- endmacro %}
 
+{#- In a stored dimension, an end from this moment on is open: the open end if it is before 9999-12-31, or else
+    2200-01-01. Nobody plans an end after that, and another program may have used another open end. -#}
+{% macro _open_from_text(valid_to_current) -%}
+    {%- set end = healing_tables._end_of_time_text(valid_to_current) -%}
+    {{- return('2200-01-01' if end == '9999-12-31' else end) -}}
+{%- endmacro %}
+
 {#- A moment column compared with a configured moment. If its type is known, the column is compared directly, so that
     files and partitions can be skipped. A column of dates is compared with the day of the moment. -#}
 {% macro _compare_instant(name, type, operator, value) -%}

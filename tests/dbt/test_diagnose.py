@@ -50,12 +50,47 @@ def told(lab: Lab, interpreted: None) -> dict[str, list[str]]:
         "good": operation(lab, "diagnose", dimension=f"{lab.schema}.dim_good", key_columns=["id"], fail=True),
         "mistakes": operation(lab, "diagnose", dimension="dim_bad", valid_from="since", current_values=["Y", "N"]),
         "unknown": operation(lab, "diagnose", dimension="no.such_table"),
+        **taken_over(lab),
     }
     lab.spark.sql(f"update {lab.schema}.dim_called set active = 'N' where id = 2")
     lab.spark.sql(f"update {lab.schema}.dim_called set id = 3 where id = 2")
     lab.spark.sql(f"update {lab.schema}.dim_called set name = 'c' where name = 'b'")
     found["model damaged"] = operation(lab, "diagnose", dimension=f"{lab.schema}.DIM_called")
     return found
+
+
+def taken_over(lab: Lab) -> dict[str, list[str]]:
+    """A healthy table of another program, and what says something else about its open end and its flags."""
+    columns = [*COLUMNS[:4], ["is_current", "string"]]
+    ends = {"2024-03-01": "2024-03-01", "9999-12-31": "2999-12-31"}
+    rows = [[*row[:3], ends[row[3]], "Y" if row[4] else "N"] for row in ROWS if row[0] in (1, 6, 16) and row[3] in ends]
+    stored(lab, "dim_other", columns, rows)
+    stored(lab, "dim_two_ends", columns, [*rows, [20, "a", "2024-01-01", None, "Y"]])
+    other = {"dimension": f"{lab.schema}.dim_other", "key_columns": "id"}
+    found = {
+        "other": operation(lab, "diagnose", **other),
+        "other repaired": operation(lab, "repair", **other, dry_run=False),
+        "another end": operation(lab, "diagnose", **other, valid_to_current="9999-12-31"),
+        "another flag": operation(lab, "repair", **other, current_values=["A", "N"], dry_run=False),
+        "two ends": operation(lab, "repair", **other | {"dimension": f"{lab.schema}.dim_two_ends"}, dry_run=False),
+    }
+    found["other rows"] = [f"{end} {flag}" for end, flag in lab.rows("dim_other", "valid_to", "is_current")]
+    return found
+
+
+def test_the_open_end_and_the_flags_come_from_the_rows(told: dict[str, list[str]]) -> None:
+    text = "\n".join(told["other"])
+    assert "is_current (Y); open end 2999-12-31 00:00:00" in text
+    assert "nothing found" in text
+    assert "nothing to repair, nothing was written" in "\n".join(told["other repaired"])
+    for name, parts in {
+        "another end": ["valid_to_current", "2999-12-31 00:00:00 in 2 rows", "got:    9999-12-31 00:00:00"],
+        "another flag": ["current_values", "Y in 2 rows", "got:    A, N"],
+        "two ends": ["valid_to_current", "2999-12-31 00:00:00 in 2 rows", "NULL in 1 row"],
+    }.items():
+        said = "\n".join(told[name])
+        assert [part for part in ["nothing was written", *parts] if part not in said] == [], name
+    assert sorted(set(told["other rows"])) == ["2024-03-01 N", "2999-12-31 Y"]
 
 
 def test_every_kind_is_told_with_its_number_and_keys(told: dict[str, list[str]]) -> None:

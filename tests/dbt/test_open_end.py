@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -78,6 +79,42 @@ def test_pandas_holds_a_dimension_whose_open_end_is_null(built: Lab) -> None:
     assert str(frame["valid_to"].max()) == ENDED
 
 
+def test_a_model_takes_over_a_table_and_its_tests_know_the_open_end(lab: Lab) -> None:
+    """NULL would fail valid_order, and 'Y' single_current, if the tests took the defaults."""
+    lab.spark.sql(
+        f"create table {lab.schema}.dim_taken using delta as select 0L as id, 'first' as name, "
+        "timestamp '2024-01-01' as valid_from, cast(null as timestamp) as valid_to, 'Y' as is_current"
+    )
+    options = {"attributes": {"name": 2}, "changed_at": "at"}
+    lab.model(
+        "dim_taken",
+        "select 0L as id, 'second' as name, timestamp '2024-02-01' as at "
+        "union all select 1L, 'new', timestamp '2024-02-01'",
+        materialized="healing_merge",
+        unique_key="id",
+        meta={"healing_tables": options},
+    )
+    tests = [{"healing_tables.temporal_integrity": {"arguments": {"tracked_columns": ["name"]}}}]
+    lab.write("models/taken.yml", json.dumps({"version": 2, "models": [{"name": "dim_taken", "data_tests": tests}]}))
+    lab.dbt("build", "--select", "dim_taken")
+    assert {status for status, _ in lab.results.values()} == {"success", "pass"}, lab.results
+    assert lab.rows("dim_taken", "id", "name", "valid_to", "is_current") == [
+        (0, "first", ENDED, "N"),
+        (0, "second", None, "Y"),
+        (1, "new", None, "Y"),
+    ]
+    lab.model(
+        "dim_taken",
+        "select 2L as id, 'x' as name, timestamp '2024-03-01' as at",
+        materialized="healing_merge",
+        unique_key="id",
+        meta={"healing_tables": {**options, "valid_to_current": END}},
+    )
+    lab.dbt("run", "--select", "dim_taken")
+    _, message = lab.results["dim_taken"]
+    assert "valid_to_current (valid_to)" in message and f"{END} UTC" in message and "NULL in 2 rows" in message
+
+
 @pytest.mark.parametrize("change_log", [None, pytest.param("changes_of_dim", marks=pytest.mark.slow)])
 def test_a_merge_keeps_the_old_end_where_it_is_stored(lab: Lab, change_log: str | None) -> None:
     name = f"{lab.schema}.dim_merged_{change_log}"
@@ -92,6 +129,6 @@ def test_a_merge_keeps_the_old_end_where_it_is_stored(lab: Lab, change_log: str 
     found = lab.spark.table(name).selectExpr("id", "name", "string(valid_to)", "is_current")
     assert sorted(tuple(row) for row in found.collect()) == [
         (0, "first 0", ENDED, False),
-        (0, "second", END, True),
+        (0, "second", OLD_END, True),
         *((id, f"first {id}", OLD_END, True) for id in range(1, 25)),
     ]

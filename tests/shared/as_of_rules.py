@@ -85,6 +85,16 @@ RULES = [
         options={"valid_to_current": "2999-12-31 23:59:59"},
     ),
     Rule(
+        "an open end that is not named is open too, from 2200 on",
+        [[no, id, "9999-12-31 00:00:00"] for no, id in enumerate((7, 8, 9))],
+        [
+            [7, "open", day(1), "2999-12-31 00:00:00"],
+            [8, "first", day(1), "2200-01-01 00:00:00"],
+            [9, "planned", day(1), "2199-12-31 23:59:59"],
+        ],
+        [(0, "open"), (1, "first"), (2, None)],
+    ),
+    Rule(
         "keys of two columns with other names; a number next to a text compares as text",
         [
             [1, "no", 42, day(2)],

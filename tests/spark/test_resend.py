@@ -123,7 +123,7 @@ def test_flags_of_another_type(tables: Tables) -> None:
     frame = tables.spark.sql("select 1 as id, 'a' as a")
     merge(frame, table, DimensionSpec(key_columns="id", current_values=["Y", "N"]))
     with pytest.raises(TargetError, match="is_current"):
-        merge(frame.selectExpr("id", "'b' as a"), table, DimensionSpec(key_columns="id"))
+        merge(frame.selectExpr("id", "'b' as a"), table, DimensionSpec(key_columns="id", current_values=[True, False]))
 
 
 def test_a_bound_that_is_left_out(tables: Tables) -> None:

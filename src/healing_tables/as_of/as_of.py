@@ -40,8 +40,8 @@ def as_of(
         unknown: the unknown member: a map from a name in the result to its value, or one value for all.
         valid_from: the column with the start of a version.
         valid_to: the column with its end.
-        valid_to_current: the open end, as in `DimensionSpec`; NULL and every moment from 9999-12-31 on are open in any
-            case.
+        valid_to_current: the open end, if it is before 9999-12-31. Otherwise NULL and every moment from 2200-01-01 on
+            are open: a table of another program may have another open end than the default.
         versions_per_key: ``"many"`` or ``"few"``: the method of the look-up; the result is the same.
     Returns: the columns of the facts, then the added columns.
     Raises: ArgumentError with all mistakes.

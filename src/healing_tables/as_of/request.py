@@ -78,13 +78,14 @@ def look_up(
 
 
 def end_of_time(end: Any, kind: str, mistakes: list[Mistake]) -> int:
-    """`instants.open_from`; what is no moment is a mistake."""
+    """The moment from which on an end is open: the open end if it is before 9999-12-31, or else FAR."""
     try:
-        return instants.open_from(end, kind)
+        limit = instants.open_from(end, kind)
     except (ValueError, AttributeError):
         wanted = "a moment such as '9999-12-31 00:00:00', or None"
         mistakes.append(Mistake("valid_to_current", wanted, repr(end), "correct it"))
-        return instants.open_from(None, kind)
+        limit = instants.open_from(None, kind)
+    return instants.FAR if limit == instants.open_from(None, kind) else limit
 
 
 def key_pairs(fact: Side, version: Side, given: Any, mistakes: list[Mistake]) -> list[tuple[str, str, str, str]]:

@@ -87,7 +87,7 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
             wanted = "two values of one type that differ, such as ['Y', 'N']"
             mistakes.append(Mistake(option, wanted, repr(flags), "correct it"))
         else:
-            values[option] = tuple(flags)
+            values[option] = flags if isinstance(flags, tuple) else tuple(flags)
 
 
 def check_surrogate_key(values: dict[str, Any], mistakes: list[Mistake]) -> None:

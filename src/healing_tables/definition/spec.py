@@ -14,7 +14,22 @@ from healing_tables.definition.options import as_names, check_choice, unknown_op
 from healing_tables.errors import Mistake, SpecError, counted
 from healing_tables.sql.instants import micros
 
-OPEN_END = "9999-12-31 00:00:00"
+
+class DefaultText(str):
+    """The value of an option that was not given: an existing table may have another one."""
+
+
+class DefaultPair(tuple[Any, ...]):
+    """The same for two values."""
+
+
+def is_named(value: Any) -> bool:
+    """Whether an option was given."""
+    return not isinstance(value, (DefaultText, DefaultPair))
+
+
+OPEN_END = DefaultText("9999-12-31 00:00:00")
+FLAG_VALUES = DefaultPair((True, False))
 AUDIT = ("table", "actor", "reason", "source")
 # Options that name the columns of the batch with the cause of a row
 CAUSE = ("change_reason", "change_source", "correlation_id")
@@ -47,7 +62,8 @@ class DimensionSpec:
         surrogate_key: ``{"name": ..., "strategy": "hash" | "dbt_utils" | "sequence"}``.
         column_names: map from generated column to the name that it gets, or to None to leave it out; also for the
             columns that attributes add, such as ``{"previous_city": "city_before", "city_changed_at": "city_since"}``.
-        valid_to_current: the open end: a moment, or None for NULL.
+        valid_to_current: the open end: a moment, or None for NULL. An existing table keeps its own open end and flags;
+            a merge whose definition names others is refused.
         current_values: the two values of the current flag.
         deleted_values: the two values of ``ended_by_delete``.
         valid_from_first: the start of the first version of each key, if its first change is later.
@@ -73,8 +89,8 @@ class DimensionSpec:
     surrogate_key: Mapping[str, str] | None = None
     column_names: Mapping[str, str | None] = field(default_factory=dict)
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END
-    current_values: Sequence[Any] = (True, False)
-    deleted_values: Sequence[Any] = (True, False)
+    current_values: Sequence[Any] = FLAG_VALUES
+    deleted_values: Sequence[Any] = FLAG_VALUES
     valid_from_first: str | dt.datetime | dt.date | None = None
     audit: Mapping[str, str] | None = None
     on_schema_change: str = "fail"

@@ -47,7 +47,10 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
     mistakes += unknown_columns(spelled, stored)
     mistakes += missing_moments(layout)
-    mistakes += other_types([*layout.surrogate_column(), *layout.generated(spec)], stored)
+    flags = {layout.names.get(name) for name in ("is_current", "ended_by_delete")}
+    # the values of flags come from the rows: see stored_spec.py
+    others = [(name, kind) for name, kind in layout.generated(spec) if name not in flags]
+    mistakes += other_types([*layout.surrogate_column(), *others], stored)
     if mistakes:
         raise TargetError(counted("the stored dimension", mistakes), mistakes)
     return replace(layout, new_columns=new_columns)

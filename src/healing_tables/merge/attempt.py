@@ -37,6 +37,7 @@ class Attempt:
         events: of the batch (batch.events).
         at: the moment of the batch if its rows have none, in microseconds; None: the time of the attempt.
         snapshot: the dimension; None if there is none yet.
+        has_open_rows: whether a stored row is open, so that the open end of the table is known.
     """
 
     events: DataFrame
@@ -47,6 +48,7 @@ class Attempt:
     batch_id: str
     snapshot: Snapshot | None
     written: Written
+    has_open_rows: bool
     micro_batch: MicroBatch | None = None
 
     @property
@@ -127,8 +129,8 @@ class Attempt:
             raise StalePlan("the clock of another writer is slightly ahead")
         mistake = Mistake(
             "the moment of the batch",
-            f"a moment after the stored changes of its keys: {moment_text(newest)}",
-            f"now by the clock of this machine, {moment_text(moment)}, {ahead:.0f} seconds earlier",
+            f"a moment after the stored changes of its keys: {instants.moment_text(newest)}",
+            f"now by the clock of this machine, {instants.moment_text(moment)}, {ahead:.0f} seconds earlier",
             "set the clocks of all writers by one time server; if the stored moment came from `at`, "
             "give this batch a later `at`",
         )
@@ -216,6 +218,8 @@ class Attempt:
         open_rows: tuple[int, int] | None = None,
     ) -> None:
         """Args: see `tables.Change`."""
+        if open_rows is None and not self.has_open_rows:
+            open_rows = (0, 0)  # another writer may begin with another open end
         change = Change(
             plan,
             counts,
@@ -238,10 +242,6 @@ def open_rows_in(stored: DataFrame | None, layout: Layout, spec: DimensionSpec) 
     alive, summary = open_rows_of(layout, spec)
     found = stored.where(alive).selectExpr(f"{summary} as summary").collect()[0][0]
     return int(found.rows), int(found.hash)
-
-
-def moment_text(moment: int) -> str:
-    return f"{instants.EPOCH + moment * instants.MICROSECOND:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

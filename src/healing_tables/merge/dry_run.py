@@ -67,7 +67,7 @@ def dry_run(
     table = target_of(spark, target)
     stored = table.read(spark)
     schema = TABLES[type(table)].as_stored(table, batch.schema)
-    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
+    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, is_full)
     tables = TABLES[type(table)](table, layout, spec, None)

@@ -155,7 +155,7 @@ def merge(
 
 
 class Merge:
-    """One merge: what its attempts share. It is prepared again if the columns of the table have changed."""
+    """One merge: what its attempts share. It is prepared again if the table has other columns, or another open end."""
 
     layout: Layout
     events: DataFrame
@@ -178,7 +178,7 @@ class Merge:
         self.micro_batch = micro_batch
         self.written = Written()
         self.moment: int | None = None
-        self.prepared_for: tuple[dict[str, str] | None] | None = None
+        self.prepared_for: tuple[Layout, DimensionSpec] | None = None
 
     def attempt(self) -> None:
         """Raises: what the format raises on a conflict, or StalePlan; HealingTablesError."""
@@ -194,10 +194,10 @@ class Merge:
 
     def attempt_from(self, snapshot: Snapshot | None) -> None:
         spark = self.batch.sparkSession
-        columns = (None if snapshot is None else snapshot.columns,)
-        if self.prepared_for != columns:
-            self.prepare(snapshot)
-            self.prepared_for = columns
+        layout, spec, has_open_rows = self.definition(snapshot)
+        if self.prepared_for != (layout, spec):
+            self.prepare(snapshot, layout, spec)
+            self.prepared_for = (layout, spec)
         if self.micro_batch is not None and snapshot is not None:
             merged = self.tables.last_micro_batch(snapshot, self.micro_batch.mark)
             if merged is not None and merged >= self.micro_batch.number:
@@ -223,23 +223,35 @@ class Merge:
             self.batch_id,
             snapshot,
             self.written,
+            has_open_rows,
             self.micro_batch,
         ).run()
 
-    def prepare(self, snapshot: Snapshot | None) -> None:
-        """Prepare, from the columns of the table, the layout, the events of the batch and the tables beside it.
+    def definition(self, snapshot: Snapshot | None) -> tuple[Layout, DimensionSpec, bool]:
+        """The layout, the definition with the open end and the flags of the stored rows, and whether a row is open.
 
-        Raises: ArgumentError, BatchError, TargetError.
+        Raises: BatchError, TargetError.
         """
-        spark, spec, batch = self.batch.sparkSession, self.spec, self.batch
+        tables = TABLES[type(self.table)]
         layout = resolve(
-            spec,
-            TABLES[type(self.table)].as_stored(self.table, batch.schema),
+            self.spec,
+            tables.as_stored(self.table, self.batch.schema),
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
         )
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))
+        if snapshot is None:
+            return layout, self.spec, False
+        spec, has_open_rows = tables.as_rows_show(self.table, snapshot, layout, self.spec)
+        return layout, spec, has_open_rows
+
+    def prepare(self, snapshot: Snapshot | None, layout: Layout, spec: DimensionSpec) -> None:
+        """Prepare the events of the batch and the tables beside the dimension. Args: see `definition`.
+
+        Raises: ArgumentError, BatchError, TargetError.
+        """
+        spark, batch = self.batch.sparkSession, self.batch
         if self.at is not None or spec.changed_at is None or self.is_full:
             moment = moment_of(self.at, layout, spec)  # the current time may be after the end of time
             if self.at is not None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import ArgumentError, TargetError
+from healing_tables.merge.postgres_ends import spec_of_table
 from healing_tables.merge.tables import AUDIT, HISTORY, Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import find
@@ -52,6 +55,13 @@ class PostgresTables(DimensionTables):
                 self.spec.change_log,
                 "leave it out and merge in the order of the moments",
             )
+
+    @staticmethod
+    def as_rows_show(
+        table: PostgresTarget, snapshot: Snapshot, layout: Layout, spec: DimensionSpec
+    ) -> tuple[DimensionSpec, bool]:
+        with table.connect() as connection:
+            return spec_of_table(connection, table, layout, spec)
 
     @property
     def history(self) -> PostgresTarget:
@@ -185,6 +195,11 @@ class PostgresTables(DimensionTables):
             connection.execute(f"lock table {target.sql_name} in share row exclusive mode")
             if target.count(connection, self.touched(connection)) != self.reading.stamps:
                 raise StalePlan
+            if change.open_rows == (0, 0) and not self.reading.is_full:
+                # there was no open row: another writer may have begun with another open end
+                _, has_open_rows = spec_of_table(connection, target, self.layout, self.spec)
+                if has_open_rows:
+                    raise StalePlan
         self.apply(connection, columns, wanted, counts)
         for number, name in enumerate(beside):
             side = {HISTORY: self.history, AUDIT: self.audit}[name]

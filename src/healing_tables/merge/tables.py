@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -16,6 +17,7 @@ from healing_tables.definition.spec import CAUSE, DimensionSpec
 from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.validation import current_keys
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
@@ -80,7 +82,7 @@ class Change:
         events: of the batch.
         batch_id: stored in the audit.
         for_log: the rows for the change log.
-        open_rows: of a full batch; see `merge_statement`.
+        open_rows: of a full batch, or if no row is open; see `merge_statement`.
     """
 
     plan: DataFrame
@@ -111,6 +113,14 @@ class DimensionTables:
     def as_stored(table: Table, schema: StructType) -> StructType:
         """The schema in the types that a table of this kind stores."""
         return schema
+
+    @staticmethod
+    def as_rows_show(table: Any, snapshot: Snapshot, layout: Layout, spec: DimensionSpec) -> tuple[DimensionSpec, bool]:
+        """The definition with the open end and the flags of the stored rows, and whether a row is open.
+
+        Raises: TargetError if they disagree, or the definition names others.
+        """
+        return spec_of_rows(snapshot.rows, layout, spec)
 
     @property
     def history(self) -> Table:

@@ -14,6 +14,7 @@ from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
+from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
@@ -48,11 +49,11 @@ def plan(
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
-    Raises: ArgumentError, BatchError, TargetError: for a wrong moment or wrong columns. Wrong rows are changes with the
-    action ``refuse``.
+    Raises: ArgumentError, BatchError: for a wrong moment or wrong columns; TargetError: also if the stored rows have
+        another open end or other flags than the spec names. Wrong rows are changes with the action ``refuse``.
     """
     batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
-    layout, moment, is_full = resolved(batch, stored, spec, at, full_batch)
+    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch)
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
 
 
@@ -63,8 +64,9 @@ def resolved(
     at: dt.datetime | dt.date | str | None,
     full_batch: bool | None,
     schema: StructType | None = None,
-) -> tuple[Layout, int, bool]:
-    """The layout of the dimension, the moment of the batch, and whether absent keys end.
+) -> tuple[Layout, DimensionSpec, int, bool]:
+    """The layout of the dimension, its definition with what the stored rows show, the moment of the batch, and whether
+    absent keys end.
 
     Args: schema: of the batch, in the types that the table stores. Others, Raises: see `plan`.
     """
@@ -74,7 +76,9 @@ def resolved(
         None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
     )
-    return layout, moment_of(at, layout, spec), full_batch_of(full_batch, spec)
+    if stored is not None:
+        spec, _ = spec_of_rows(stored, layout, spec)
+    return layout, spec, moment_of(at, layout, spec), full_batch_of(full_batch, spec)
 
 
 def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: DimensionSpec) -> int:

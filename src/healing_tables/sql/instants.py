@@ -13,11 +13,17 @@ TIMESTAMP = "timestamp_ltz"  # plain timestamp depends on spark.sql.timestampTyp
 TEXT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(:\d\d(?:\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?")
 
 
-def micros(moment: dt.datetime | dt.date | str) -> int:
+class Micros(int):
+    """A moment of a stored row, in microseconds: it may be after the year 9999, which other types cannot hold."""
+
+
+def micros(moment: dt.datetime | dt.date | str | Micros) -> int:
     """A moment as microseconds. A date is its midnight; without an offset it is UTC.
 
     Raises: ValueError if a text is not a moment.
     """
+    if isinstance(moment, Micros):
+        return int(moment)
     if isinstance(moment, str):
         match = TEXT.fullmatch(moment.strip())
         if match is None:
@@ -31,6 +37,19 @@ def micros(moment: dt.datetime | dt.date | str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // MICROSECOND
+
+
+# In a stored dimension, an end from this moment on is open: nobody plans an end there
+FAR = micros("2200-01-01")
+
+
+def moment_text(moment: int) -> str:
+    """Microseconds as a text in messages."""
+    try:
+        shown = EPOCH + moment * MICROSECOND
+    except OverflowError:
+        return f"a moment outside the years 1 to 9999 ({moment} microseconds after 1970)"
+    return f"{shown:%Y-%m-%d %H:%M:%S}{f'.{shown:%f}' if shown.microsecond else ''} UTC"
 
 
 def is_date(moment: dt.datetime | dt.date | str | None) -> bool:
@@ -53,7 +72,7 @@ def floored(moment: int, kind: str) -> int:
     return moment - moment % DAY if kind == "date" else moment
 
 
-def open_from(end: dt.datetime | dt.date | str | None, kind: str) -> int:
+def open_from(end: dt.datetime | dt.date | str | Micros | None, kind: str) -> int:
     """From this moment on, an end is open: the configured one, or 9999-12-31 if that is earlier. For dates, it is a
     day."""
     latest = micros("9999-12-31")

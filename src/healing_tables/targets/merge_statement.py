@@ -8,7 +8,7 @@ from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.stored_rows import row_period
 from healing_tables.sql.identifiers import find, literal, quoted
-from healing_tables.sql.instants import as_micros
+from healing_tables.sql.instants import FAR, as_micros
 
 # Columns of the source: the row of the plan, and the id of the merge. New columns of the table are separate ones
 ROW, MERGE_ID = "healing_tables_row", "healing_tables_merge_id"
@@ -39,11 +39,17 @@ def has_layout(table: str, columns: Mapping[str, str], merge_id: str) -> str:
 
 
 def open_rows_of(layout: Layout, spec: DimensionSpec) -> tuple[str, str]:
-    """SQL: which rows of the table are open; their count and one hash of all, as a struct of ``rows`` and ``hash``."""
+    """SQL: which rows of the table are open; their count and one hash of all, as a struct of ``rows`` and ``hash``.
+
+    Those of another open end, which another writer may have added, count as well.
+    """
     shown = row_period(layout, spec)
+    alive = shown.alive
+    if "valid_to" in layout.names:
+        alive = f"({alive} or {shown.until} >= {FAR})"
     keys = ", ".join(quoted(key.name) for key in layout.keys)
     digest = f"coalesce(bit_xor(xxhash64({keys}, {shown.start})), 0L)"
-    return shown.alive, f"struct(count(*) as rows, {digest} as hash)"
+    return alive, f"struct(count(*) as rows, {digest} as hash)"
 
 
 def has_open_rows(table: str, layout: Layout, spec: DimensionSpec, expected: tuple[int, int], merge_id: str) -> str:
@@ -76,8 +82,8 @@ def merge_statement(
     Args:
         stored: the columns that the table has to have, with their types.
         keys: a condition on ``t``, the target, that holds for all keys of the plan.
-        open_rows: of a full batch: the count and the hash of the open rows (see `open_rows_of`) that it was compared
-        with.
+        open_rows: the count and the hash of the open rows (see `open_rows_of`) that a full batch was compared with; of
+            another batch, if there were none.
     """
     columns = list(layout.columns(spec))
     new_columns = [name for name in columns if find(name, stored) is None]
