@@ -22,9 +22,9 @@
     {%- set bounds = ((later | map(attribute='low') | list) + (later | map(attribute='high') | list)) | unique
         | sort -%}
     {%- set is_shared = bounds | length == 1 and later | map(attribute='flag') | unique | list | length == 1
-        and later | sum(attribute='rows') > 1 -%}
+        and later | map(attribute='rows') | sum > 1 -%}
     {%- if later and has_flag and not given.while_deleted and is_shared -%}
-        {%- do ends.append({'value': bounds[0], 'rows': later | sum(attribute='rows')}) -%}
+        {%- do ends.append({'value': bounds[0], 'rows': later | map(attribute='rows') | sum}) -%}
     {%- elif later and not ends and not is_named -%}
         {%- do healing_tables._mistake(
             mistakes, 'valid_to_current', 'an open end that the rows show: NULL, or a moment from 2200-01-01 on, or '

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from cases import merge_cases, spec_of
+from interleaved import other_writer
 from pyspark.sql import DataFrame
 from sessions import with_settings
 from tables import Tables, plain_rows
@@ -99,6 +100,38 @@ def test_a_table_that_a_merge_has_made(tables: Tables, dim: str, mode: str) -> N
     has_deletes = not tables.spark.table(f"{dim}.delete_files").isEmpty()
     assert has_deletes == (mode == "merge-on-read")
     assert not tables.spark.table(f"{dim}.partitions").where("partition.id_bucket = 0").isEmpty()
+
+
+def test_the_open_end_and_the_flags_of_a_table_of_others(tables: Tables, dim: str) -> None:
+    """They are taken over; a definition that names others is refused. Delta: tests/spark/test_stored_end.py."""
+    far, start, at = "2999-12-31 00:00:00", "2024-01-01 00:00:00", "2024-03-01 00:00:00"
+    tables.spark.sql(
+        f"create table {dim} using iceberg as select id, 'A' as name, 'Bern' as city, "
+        f"timestamp '{start}' as valid_from, timestamp '{far}' as valid_to, 'Y' as is_current "
+        "from values (1), (2) as t (id)"
+    )
+    merge(batch(tables, (1, "B"), (3, "A")), dim, SPEC, at=at, full_batch=True)
+    shown = ["id", "name", "valid_to", "is_current"]
+    merged = [(1, "A", at, "N"), (1, "B", far, "Y"), (2, "A", at, "N"), (3, "A", far, "Y")]
+    assert plain_rows(tables.spark.table(dim), shown) == merged
+    named = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, valid_to_current=None)
+    with pytest.raises(TargetError, match="valid_to_current"):
+        merge(batch(tables, (4, "A")), dim, named, at="2024-03-02")
+    assert plain_rows(tables.spark.table(dim), shown) == merged
+
+
+def test_another_writer_begins_with_another_open_end(tables: Tables, dim: str) -> None:
+    merge(batch(tables), IcebergTarget(dim), SPEC, at="2024-01-01")
+    other = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, valid_to_current="2999-12-31")
+
+    def act() -> None:
+        merge(batch(tables, (1, "A")), dim, other, at="2024-01-01")
+
+    with other_writer(tables.spark, act, lambda _, text: text.lstrip().startswith("merge")) as writer:
+        merge(batch(tables, (2, "A")), dim, SPEC, at="2024-01-02")
+    assert writer.has_acted
+    ends = [str(end)[:10] for _, end in plain_rows(tables.spark.table(dim), ["id", "valid_to"])]
+    assert ends == ["2999-12-31", "2999-12-31"]
 
 
 @pytest.mark.slow

@@ -21,7 +21,6 @@ COLUMNS = "id int, name string, valid_from timestamp, valid_to timestamp, is_cur
 START, CLOSED, AT = "2024-01-01 00:00:00", "2024-02-01 00:00:00", "2024-03-01 00:00:00"
 DEFAULT, FAR = "9999-12-31 00:00:00", "2999-12-31 00:00:00"
 SPEC = DimensionSpec(key_columns="id", attributes={"name": 2})
-SIDES = ("open", "closed")
 
 
 class Dimension:
@@ -73,14 +72,10 @@ def text_of(value: Any) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else f"'{value}'"
 
 
-@pytest.fixture(
-    params=[
-        "delta",
-        pytest.param("parquet", marks=pytest.mark.slow),
-        pytest.param("files", marks=pytest.mark.slow),
-        "postgres",
-    ]
-)
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("parquet", "files")]
+
+
+@pytest.fixture(params=["delta", pytest.param("postgres", marks=pytest.mark.slow), *SLOW])
 def dim(tables: Tables, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Dimension]:
     name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name.removeprefix("test_"))
     if request.param == "postgres":
@@ -124,6 +119,7 @@ def merged(end: str | None, yes: Any = True, no: Any = False) -> list[tuple[Any,
     return sorted(rows, key=repr)
 
 
+@pytest.mark.parametrize("dim", ["delta", "postgres", *SLOW], indirect=True)
 @pytest.mark.parametrize("end", [FAR, pytest.param(None, id="NULL")])
 def test_a_table_is_taken_over(dim: Dimension, end: str | None) -> None:
     dim.make(*stored(end))
