@@ -69,7 +69,7 @@
         {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
-        {%- do exceptions.warn(build.target ~ ': ' ~ found['nulls']
+        {%- do exceptions.warn(healing_tables._plain_names(build.target) ~ ': ' ~ found['nulls']
             ~ ' rows of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
 {%- endmacro %}

@@ -31,7 +31,7 @@
 {#- Call `render` or a macro of this package in the context of a model. -#}
 {% macro _in_model_context(node, rendering, what, argument) -%}
     {%- if healing_tables._is_dbt_v2() -%}
-        {{- return(healing_tables._in_model_context_of_v2(rendering, what, argument)) -}}
+        {{- return(healing_tables._in_model_context_of_v2(node, rendering, what, argument)) -}}
     {%- endif -%}
     {%- set kept = {} -%}
     {%- for name in ['model', 'this', 'ref', 'var', 'healing_tables_rendering'] -%}
@@ -47,14 +47,15 @@
 {%- endmacro %}
 
 {#- dbt v2 cannot change the context. What the text of the model calls is defined before it; macros find the rendering
-    in `graph`, of which each node and each operation has its own. -#}
-{% macro _in_model_context_of_v2(rendering, what, argument) -%}
-    {%- set outer = graph.get('healing_tables_rendering') -%}
-    {%- do graph.update({'healing_tables_rendering': rendering}) -%}
+    in `graph`. -#}
+{% macro _in_model_context_of_v2(node, rendering, what, argument) -%}
+    {%- set name = healing_tables._rendering_name() -%}
+    {%- set outer = graph.get(name) -%}
+    {%- do graph.update({name: {'rendering': rendering, 'node': node}}) -%}
     {%- set names = '{%- set model, this, ref, var = healing_tables._current_model(), healing_tables._node_relation('
         ~ 'healing_tables._current_model()), healing_tables._model_ref, healing_tables._model_var -%}' -%}
     {%- set result = render(names ~ argument) if what == 'render' else healing_tables._build_settings(argument) -%}
-    {%- do graph.update({'healing_tables_rendering': outer}) -%}
+    {%- do graph.update({name: outer}) -%}
     {{- return(result) -}}
 {%- endmacro %}
 
@@ -68,7 +69,7 @@
     {%- set version = kwargs.get('version', kwargs.get('v')) -%}
     {%- set rendering = healing_tables._rendering() -%}
     {%- set found = [] -%}
-    {%- for id in rendering.node.depends_on.nodes if id in graph.nodes -%}
+    {%- for id in healing_tables._current_model().depends_on.nodes if id in graph.nodes -%}
         {%- set node = graph.nodes[id] -%}
         {%- if node.name == varargs[-1] and (varargs | length == 1 or node.package_name == varargs[0])
             and (node.get('version') is none or node.version | string == (version or node.latest_version) | string) -%}

@@ -16,6 +16,8 @@
 
 {#- Report an argument that needs a file: macros can neither read nor write one. -#}
 {% macro _needs_library(mistakes, argument, purpose, otherwise) -%}
+    {%- set is_v2 = healing_tables._is_dbt_v2() -%}
     {%- do healing_tables._mistake(mistakes, argument, "the Python library in dbt's environment, " ~ purpose,
-        'dbt without it', 'install it, see docs/merging.md, or ' ~ otherwise) -%}
+        'dbt v2, which has no plugins' if is_v2 else 'dbt without it',
+        ('use dbt-core 1.x for it' if is_v2 else 'install it, see docs/merging.md') ~ ', or ' ~ otherwise) -%}
 {%- endmacro %}

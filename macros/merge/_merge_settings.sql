@@ -70,8 +70,10 @@
     {%- else -%}
         {%- set obstacle = {
             'wanted': 'dbt-spark with the Python library of this package',
-            'got': 'the adapter ' ~ adapter.type() ~ ' without it',
-            'remedy': healing_tables._platform().merge_remedy} -%}
+            'got': 'dbt v2, which has no plugins' if healing_tables._is_dbt_v2()
+                else 'the adapter ' ~ adapter.type() ~ ' without it',
+            'remedy': 'run this model with dbt-core 1.x' if healing_tables._is_dbt_v2()
+                else healing_tables._platform().merge_remedy} -%}
     {%- endif -%}
     {%- if obstacle is not none -%}
         {%- do healing_tables._mistake(

@@ -3,14 +3,21 @@
 {#- What _render_model() renders, or none. -#}
 {% macro _rendering() -%}
     {{- return(healing_tables_rendering if healing_tables_rendering is defined
-        else graph.get('healing_tables_rendering')) -}}
+        else healing_tables._rendered_in_v2().get('rendering')) -}}
+{%- endmacro %}
+
+{#- {rendering, node} while dbt v2 renders the code of a node, else {}, see _in_model_context_of_v2(). -#}
+{% macro _rendered_in_v2() -%} {{ return(graph.get(healing_tables._rendering_name()) or {}) }} {%- endmacro %}
+
+{#- All threads of a run have the same `graph`. -#}
+{% macro _rendering_name() -%}
+    {{- return('healing_tables_rendering ' ~ (model.unique_id if model is defined and model is mapping)) -}}
 {%- endmacro %}
 
 {#- The model that is built, tested or rendered, or that an operation names; none in other operations. -#}
 {% macro _current_model() -%}
-    {%- set rendering = healing_tables._rendering() -%}
-    {%- if rendering is not none -%} {{ return(rendering.node) }} {%- endif -%}
-    {{- return(graph.get('healing_tables_model') or (model if model is defined and model is mapping else none)) -}}
+    {{- return(healing_tables._rendered_in_v2().get('node') or graph.get('healing_tables_model')
+        or (model if model is defined and model is mapping else none)) -}}
 {%- endmacro %}
 
 {#- In an operation or an inline query, there is no model. -#}

@@ -8,7 +8,8 @@
     relation.
 -#}
 {% macro _source_rows(spec, source, has_input=false) -%}
-{#- in `where (a)`, Spark takes `where` for an alias -#}
+{#- explain reads the rows of one key, but the moments of all; in `where (a)`, Spark takes `where` for an alias -#}
+{%- set where = source.get('where_without_key', source.where) -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
     select
         {%- for key in source.key_columns %}
@@ -158,7 +159,8 @@ case
 -#}
 {% macro _calendar(spec, source) -%}
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
-{#- in `where (a)`, Spark takes `where` for an alias -#}
+{#- explain reads the rows of one key, but the moments of all; in `where (a)`, Spark takes `where` for an alias -#}
+{%- set where = source.get('where_without_key', source.where) -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
     select {{ 'at, ' ~ healing_tables._windowed_end(source, 'until') ~ ' as until'
         ~ (', greatest(at, ' ~ healing_tables._micros_constant(source.cut_from) ~ ') as since'
@@ -170,8 +172,8 @@ case
         from (
             select {{ healing_tables._source_moment(source) }} as at
             from {{ source.relation }}
-            {%- if source.where %}
-            where true and ({{ source.where }})
+            {%- if where %}
+            where true and ({{ where }})
             {%- endif %}
             {%- if source.calendar %}
             union all
