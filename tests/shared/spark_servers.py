@@ -1,21 +1,25 @@
 """Servers of Spark as processes of their own, on loopback, at free ports; gone when the tests end.
 
-All that they need is the pyspark of pip, and the jars that the session of the tests has fetched.
+All that they need is the pyspark of pip, and the jars that the session of the tests has fetched. A Thrift server and a
+Connect server are started as docs/install.md says.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import time
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
-from sessions import session_settings
+from pages import blocks_of
+from sessions import ROOT, session_settings
 
 BIN = Path(pyspark.__file__).parent / "bin"
 SECONDS = 120  # until a server answers
@@ -81,25 +85,36 @@ def server_settings(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def submitted(
-    main_class: str, home: Path, jars: Sequence[str], port: int, settings: Mapping[str, str]
+def documented(
+    main_class: str, home: Path, jars: Sequence[str], port: int, more: Mapping[str, str] | None = None
 ) -> Iterator[Path]:
-    """A server that spark-submit starts; its log. The jars are on the class path of the driver.
+    """A server that the commands of docs/install.md start; its log. Args: more: settings besides theirs.
 
-    With ``--packages``, Delta would be gone from a Thrift server once its first session has closed.
+    Its cache of jars has another program's, too, which would replace a file that Spark reads for its errors.
     """
-    confs = [part for pair in {**server_settings(home), **settings}.items() for part in ("--conf", "=".join(pair))]
-    where = ["--master", "local[2]", "--driver-class-path", ":".join(jars)]
-    command = [str(BIN / "spark-submit"), "--class", main_class, *where, *confs, "spark-internal"]
+    page = blocks_of((ROOT / "docs" / "install.md").read_text())
+    (text,) = (text for block in page if main_class in (text := "\n".join(block.lines)) and block.kind == "sh")
+    text, ports = re.subn(r"(?<=port=)\d+", str(port), text)
+    assert ports == 1, text
+    settings = "".join(f"--conf '{name}={value}' " for name, value in (more or {}).items())
+    text = text.replace("spark-internal", f"{settings}spark-internal")
+    cache = home / ".ivy2.5.2" / "jars"
+    cache.mkdir(parents=True)
+    for jar in jars:
+        (cache / Path(jar).name).symlink_to(jar)
+    with zipfile.ZipFile(cache / "com.example_other-1.0.jar", "w") as other:
+        other.writestr("error/error-conditions.json", "")
+    set_up = f"export HOME='{home}' PATH='{BIN}':\"$PATH\"\n"
+    # exec, so that the server is the process that is terminated
+    command = ["bash", "-euc", set_up + text.replace("spark-submit", "exec spark-submit")]
     with process(command, home, home / "server.log", port):
         yield home / "server.log"
 
 
 @contextmanager
 def thrift(home: Path, jars: Sequence[str], more: Mapping[str, str] | None = None) -> Iterator[SparkServer]:
-    port, prefix = free_port(), "spark.hadoop.hive.server2.thrift"
-    settings = {f"{prefix}.bind.host": "127.0.0.1", f"{prefix}.port": str(port), **(more or {})}
-    with submitted("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", home, jars, port, settings) as log:
+    port = free_port()
+    with documented("HiveThriftServer2", home, jars, port, more) as log:
         yield SparkServer(log, {"method": "thrift", "host": "127.0.0.1", "port": port, "user": "dbt"})
 
 
@@ -118,9 +133,8 @@ def thrift_and_connect(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]
 
 @contextmanager
 def connect(home: Path, jars: Sequence[str]) -> Iterator[SparkServer]:
-    port, prefix = free_port(), "spark.connect.grpc.binding"
-    settings = {f"{prefix}.address": "127.0.0.1", f"{prefix}.port": str(port)}
-    with submitted("org.apache.spark.sql.connect.service.SparkConnectServer", home, jars, port, settings) as log:
+    port = free_port()
+    with documented("SparkConnectServer", home, jars, port) as log:
         yield SparkServer(log, SESSION, {"spark.remote": f"sc://127.0.0.1:{port}"})
 
 
