@@ -17,6 +17,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from archive import archive_of
 from lab import Lab
 from pages import Block, blocks_of, difference, table_of
 from sessions import ROOT
@@ -68,18 +69,6 @@ def test_the_revision_is_a_commit_of_this_repository() -> None:
         assert known.stdout.strip() == "commit", known.stderr
 
 
-def archive_of(folder: Path) -> Path:
-    """What `git archive` makes of the working tree, as code hosts do of a commit: all files in one folder."""
-    if not (ROOT / ".git").exists():
-        pytest.skip("no repository")
-    git = ["git", "-C", str(ROOT), "-c", "user.name=test", "-c", "user.email=test@localhost"]
-    changed = subprocess.run([*git, "stash", "create"], check=True, text=True, capture_output=True).stdout.strip()
-    file = folder / "healing-tables.tar.gz"
-    options = ["--worktree-attributes", "--prefix=healing-tables-0/", "--output", str(file), changed or "HEAD"]
-    subprocess.run([*git, "archive", *options], check=True)
-    return file
-
-
 def test_an_archive_of_a_commit_is_small(tmp_path: Path) -> None:
     """What `tarball:` installs: no tests of this repository, and none of the large data."""
     file = archive_of(tmp_path)
@@ -107,59 +96,6 @@ def test_an_archive_of_a_commit_has_the_generic_tests(lab: Lab, tmp_path: Path) 
     assert lab.succeeded, results
     assert {status for status, _ in results.values()} == {"success", "pass"}
     assert len(results) == 3, results
-
-
-def test_a_release(tmp_path: Path) -> None:
-    """`make release` in a clone: two commits, of which the second names the first, and files with the version."""
-    with tarfile.open(archive_of(tmp_path)) as archive:
-        archive.extractall(tmp_path, filter="data")
-    home = tmp_path / "healing-tables-0"
-    (home / "CHANGELOG.md").write_text(
-        "# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.1.0 (2026-11-27)\n\nThe first.\n"
-    )
-    names = {f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **names}
-        return subprocess.run(command, cwd=home, env=environment, text=True, capture_output=True, check=False)
-
-    def release(version: str) -> subprocess.CompletedProcess[str]:
-        return run(sys.executable, "scripts/release.py", version)
-
-    for command in ("init --quiet", "add .", "commit --quiet -m package"):
-        run("git", *command.split())
-    assert "wanted a version such as 0.2.0" in release("v9.1.0").stderr
-    (home / "LICENSE").rename(home / "LICENCE")
-    assert "wanted a clean working tree" in release("9.1.0").stderr
-    (home / "LICENCE").rename(home / "LICENSE")
-    done = release("9.1.0")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert run("git", "log", "--format=%s").stdout.splitlines() == [
-        "README: the commit of version 9.1.0",
-        "Version 9.1.0",
-        "package",
-    ]
-    assert run("git", "show", "--format=", "--name-only", "HEAD").stdout.split() == ["README.md"]
-    assert f"    revision: {run('git', 'rev-parse', 'HEAD~1').stdout}```" in (home / "README.md").read_text()
-    changelog = (home / "CHANGELOG.md").read_text()
-    assert re.search(r"^# Changelog\n\n## 9[.]1[.]0 [(]\d{4}-\d\d-\d\d[)]\n\n- New[.]\n\n## 0[.]1[.]0 ", changelog), (
-        changelog
-    )
-    files = {file.name: file for file in (home / "target" / "release").iterdir()}
-    wheel, sdist, package = (
-        "dbt_healing_tables-9.1.0-py3-none-any.whl",
-        "dbt_healing_tables-9.1.0.tar.gz",
-        "healing-tables-9.1.0.tar.gz",
-    )
-    assert set(files) == {wheel, sdist, package}
-    metadata = zipfile.ZipFile(files[wheel]).read("dbt_healing_tables-9.1.0.dist-info/METADATA").decode()
-    assert "\nVersion: 9.1.0\n" in metadata
-    with tarfile.open(files[package]) as archive:
-        assert {name.split("/")[0] for name in archive.getnames()} == {"healing-tables-9.1.0"}
-        project = archive.extractfile("healing-tables-9.1.0/dbt_project.yml")
-        assert project is not None and b"\nversion: 9.1.0\n" in project.read()
-    assert "CHANGELOG.md has a section 9.1.0" in release("9.1.0").stderr
-    assert "CHANGELOG.md: wanted one place" in release("9.2.0").stderr  # nothing has changed since
 
 
 def run_in(folder: Path, command: list[str]) -> str:
