@@ -251,7 +251,7 @@ def test_what_is_left_rightly_stores_the_unknown_member(rekeyed: Lab) -> None:
 def scoped(loaded: Lab) -> Lab:
     scopes = {name: options for name, (options, _) in SCOPES.items()}
     loaded.write("macros/steps.sql", STEPS % (ARGUMENTS, scopes, ARGUMENTS))
-    left = f"{loaded.schema}.fct_since__rekey_killed"
+    left = f"{loaded.schema}.fct_since__rekey_0badcafe"
     loaded.spark.sql(f"create table {left} (id int)")
     loaded.dbt("run-operation", "steps")
     loaded.spark.sql(f"drop table {left}")
@@ -267,7 +267,7 @@ def test_only_the_facts_asked_for(scoped: Lab, scope: str) -> None:
     left = scoped.spark.sql(f"show tables in {scoped.schema} like 'fct_*__*'").collect()
     assert [row for row in left if not row["isTemporary"]] == []  # other tests leave views
     assert scoped.notes["scoped"][:2] == [
-        "fct_since: another run writes fct_since__rekey_killed, or has failed and left it; then drop it",
+        "fct_since: another run writes fct_since__rekey_0badcafe, or has failed and left it; then drop it",
         "fct_since: unchanged, nothing to commit",
     ]
 
