@@ -13,6 +13,7 @@
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
     current_values=none, valid_from_first=none, surrogate_key=none, column_types=none, deleted_values=none
 ) -%}
+{%- do healing_tables._report_lookup(sources) -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
     'key_columns': healing_tables._option('key_columns', key_columns),
     'attributes': healing_tables._option('attributes', attributes),
@@ -42,4 +43,13 @@ from (
 select * from versions
 )
 {{ healing_tables._call_end() }}
+{%- endmacro %}
+
+{#- A line when a build begins to look at its sources, which takes a while in a new process. -#}
+{% macro _report_lookup(sources) -%}
+    {%- if execute and flags.WHICH in ['run', 'build'] and sources is mapping
+        and healing_tables._model_config().get('materialized') == 'healing_table' -%}
+        {%- do log('healing_table ' ~ this ~ ': looking at ' ~ healing_tables._counted(sources | length, 'source'),
+            info=true) -%}
+    {%- endif -%}
 {%- endmacro %}

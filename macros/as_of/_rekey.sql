@@ -21,7 +21,8 @@
     {%- for table in [staged, moved.get('staged')] if table is not none -%}
         {%- do healing_tables._run('drop table if exists ' ~ table) -%}
     {%- endfor -%}
-    {%- do healing_tables._report_rekey(facts, figures.changed ~ ' facts changed' ~ version if figures.changed > 0
+    {%- do healing_tables._report_rekey(facts,
+        healing_tables._counted(figures.changed, 'fact') ~ ' changed' ~ version if figures.changed > 0
         else 'unchanged, nothing to commit') -%}
     {%- for name in healing_tables._rekey_kinds() if figures.changed > 0 -%}
         {%- do healing_tables._report_rekey(facts, '    ' ~ '%-24s' | format(name) ~ ' | ' ~ figures[loop.index]) -%}

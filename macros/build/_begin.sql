@@ -85,9 +85,10 @@
     {%- set stored = 'nothing is stored yet' if not build.stored
         else 'stored version ' ~ row.version_before if row.version_before is not none else 'a stored table' -%}
     {%- do healing_tables._log_progress(build.target, row.mode ~ ' from '
-        ~ (sources ~ (' source' if sources == 1 else ' sources') if sources else 'the select') ~ ', ' ~ stored
-        ~ (', ' ~ build.changed_key_count ~ ' changed keys' if row.mode == 'heal')
-        ~ (': ' ~ row.reason if row.mode == 'heal' and row.reason is not none)) -%}
+        ~ (healing_tables._counted(sources, 'source') if sources else 'the select') ~ ', ' ~ stored
+        ~ (', ' ~ healing_tables._counted(build.changed_key_count, 'changed key') if row.mode == 'heal')
+        ~ (': ' ~ row.reason if row.mode == 'heal' and row.reason is not none)
+        ~ ('; computing' if row.mode != 'heal' or build.changed_key_count > 0)) -%}
 {%- endmacro %}
 
 {#- Find the keys to heal. If a heal could give another result than a rebuild, rebuild instead and log the reason. -#}

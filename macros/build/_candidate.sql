@@ -57,6 +57,7 @@
         {%- set query = get_select_subquery(query) -%}
         {%- set columns = healing_tables._query_columns(query) -%}
     {%- endif -%}
+    {%- do healing_tables._check_plain_select(settings, columns) if call is none -%}
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}
     {%- set columns = healing_tables._as_stored(build.format, columns) -%}
@@ -64,6 +65,21 @@
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
         'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}}) -%}
     {%- do build.update({'conditions': healing_tables._row_conditions(build)}) -%}
+{%- endmacro %}
+
+{#- A select that calls no dimension() has to give the columns of one. -#}
+{% macro _check_plain_select(settings, columns) -%}
+    {%- set mistakes = [] -%}
+    {%- set wanted = [settings.valid_from, settings.valid_to, settings.is_current] | reject('none') | list -%}
+    {%- set missing = healing_tables._missing_names(wanted, columns) -%}
+    {%- if missing -%}
+        {%- do healing_tables._mistake(mistakes, 'the select',
+            'a call of healing_tables.dimension, or the columns ' ~ (wanted | join(', ')),
+            'a select without ' ~ (missing | join(', ')),
+            'call it with the sources of the dimension; or select these columns, or leave them out with column_names')
+            -%}
+        {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#-
@@ -129,9 +145,11 @@
         healing_tables._stored_rows_count(build), counts)) -%}
     {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
     {%- do healing_tables._log_progress(
-        build.target, 'computed ' ~ (figures.candidate_versions ~ ' versions' if build.changed_keys is none
-            else build.changed_key_count ~ ' keys') ~ ' and compared them with ' ~ figures.stored_versions
-        ~ ' stored ones: ' ~ figures.differing_keys ~ ' keys differ ('
+        build.target, 'computed ' ~ (healing_tables._counted(figures.candidate_versions, 'version')
+            if build.changed_keys is none else healing_tables._counted(build.changed_key_count, 'key'))
+        ~ ', compared with ' ~ healing_tables._counted(figures.stored_versions, 'stored row') ~ ': '
+        ~ healing_tables._counted(figures.differing_keys, 'key')
+        ~ (' differs (' if figures.differing_keys == 1 else ' differ (')
         ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
     {#- before the checks, so that a refused build reports these rows, too -#}
     {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}

@@ -54,7 +54,8 @@
         'how': 'unchanged' if is_unchanged else 'merge' if can_merge else 'overwrite',
         'inputs': inputs, 'buckets': figures.get('buckets'), 'staged': build.changes, 'obstacle': obstacle,
         'row_count': figures.candidate_versions,
-        'summary': figures.inserted ~ ' rows inserted, ' ~ figures.updated ~ ' updated, ' ~ figures.deleted
+        'summary': healing_tables._counted(figures.inserted, 'row') ~ ' inserted, ' ~ figures.updated ~ ' updated, '
+        ~ figures.deleted
         ~ ' deleted, ' ~ unchanged ~ ' as they were',
         'log_row': {
             'rows_added': figures.inserted, 'rows_changed': figures.updated, 'rows_removed': figures.deleted,

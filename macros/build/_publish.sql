@@ -110,6 +110,7 @@
 {#- Insert the build's row into the log and drop its side tables; only the candidate may be kept. `more`, `counted_in`:
     see _log_insert(). -#}
 {% macro _end_build(build, status, more, counted_in=none) -%}
+    {%- do healing_tables._log_progress(build.target, 'writing its row of ' ~ build.log) -%}
     {%- set marks = {} -%}
     {%- for name, mark in healing_tables._kept_marks(build).items() -%}
         {%- do marks.update({name: tojson(mark)}) -%}

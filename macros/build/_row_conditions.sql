@@ -1,7 +1,7 @@
 {#- The conditions, besides the checks, that each row of a candidate must satisfy to be stored. -#}
 
 {#-
-    [{sql (over the columns of the candidate, true for a good row), argument, wanted, got ({n} is the number of rows),
+    [{sql (over the columns of the candidate, true for a good row), argument, wanted, got ({rows}: how many),
     remedy; of_all: it reads other rows, too}]: the constraints of a contract, partition columns whose values are not
     stored exactly, and surrogate keys that are not unique.
 -#}
@@ -22,7 +22,7 @@
     {{- return([{
         'sql': 'count(*) over (partition by ' ~ made ~ ') = 1', 'argument': 'surrogate_key',
         'wanted': 'one row for each ' ~ hash_key.name,
-        'got': '{n} rows that share theirs: dbt_utils makes one key of different texts with hyphens, such as a-, b and '
+        'got': '{rows} that share theirs: dbt_utils makes one key of different texts with hyphens, such as a-, b and '
             'a, -b',
         'remedy': 'use the strategy hash, or key columns without hyphens', 'of_all': true}]) -}}
 {%- endmacro %}
@@ -55,7 +55,8 @@
     {%- if found.row_count > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(mistakes, conditions[0].argument, conditions[0].wanted,
-            conditions[0].got | replace('{n}', found.row_count) ~ found.examples, conditions[0].remedy) -%}
+            conditions[0].got | replace('{rows}', healing_tables._counted(found.row_count, 'row')) ~ found.examples,
+            conditions[0].remedy) -%}
         {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -99,7 +100,7 @@
             {%- do conditions.append({
                 'sql': 'coalesce(' ~ healing_tables._id(column) ~ " <> '', true)",
                 'argument': 'partition_by', 'wanted': 'columns whose values a partition stores exactly',
-                'got': column ~ ', which is the empty text in {n} rows: a partition stores it as NULL',
+                'got': column ~ ', which is the empty text in {rows}: a partition stores it as NULL',
                 'remedy': remedy}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -122,7 +123,7 @@
         {%- endfor -%}
     {%- endfor -%}
     {%- for condition in conditions -%}
-        {%- do condition.update({'got': '{n} rows that do not', 'remedy': 'correct the sources, or the constraint'}) -%}
+        {%- do condition.update({'got': '{rows} that do not', 'remedy': 'correct the sources, or the constraint'}) -%}
     {%- endfor -%}
     {{- return(conditions) -}}
 {%- endmacro %}

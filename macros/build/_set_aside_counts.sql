@@ -45,13 +45,14 @@
             'ties_resolved': row.ties_resolved + count['ties'] | int}) if row.get('rows_set_aside') is not none -%}
         {%- if count['set_aside'] > 0 -%}
             {%- do warnings.append(
-                build.target ~ ': ' ~ count['set_aside'] ~ ' rows of source ' ~ count['source']
+                build.target ~ ': ' ~ healing_tables._counted(count['set_aside'], 'row') ~ ' of source '
+                ~ count['source']
                 ~ ' set aside (NULL key, NULL or endless moment, '
                 ~ 'or empty period); healing_tables.set_aside lists them') -%}
         {%- endif -%}
         {%- if count['ties'] > 0 -%}
             {%- do warnings.append(
-                build.target ~ ': ' ~ count['ties'] ~ ' ties in source ' ~ count['source']
+                build.target ~ ': ' ~ healing_tables._counted(count['ties'], 'tie') ~ ' in source ' ~ count['source']
                 ~ ' resolved by on_tie: greatest') -%}
         {%- endif -%}
     {%- endfor -%}

@@ -34,7 +34,8 @@
             {%- set examples = healing_tables._equal_keys_of_candidate(build).examples if condition.of_all is defined
                 else '' -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
-                condition.got | replace('{n}', broken) ~ examples, condition.remedy) -%}
+                condition.got | replace('{rows}', healing_tables._counted(broken, 'row')) ~ examples,
+                condition.remedy) -%}
             {%- do reasons.append(condition.argument ~ ': ' ~ mistakes[-1].got) -%}
         {%- endif -%}
     {%- endfor -%}

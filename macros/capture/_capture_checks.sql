@@ -63,14 +63,15 @@
     {%- if found['repeated'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, 'unique_key', 'one row per key', found['repeated'] ~ ' keys with several rows, such as '
+            mistakes, 'unique_key', 'one row per key',
+            healing_tables._counted(found['repeated'], 'key') ~ ' with several rows, such as '
             ~ found['names'],
             'correct the select, or add the column that distinguishes them to unique_key') -%}
         {%- do healing_tables._refuse(build, mistakes) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
-        {%- do exceptions.warn(healing_tables._plain_names(build.target) ~ ': ' ~ found['nulls']
-            ~ ' rows of the select set aside (NULL in a key column)') -%}
+        {%- do exceptions.warn(healing_tables._plain_names(build.target) ~ ': '
+            ~ healing_tables._counted(found['nulls'], 'row') ~ ' of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
 {%- endmacro %}
 

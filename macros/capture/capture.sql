@@ -39,6 +39,7 @@
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
     {%- set read = healing_tables._with_plain_text(sql, healing_tables._query_columns(sql)) -%}
+    {%- do healing_tables._log_progress(target, 'computing the rows of the select') -%}
     {%- call statement('candidate') -%}
         {{ healing_tables._create_table(build.format, build.candidate, read.sql, read.columns, none) }}
     {%- endcall -%}

@@ -2,10 +2,12 @@
 
 {#-
     A `history`: {relation, columns {name: type}, start, end, current, version (columns; the last two may be none),
-    keys, attributes, left_out (names), facts (see _history_facts), unit (of inclusive ends, or 'none'), notes}.
-    Mistakes name the arguments that it needs.
+    keys, attributes, left_out (names), given (the arguments), facts (see _history_facts), unit (of inclusive ends, or
+    'none'), notes}. Mistakes name the arguments that it needs. `given`: {valid_from, valid_to, is_current,
+    current_values, valid_to_current}; each may be none, and is_current false, if there is no such column.
 -#}
-{% macro _guess_history(mistakes, relation, key, start, end) -%}
+{% macro _guess_history(mistakes, relation, key, given) -%}
+    {%- set start, end = given.valid_from, given.valid_to -%}
     {%- set columns = healing_tables._columns_of(relation) -%}
     {%- set named = healing_tables._first_named -%}
     {%- if 'dbt_valid_from' in columns -%}
@@ -15,17 +17,18 @@
     {%- endif -%}
     {%- set moments = 'date|timestamp' -%}
     {%- set history = {
-        'relation': relation, 'columns': columns, 'notes': [], 'attributes': [], 'left_out': [],
+        'relation': relation, 'columns': columns, 'notes': [], 'attributes': [], 'left_out': [], 'given': given,
         'start': named(columns, [start | lower] if start else healing_tables._names_of_starts(), moments),
         'end': named(columns, [end | lower] if end else healing_tables._names_of_ends(), moments),
-        'current': named(columns, ['is_current', 'current_flag', 'is_active', 'active_flag', 'row_is_current',
-            'current_row', 'current_ind', 'current_indicator', 'dw_is_current']),
+        'current': none if given.is_current is sameas false
+            else named(columns, [given.is_current | lower] if given.is_current else healing_tables._names_of_flags()),
         'version': named(columns, ['version', 'version_no', 'version_number', 'row_version'], '.*int|decimal')} -%}
     {%- for argument in ['start', 'end'] if history[argument] is none -%}
         {%- do healing_tables._mistake(mistakes, 'valid_from' if argument == 'start' else 'valid_to',
             'the column with the ' ~ argument ~ ' of a version, a date or a timestamp', (start if argument == 'start'
             else end) or 'no column with such a name', 'columns are ' ~ (columns | join(', '))) -%}
     {%- endfor -%}
+    {%- do healing_tables._check_adopted_flag(mistakes, history) -%}
     {%- if mistakes -%} {{ return(history) }} {%- endif -%}
     {%- set generated = [history.start, history.end, history.current, history.version] -%}
     {%- for name in columns if name not in generated -%}
@@ -33,11 +36,66 @@
     {%- endfor -%}
     {%- do history.update({'keys': healing_tables._keys_of_history(mistakes, history, key)}) -%}
     {%- if mistakes -%} {{ return(history) }} {%- endif -%}
-    {%- do history.update({
-        'attributes': history.attributes | reject('in', history['keys']) | list,
-        'facts': healing_tables._history_facts(history)}) -%}
+    {%- do history.update({'attributes': history.attributes | reject('in', history['keys']) | list}) -%}
+    {%- if history.current is none and given.is_current is none -%}
+        {%- do history.update({'current': healing_tables._flag_by_values(history)}) -%}
+        {%- do history.attributes.remove(history.current) if history.current is not none -%}
+    {%- endif -%}
+    {%- do history.update({'facts': healing_tables._history_facts(history)}) -%}
     {%- do healing_tables._note_history(history) -%}
     {{- return(history) -}}
+{%- endmacro %}
+
+{% macro _names_of_flags() -%}
+    {{- return(['is_current', 'current_flag', 'is_active', 'active_flag', 'row_is_current', 'current_row',
+        'current_ind', 'current_indicator', 'current_record', 'is_latest', 'latest_flag', 'scd_active', 'scd_current',
+        'curr_flag',
+        'dw_is_current']) -}}
+{%- endmacro %}
+
+{% macro _check_adopted_flag(mistakes, history) -%}
+    {%- set given = history.given -%}
+    {%- if given.is_current and history.current is none -%}
+        {%- do healing_tables._mistake(mistakes, 'is_current', 'a column of ' ~ history.relation ~ ', or false',
+            given.is_current, 'columns are ' ~ (history.columns | join(', '))) -%}
+    {%- endif -%}
+    {%- if given.current_values is not none -%}
+        {%- do healing_tables._check_two_values(mistakes, 'current_values', given.current_values) -%}
+    {%- endif -%}
+    {%- if given.valid_to_current is not none and healing_tables._parse_instant(given.valid_to_current) is none -%}
+        {%- do healing_tables._mistake(mistakes, 'valid_to_current', "a moment in UTC such as '2999-12-31'",
+            given.valid_to_current, 'correct the text') -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- An attribute with the two values of a flag, if it is named like one, or has one of them in all open rows and the
+    other one in all others; or none. -#}
+{% macro _flag_by_values(history) -%}
+    {%- set tested, candidates, is_open = [], [], healing_tables._is_open_end(history) -%}
+    {%- for name in history.attributes if modules.re.fullmatch('boolean|string|.*char.*|.*int|decimal.*',
+        history.columns[name]) -%}
+        {%- set value = 'lower(cast(' ~ healing_tables._id(name) ~ ' as string))' -%}
+        {%- set values = 'collect_set(' ~ value ~ ') filter (where ' -%}
+        {%- do candidates.append(name) -%}
+        {%- set is_named = name | lower in ['cur', 'curr', 'current', 'active', 'latest'] -%}
+        {%- do tested.append('(' ~ is_named ~ ' or size(' ~ values ~ is_open ~ ')) = 1 and size(' ~ values ~ 'not '
+            ~ is_open ~ ')) = 1) and size(collect_set(' ~ value ~ ')) = 2 and count(' ~ value
+            ~ ') = count(*) and count_if(' ~ value
+            ~ " not in ('y', 'n', 'yes', 'no', 'true', 'false', 't', 'f', '1', '0')) = 0 as is_flag_" ~ loop.index) -%}
+    {%- endfor -%}
+    {%- if not candidates -%} {{ return(none) }} {%- endif -%}
+    {%- set row = run_query('select ' ~ (tested | join(', ')) ~ ' from ' ~ history.relation).rows[0] -%}
+    {%- for name in candidates -%}
+        {%- if row['is_flag_' ~ loop.index] -%} {{ return(name) }} {%- endif -%}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- Whether the end of a row is open: NULL, the given open end or later, or else a year from 2100 on. -#}
+{% macro _is_open_end(history) -%}
+    {%- set end, given = healing_tables._id(history.end), history.given.valid_to_current -%}
+    {{- return('(' ~ end ~ ' is null or ' ~ ('year(' ~ end ~ ') >= 2100' if given is none
+        else end ~ ' >= ' ~ healing_tables._open_end(given, history.columns[history.end])) ~ ')') -}}
 {%- endmacro %}
 
 {#- Whether the program that fills the table has generated a column: such columns are not attributes. -#}
@@ -87,7 +145,7 @@
 
 {#-
     In one query: {all_rows, no_place (without a key or a start), doubled (rows that share key and start), no_end
-    (NULL), marker (the latest end from 2100 on, as text), overlapping, empty, flag_open, flag_closed, units {unit: rows
+    (NULL), marker (the latest open end, as text), overlapping, empty, flag_open, flag_closed, units {unit: rows
     that end this long before the next one starts}}.
 -#}
 {% macro _history_facts(history) -%}
@@ -96,7 +154,7 @@
     {%- set flag = healing_tables._id(history.current) if history.current is not none else 'null' -%}
     {%- set query %}
 with ordered as (
-    select {{ start }} as start, {{ end }} as ends, {{ end }} is null or year({{ end }}) >= 2100 as is_open,
+    select {{ start }} as start, {{ end }} as ends, {{ healing_tables._is_open_end(history) }} as is_open,
         cast({{ flag }} as string) as flag,
         {{ keys | join(' is null or ') }} is null or {{ start }} is null as no_place,
         lead({{ start }}) over (partition by {{ keys | join(', ') }} order by {{ start }}, {{ end }} nulls last)
@@ -106,14 +164,15 @@ with ordered as (
 )
 select count(*) as all_rows, count_if(no_place) as no_place, count_if(not no_place and sharing > 1) as doubled,
     count_if(ends is null) as no_end,
-    {{ healing_tables._as_text('max(ends) filter (where year(ends) >= 2100)', type) }} as marker,
+    {{ healing_tables._as_text('max(ends) filter (where is_open)', type) }} as marker,
     count_if(not no_place and following is not null and (ends is null or following < ends)) as overlapping,
     count_if(ends <= start) as empty,
     {%- for unit in healing_tables._inclusive_units(type) %}
     count_if(not no_place and following = {{ healing_tables._end_after('ends', unit) }}) as next_{{ loop.index0 }},
     {%- endfor %}
     max_by(flag, start) filter (where is_open) as flag_open,
-    max_by(flag, start) filter (where not is_open) as flag_closed
+    {#- a closed row may have the flag of an open one by mistake #}
+    get(array_except(collect_set(flag), array(max_by(flag, start) filter (where is_open))), 0) as flag_closed
 from ordered
     {%- endset -%}
     {%- set row, units = run_query(query).rows[0], {} -%}
@@ -134,24 +193,38 @@ from ordered
     {{- return(end ~ (' + interval ' ~ lengths[unit] if unit != 'none')) -}}
 {%- endmacro %}
 
+{#- The two values of the flag. -#}
+{% macro _adopted_flags(history) -%}
+    {{- return(history.given.current_values or [history.facts.flag_open, history.facts.flag_closed]) -}}
+{%- endmacro %}
+
 {#- Derive the unit of inclusive ends from the facts, and a note for each finding. -#}
 {% macro _note_history(history) -%}
-    {%- set facts, notes = history.facts, history.notes -%}
+    {%- set facts, notes, given = history.facts, history.notes, history.given -%}
+    {%- do notes.append(history.start ~ ' is the start' ~ (' (valid_from)' if given.valid_from is none)) -%}
+    {%- do notes.append(history.end ~ ' is the end' ~ (' (valid_to)' if given.valid_to is none) ~ ', open if it is '
+        ~ (facts.marker or 'NULL') ~ (' or NULL' if facts.marker is not none and facts.no_end)
+        ~ (' (valid_to_current)' if given.valid_to_current is none)) -%}
+    {%- do notes.append('no column is a flag of the current row (is_current)' if history.current is none
+        else history.current ~ ' is the flag of the current row' ~ (' (is_current)' if not given.is_current)
+            ~ ': ' ~ healing_tables._adopted_flags(history) | join(' and ')
+            ~ (' (current_values)' if given.current_values is none)) -%}
     {%- set most = facts.units.values() | max -%}
     {%- set chosen = [] -%}
     {%- for unit, count in facts.units.items() if count == most -%} {%- do chosen.append(unit) -%} {%- endfor -%}
     {%- do history.update({'unit': chosen[0]}) -%}
     {%- if history.unit != 'none' -%}
-        {%- do notes.append(history.end ~ ' is inclusive: ' ~ most ~ ' rows end one ' ~ history.unit
+        {%- do notes.append(history.end ~ ' is inclusive: ' ~ healing_tables._counted(most, 'row')
+            ~ (' ends one ' if most == 1 else ' end one ') ~ history.unit
             ~ ' before the next one starts; in the model, an end is the moment at which the next version starts') -%}
     {%- endif -%}
     {%- for count, text in [
-        (facts.no_place, 'have no key or no start: they are set aside'),
-        (facts.empty, 'end before they start, or at that moment: they are set aside'),
-        (facts.overlapping, 'end after the next one of their key starts: they are ended there'),
-        (facts.doubled, 'have the same key and start as another row: a build fails on them; exclude the wrong ones '
-            ~ 'in the select below')] if count -%}
-        {%- do notes.append(count ~ ' rows ' ~ text) -%}
+        (facts.no_place, 'without a key or a start: set aside'),
+        (facts.empty, 'with an end before the start, or at that moment: set aside'),
+        (facts.overlapping, 'with an end after the start of the next row of the key: ended there'),
+        (facts.doubled, 'with the key and start of another row: a build fails on them; exclude the wrong ones in the '
+            ~ 'select below')] if count -%}
+        {%- do notes.append(healing_tables._counted(count, 'row') ~ ' ' ~ text) -%}
     {%- endfor -%}
     {%- if history.left_out -%}
         {%- do notes.append('left out, as written by the old program: ' ~ (history.left_out | join(', '))) -%}

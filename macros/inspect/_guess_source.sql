@@ -117,12 +117,13 @@
 {% macro _names_of_starts() -%}
     {{- return(['valid_from', 'start_date', 'effective_from', 'start_at', '__start_at', 'effective_start_date',
         'effective_date', 'eff_start_date', 'row_effective_date', 'row_start_date', 'begin_date', 'date_from',
-        'from_date', 'dw_valid_from']) -}}
+        'from_date', 'eff_from', 'effective_since', 'valid_since', 'dw_valid_from']) -}}
 {%- endmacro %}
 
 {% macro _names_of_ends() -%}
     {{- return(['valid_to', 'end_date', 'effective_to', 'end_at', '__end_at', 'effective_end_date', 'expiration_date',
-        'expiry_date', 'eff_end_date', 'row_expiration_date', 'row_end_date', 'date_to', 'to_date', 'dw_valid_to']) -}}
+        'expiry_date', 'eff_end_date', 'row_expiration_date', 'row_end_date', 'date_to', 'to_date', 'eff_to',
+        'effective_until', 'valid_until', 'dw_valid_to']) -}}
 {%- endmacro %}
 
 {#- The pattern for the endings of key names. -#}

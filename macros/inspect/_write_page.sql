@@ -14,6 +14,23 @@
         ~ adapter.healing_tables_write_page(page, content, file | string)) -%}
 {%- endmacro %}
 
+{#- Print code as it is, without the time stamps and colours of a log line, also with --quiet; or write it to a
+    file. -#}
+{% macro _print_code(operation, code, file=none) -%}
+    {%- if file is none -%}
+        {%- do print(code) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- if adapter.healing_tables_write_text is not defined -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._needs_library(mistakes, 'file', 'to write the file',
+            'leave file out, and redirect the output') -%}
+        {%- do healing_tables._raise_mistakes(operation, mistakes) -%}
+    {%- endif -%}
+    {%- do healing_tables._print('healing_tables ' ~ operation ~ ': written to '
+        ~ adapter.healing_tables_write_text(operation, code ~ '\n', file | string)) -%}
+{%- endmacro %}
+
 {#- Report an argument that needs a file: macros can neither read nor write one. -#}
 {% macro _needs_library(mistakes, argument, purpose, otherwise) -%}
     {%- set is_v2 = healing_tables._is_dbt_v2() -%}

@@ -12,19 +12,22 @@
     )
     {{ healing_tables.dimension({'history': {'relation': 'history', 'valid_from': ..., 'valid_to': ...}}, ...) }}
 -#}
-{% macro adopt(relation=none, key=none, valid_from=none, valid_to=none) -%}
+{% macro adopt(
+    relation=none, key=none, valid_from=none, valid_to=none, is_current=none, current_values=none,
+    valid_to_current=none, file=none
+) -%}
     {%- set mistakes = [] -%}
     {%- set table = healing_tables._resolve_relation(mistakes, 'relation', relation) -%}
     {%- do healing_tables._raise_mistakes('adopt', mistakes) -%}
-    {%- set history = healing_tables._guess_history(mistakes, table, key, valid_from, valid_to) -%}
+    {%- set history = healing_tables._guess_history(mistakes, table, key, {
+        'valid_from': valid_from, 'valid_to': valid_to, 'is_current': is_current, 'current_values': current_values,
+        'valid_to_current': valid_to_current}) -%}
     {%- do healing_tables._raise_mistakes('adopt', mistakes) -%}
     {%- set name = table.identifier | lower -%}
-    {%- do healing_tables._print('-- models/' ~ name ~ '.sql') -%}
-    {%- do healing_tables._print(healing_tables._adopting_model(history, healing_tables._reference_to(relation))) -%}
-    {%- do healing_tables._print('\n# models/' ~ name ~ '.yml') -%}
-    {%- do healing_tables._print(healing_tables._generated_yml(name, history['keys'],
-        healing_tables._adopted_names(history))) -%}
-    {%- do healing_tables._print('') -%}
+    {%- do healing_tables._print_code('adopt', '-- models/' ~ name ~ '.sql\n'
+        ~ healing_tables._adopting_model(history, healing_tables._reference_to(relation)) ~ '\n\n# models/' ~ name
+        ~ '.yml\n' ~ healing_tables._generated_yml(name, history['keys'], healing_tables._adopted_names(history)),
+        file) -%}
     {%- if history.facts.doubled -%}
         {%- do healing_tables._report('adopt', table, 'not compared, since rows share key and start; see '
             ~ 'healing_tables.diagnose') -%}
@@ -40,19 +43,23 @@
         'version': history.version}) -}}
 {%- endmacro %}
 
-{#- The rows of the table with half-open periods, as a select. -#}
-{% macro _select_history(history, reference) -%}
+{#- The rows of the table with half-open periods, as a select. `is_repaired`: a row that overlaps the next one ends
+    where that one starts; otherwise the rows are as they are, and have their flag. -#}
+{% macro _select_history(history, reference, is_repaired=true) -%}
     {%- set id, end = healing_tables._id, healing_tables._id(history.end) -%}
-    {%- if history.facts.marker is not none -%} {%- set end = 'if(year(' ~ end ~ ') >= 2100, null, ' ~ end ~ ')' -%}
+    {%- if history.facts.marker is not none -%}
+        {%- set end = 'if(' ~ healing_tables._is_open_end(history) ~ ', null, ' ~ end ~ ')' -%}
     {%- endif -%}
     {%- set end = healing_tables._end_after(end, history.unit) -%}
-    {%- if history.facts.overlapping -%}
+    {%- if history.facts.overlapping and is_repaired -%}
         {%- set end = 'least(' ~ end ~ ', lead(' ~ id(history.start) ~ ') over (partition by '
             ~ (healing_tables._ids(history['keys']) | join(', '))
             ~ ' order by ' ~ id(history.start) ~ '))' -%}
     {%- endif -%}
     {%- set columns = healing_tables._ids(history['keys'] + history.attributes)
         + [id(history.start) ~ ' as valid_from', end ~ ' as valid_to'] -%}
+    {%- do columns.append('cast(' ~ id(history.current) ~ ' as string) as is_current')
+        if history.current is not none and not is_repaired -%}
     {{- return('    select\n        ' ~ (columns | join(',\n        ')) ~ '\n    from ' ~ reference) -}}
 {%- endmacro %}
 
@@ -72,10 +79,9 @@
     {%- set open_end = history.facts.marker if not history.facts.no_end else none -%}
     {%- do options.update({'valid_to_current': open_end}) if open_end is none or not open_end.startswith('9999-12-31')
         or open_end | length > 10 and not open_end.endswith(' 00:00:00') -%}
-    {%- if history.current is not none and history.columns[history.current] != 'boolean'
-        and history.facts.flag_open is not none -%}
-        {%- do options.update({'current_values': [history.facts.flag_open, history.facts.flag_closed]}) -%}
-    {%- endif -%}
+    {%- set flags = healing_tables._adopted_flags(history) -%}
+    {%- do options.update({'current_values': flags}) if history.current is not none and flags[0] is not none
+        and history.columns[history.current] != 'boolean' -%}
     {{- return(options) -}}
 {%- endmacro %}
 
@@ -88,22 +94,25 @@
         '{{ ' ~ reference ~ ' }}'), ')', '{{ healing_tables.dimension(',
         "    {'history': {'relation': 'history', 'valid_from': 'valid_from', 'valid_to': 'valid_to'}},"]) -%}
     {%- for name, value in healing_tables._adopting_options(history).items() -%}
-        {%- do lines.append('    ' ~ name ~ '=' ~ (value | string) ~ (',' if not loop.last)) -%}
+        {%- set shown = "'" ~ value ~ "'" if value is string else value | string -%}
+        {%- do lines.append('    ' ~ name ~ '=' ~ shown ~ (',' if not loop.last)) -%}
     {%- endfor -%}
     {{- return(lines | join('\n') ~ '\n) }}') -}}
 {%- endmacro %}
 
-{#- Print how the versions of the model differ from the rows of the table, by key and start; an open end is NULL on both
-    sides. -#}
+{#- Print how the versions of the model differ from the rows of the table as it is, by key and start; an open end is
+    NULL on both sides. -#}
 {% macro _print_adoption(history) -%}
     {%- set rows = healing_tables._select_history(history, history.relation) -%}
     {%- set options = healing_tables._adopting_options(history) -%}
     {%- set dimension = healing_tables.dimension(
         {'history': {'relation': 'history', 'valid_from': 'valid_from', 'valid_to': 'valid_to'}},
         key_columns=options.key_columns, attributes=options.attributes, column_types=options.column_types,
-        valid_to_current=none) -%}
+        valid_to_current=none, current_values=options.get('current_values')) -%}
     {%- set columns = healing_tables._ids(history['keys'] + history.attributes + ['valid_from', 'valid_to']) -%}
-    {%- set stored_rows = '(\n' ~ rows ~ '\n)' -%}
+    {%- do columns.append('cast(is_current as string) as is_current') if history.current is not none -%}
+    {%- set stored_rows = '(\n' ~ healing_tables._select_history(history, history.relation, is_repaired=false)
+        ~ '\n)' -%}
     {%- set made = 'with history as (\n' ~ rows ~ '\n)\nselect ' ~ (columns | join(', ')) ~ ' from (\n' ~ dimension
         ~ '\n)' -%}
     {%- set inputs = healing_tables._row_report_inputs_of(

@@ -30,7 +30,7 @@
             'dbt run --select ' ~ node.name ~ ' publishes the difference' if other is none
             else 'find out which of the two is right; explain shows where a value comes from') -%}
         {%- do healing_tables._raise_error(
-            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ found.rows ~ ' rows'
+            'healing_tables compare: ' ~ existing ~ ' differs in ' ~ healing_tables._counted(found.rows, 'row')
             ~ (' and in its columns' if inputs.other_shape) ~ '.', mistakes) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -46,8 +46,9 @@
 
 {#- Print the counts, the number of differing rows per column, and examples. -#}
 {% macro _print_differences(compared, inputs, found) -%}
-    {%- do healing_tables._print('healing_tables compare: ' ~ compared ~ ': ' ~ found.stored ~ ' rows stored, '
-        ~ found.other ~ ' rows ' ~ inputs.called ~ ', '
+    {%- do healing_tables._print('healing_tables compare: ' ~ compared ~ ': '
+        ~ healing_tables._counted(found.stored, 'row') ~ ' stored, '
+        ~ healing_tables._counted(found.other, 'row') ~ ' ' ~ inputs.called ~ ', '
         ~ (found.missing ~ ' missing, ' ~ found.superfluous ~ ' superfluous, ' ~ found.different ~ ' different'
             if found.rows else 'no difference')) -%}
     {%- for side, text in inputs.left_out.items() -%}

@@ -57,9 +57,9 @@
     {%- endfor -%}
     {{- return({
         'title': rendering.relation ~ ', ' ~ (key_values | join(', ')),
-        'counts': (found.row | length) ~ ' rows in the sources, '
-            ~ (found.slice | selectattr('slice', 'ne', none) | list | length) ~ ' slices, '
-            ~ (found.version | length) ~ ' versions',
+        'counts': healing_tables._counted(found.row | length, 'row') ~ ' in the sources, '
+            ~ healing_tables._counted(found.slice | selectattr('slice', 'ne', none) | list | length, 'slice') ~ ', '
+            ~ healing_tables._counted(found.version | length, 'version'),
         'sources': spec.sources | map(attribute='name') | list,
         'rules': healing_tables._explained_rules(spec),
         'rows': healing_tables._explained_rows(spec, found.row),

@@ -10,7 +10,7 @@
         }
     ) }}
 -#}
-{% macro generate_model(sources, key=none) -%}
+{% macro generate_model(sources, key=none, file=none) -%}
     {%- set mistakes, tables = [], {} -%}
     {%- if not healing_tables._as_list(sources) -%}
         {%- do healing_tables._mistake(mistakes, 'sources', 'names of models, or schema.table', sources | string,
@@ -27,10 +27,9 @@
     {%- endif -%}
     {%- do healing_tables._raise_mistakes('generate_model', mistakes) -%}
     {%- set name = 'dim_' ~ modules.re.sub('_' ~ healing_tables._key_ending(), '', keys[-1] | lower) -%}
-    {%- do healing_tables._print('-- models/' ~ name ~ '.sql') -%}
-    {%- do healing_tables._print(healing_tables._generated_model(tables, keys)) -%}
-    {%- do healing_tables._print('\n# models/' ~ name ~ '.yml') -%}
-    {%- do healing_tables._print(healing_tables._generated_yml(name, keys)) -%}
+    {%- do healing_tables._print_code('generate_model', '-- models/' ~ name ~ '.sql\n'
+        ~ healing_tables._generated_model(tables, keys) ~ '\n\n# models/' ~ name ~ '.yml\n'
+        ~ healing_tables._generated_yml(name, keys), file) -%}
 {%- endmacro %}
 
 {#- Columns that all tables have and that are named like a key. -#}
@@ -78,21 +77,27 @@
 {%- endmacro %}
 
 {#- `names`: generated column to its name, if it is different; none for one that is left out. `attributes`: {name:
-    description}. -#}
-{% macro _generated_yml(name, keys, names={}, attributes={}) -%}
+    description}. `types`: {name: type} of keys, attributes and generated columns, where they are known. -#}
+{% macro _generated_yml(name, keys, names={}, attributes={}, types={}) -%}
     {%- set lines = ['version: 2', 'models:', '  - name: ' ~ name,
         '    description: One row for each version of a ' ~ name | replace('dim_', '', 1) | replace('_', ' ') ~ '.',
         '    columns:'] -%}
     {%- for key in healing_tables._as_list(keys) -%}
-        {%- do lines.extend(['      - name: ' ~ key, '        description: The business key.']) -%}
+        {%- do lines.extend(['      - name: ' ~ key | tojson, '        description: The business key.']) -%}
+        {%- do lines.append('        data_type: ' ~ types[key] | tojson) if types.get(key) is not none -%}
+        {%- do lines.append('        data_tests: [not_null]') -%}
     {%- endfor -%}
     {%- for attribute, description in attributes.items() -%}
         {%- do lines.extend(['      - name: ' ~ attribute | tojson, '        description: ' ~ description | tojson]) -%}
+        {%- do lines.append('        data_type: ' ~ types[attribute] | tojson) if types.get(attribute) is not none -%}
     {%- endfor -%}
     {%- for column in ['valid_from', 'valid_to', 'is_current', 'version', 'compressed_row_count', 'key_hash',
         'row_hash'] if names.get(column, column) is not none -%}
-        {%- do lines.extend(['      - name: ' ~ names.get(column, column),
+        {%- set shown = names.get(column, column) -%}
+        {%- do lines.extend(['      - name: ' ~ shown,
             '        description: "{{ doc(' ~ "'healing_tables', 'healing_tables_" ~ column ~ "'" ~ ') }}"']) -%}
+        {%- do lines.append('        data_type: ' ~ types[shown] | tojson) if types.get(shown) is not none -%}
+        {%- do lines.append('        data_tests: [not_null]') if column in ['valid_from', 'is_current'] -%}
     {%- endfor -%}
     {%- do lines.extend(['    data_tests:', '      - healing_tables.temporal_integrity']) -%}
     {{- return(lines | join('\n')) -}}

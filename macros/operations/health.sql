@@ -20,10 +20,11 @@
     {%- do healing_tables._print_table(
         ['table', 'last build (UTC)', 'status', 'hours', 'rows', 'finding'], rows) -%}
     {%- if mistakes -%}
-        {%- do healing_tables._raise_error('healing_tables.health: ' ~ (mistakes | length) ~ ' findings in ' ~ log,
-            mistakes) -%}
+        {%- do healing_tables._raise_error('healing_tables.health: '
+            ~ healing_tables._counted(mistakes | length, 'finding') ~ ' in ' ~ log, mistakes) -%}
     {%- endif -%}
-    {%- do healing_tables._print('healing_tables.health: ' ~ (rows | length) ~ ' tables, nothing found') -%}
+    {%- do healing_tables._print('healing_tables.health: ' ~ healing_tables._counted(rows | length, 'table')
+        ~ ', nothing found') -%}
 {%- endmacro %}
 
 {#- The log in the schema of the target, or in `log_schema` if the project sets it. -#}

@@ -33,7 +33,7 @@
     {%- do healing_tables._report('repair', stored_table.relation, healing_tables._repair_summary(found, dry_run)) -%}
     {%- if found.keys_ended > 0 -%}
         {%- do healing_tables._report('repair', stored_table.relation,
-            found.keys_ended ~ ' keys have a current row now and '
+            healing_tables._counted(found.keys_ended, 'key') ~ ' with a current row '
             ~ ('would have' if dry_run else 'will have') ~ ' none: ' ~ found.keys_ended_keys) -%}
     {%- endif -%}
 

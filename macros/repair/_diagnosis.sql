@@ -122,8 +122,8 @@ from by_bucket
         {%- do named.append(column ~ (' ' ~ stored_table[column] if stored_table[column] != column)
             ~ (' (' ~ stored_table.current_value ~ ')' if column == 'is_current')) -%}
     {%- endfor -%}
-    {%- do healing_tables._report(operation, stored_table.relation, found['keys'] ~ ' keys, ' ~ found.versions
-        ~ ' rows; key '
+    {%- do healing_tables._report(operation, stored_table.relation, healing_tables._counted(found['keys'], 'key')
+        ~ ', ' ~ healing_tables._counted(found.versions, 'row') ~ '; key '
         ~ (stored_table.key_columns | join(', ')) ~ '; ' ~ (named | join(', ')) ~ '; open end '
         ~ (stored_table.valid_to_current or 'NULL')
         ~ '; tracked ' ~ (stored_table.tracked | join(', ') or 'not known')) -%}
@@ -136,7 +136,8 @@ from by_bucket
         {%- elif found[kind.kind] == 0 -%} {%- do clean.append(kind.kind) -%}
         {%- else -%}
             {%- do kinds.append(kind.kind) -%}
-            {%- do rows.append([kind.kind, found[kind.kind] ~ ' ' ~ kind.unit, found[kind.kind ~ '_keys'],
+            {%- do rows.append([kind.kind, healing_tables._counted(found[kind.kind], kind.unit[:-1]),
+                found[kind.kind ~ '_keys'],
                 kind.repair]) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -24,10 +24,10 @@
 {% macro _repair_summary(found, dry_run) -%}
     {%- if found.keys_affected == 0 -%} {{ return('nothing to repair, nothing was written') }} {%- endif -%}
     {{- return(
-        ('would change ' if dry_run else 'changes ') ~ found.rows_changed ~ ' rows and '
+        ('would change ' if dry_run else 'changes ') ~ healing_tables._counted(found.rows_changed, 'row') ~ ' and '
         ~ ('remove ' if dry_run else 'removes ')
-        ~ found.rows_removed ~ ', of which ' ~ found.rows_set_aside ~ ' set aside, in ' ~ found.keys_affected
-        ~ ' keys') -}}
+        ~ found.rows_removed ~ ', of which ' ~ found.rows_set_aside ~ ' set aside, in '
+        ~ healing_tables._counted(found.keys_affected, 'key')) -}}
 {%- endmacro %}
 
 {% macro _repair_ratio(given) -%}

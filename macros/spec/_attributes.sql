@@ -66,10 +66,11 @@
         {%- do from.extend(healing_tables._sources_of(name, spec, false)
             or healing_tables._sources_of(name, spec, true)) -%}
         {%- if not from -%}
+            {%- set columns = healing_tables._columns_of_sources(spec.sources) -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
-                healing_tables._did_you_mean(name, healing_tables._columns_of_sources(spec.sources))
-                or 'correct the name, or set from') -%}
+                (healing_tables._did_you_mean(name, columns) or 'correct the name, or set from') ~ '; the columns are '
+                ~ (columns | join(', '))) -%}
         {%- elif from | length > 1 and options.rule is none -%}
             {%- do healing_tables._mistake(
                 mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',

@@ -10,6 +10,7 @@
     Where columns cannot be looked up it returns the text of _placeholder_select() instead.
 -#}
 {% macro _spec(macro_name, sources, options) -%}
+    {%- do healing_tables._check_adapter() if execute -%}
     {%- set mistakes = [] -%}
     {%- set read = healing_tables._inputs_of(sources) -%}
     {%- set instead = healing_tables._placeholder_select(macro_name, read.relations, read.conditions, mistakes) -%}

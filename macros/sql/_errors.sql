@@ -9,17 +9,23 @@
     {{- return("the text '" ~ value ~ "'" if value is string else value | string) -}}
 {%- endmacro %}
 
+{#- A number with its noun: 1 row, 2 rows. -#}
+{% macro _counted(number, noun) -%}
+    {{- return(number ~ ' ' ~ noun ~ ('s' if number != 1)) -}}
+{%- endmacro %}
+
 {% macro _raise_mistakes(macro_name, mistakes) -%}
     {%- if mistakes -%}
-        {%- set head = 'healing_tables' ~ ('.' ~ macro_name ~ '()' if macro_name is not none) ~ ' in model '
-            ~ healing_tables._model_name() ~ ' has '
-            ~ (mistakes | length) ~ (' mistake' if mistakes | length == 1 else ' mistakes')
-            ~ '; nothing was written.' -%}
+        {%- set model_name = healing_tables._model_name() -%}
+        {%- set head = 'healing_tables' ~ ('.' ~ macro_name ~ '()' if macro_name is not none)
+            ~ (' in model ' ~ model_name if model_name != '(inline)') ~ ' has '
+            ~ healing_tables._counted(mistakes | length, 'mistake') ~ '; nothing was written.' -%}
         {%- do healing_tables._raise_error(head, mistakes, is_numbered=true) -%}
     {%- endif -%}
 {%- endmacro %}
 
-{#- The one place where an error is raised: a first line, the mistakes, a last line. -#}
+{#- The one place where an error is raised: a first line, the mistakes, a last line. dbt adds the macros that were
+    running; no way to raise an error from a macro leaves them out. -#}
 {% macro _raise_error(head, mistakes, tail=none, is_numbered=false) -%}
     {%- set lines = [head] -%}
     {%- for mistake in mistakes -%}
@@ -31,6 +37,7 @@
         {%- do lines.append('     remedy: ' ~ mistake.remedy) -%}
     {%- endfor -%}
     {%- do lines.append('  ' ~ tail) if tail is not none -%}
+    {%- do lines.append('  What to change is above. Lines below this one only list the macros that were running.') -%}
     {{- exceptions.raise_compiler_error(healing_tables._plain_names(lines | join('\n'))) -}}
 {%- endmacro %}
 

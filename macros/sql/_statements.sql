@@ -1,5 +1,14 @@
 {#- Statements without a result, SQL scripts, and settings of the session. -#}
 
+{#- The macros of dbt-spark are there in every adapter that builds on it. -#}
+{% macro _check_adapter() -%}
+    {%- if options_clause is not defined -%}
+        {%- do healing_tables._raise_error('healing_tables runs on Spark, with dbt-spark or an adapter that builds on '
+            ~ 'it (dbt-databricks, dbt-glue, dbt-fabricspark); target ' ~ target.name ~ ' uses the adapter '
+            ~ adapter.type() ~ '. Nothing was written.', []) -%}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- Run a statement that returns no rows. run_query would fetch rows, which fails in some adapters. -#}
 {% macro _run(statement_text) -%}
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
@@ -49,12 +58,14 @@ end
 
 {#- The value of a setting of the session; '<undefined>' if it has none, or if the platform has no SET. -#}
 {% macro _session_conf(name) -%}
+    {%- do healing_tables._check_adapter() -%}
     {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1] if healing_tables._platform().has_set
         else '<undefined>') -}}
 {%- endmacro %}
 
 {#- The settings of the session and its profile, {name: value}, in one query; {} if the platform has no SET. -#}
 {% macro _session_settings() -%}
+    {%- do healing_tables._check_adapter() -%}
     {%- set settings = {} -%}
     {%- for row in (run_query('set').rows if healing_tables._platform().has_set else []) -%}
         {%- do settings.update({row[0]: row[1] | string}) -%}

@@ -11,7 +11,7 @@ from typing import Any
 from dbt.adapters.base.meta import available
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt_healing_tables.pages.write import write_page
+from dbt_healing_tables.pages.write import write_page, write_text
 
 
 def read_state(project: str, folder: str) -> dict[str, dict[str, str | None]]:
@@ -48,6 +48,7 @@ def versions(names: Iterable[str]) -> dict[str, str | None]:
 
 METHODS: dict[str, Callable[..., Any]] = {
     "healing_tables_write_page": write_page,
+    "healing_tables_write_text": write_text,
     "healing_tables_read_state": read_state,
     "healing_tables_versions": versions,
 }

@@ -45,11 +45,22 @@ PRICES: list[list[Any]] = [
 ]
 
 
+FLAGGED = [["id", "int"], ["city", "string"], ["eff_from", "date"], ["eff_to", "date"], ["cur", "string"]]
+# 3 is gone, and still has the flag of a current row
+FLAGS: list[list[Any]] = [
+    [1, "Oslo", "2024-01-01", "2024-02-01", "N"],
+    [1, "Rome", "2024-02-01", "2999-12-31", "Y"],
+    [2, "Bonn", "2024-01-01", "2999-12-31", "Y"],
+    [3, "Lima", "2024-02-01", "2024-03-01", "Y"],
+]
+
+
 @pytest.fixture(scope="module")
 def old(lab: Lab) -> Lab:
     lab.table("players", DAYS, PLAYERS)
     lab.table("prices", MOMENTS, PRICES)
     lab.table("doubled", MOMENTS, [*PRICES, PRICES[-1]])
+    lab.table("flagged", FLAGGED, FLAGS)
     lab.table("snapped", [["id", "int"], ["dbt_valid_from", "timestamp"], ["dbt_valid_to", "timestamp"]], [])
     lab.table("bare", [["id", "int"], ["name", "string"]], [])
     return lab
@@ -93,8 +104,12 @@ def test_inclusive_days_and_a_flag(old: Lab) -> None:
 def test_two_key_columns_an_overlap_and_no_end(old: Lab) -> None:
     lines = adopted(old, "prices", key=["shop", "CODE"])
     text = "\n".join(lines)
-    assert "1 rows end after the next one of their key starts: they are ended there" in text
-    assert "inclusive" not in text and "6 rows stored, 6 rows rebuilt, no difference" in text
+    assert "1 row with an end after the start of the next row of the key: ended there" in text
+    assert "inclusive" not in text
+    # as the table is, not as the model repairs it
+    assert "6 rows stored, 6 rows rebuilt, 0 missing, 0 superfluous, 1 different" in text
+    assert "different|1|x|2024-01-0100:00:00|valid_to|2024-03-0500:00:00|2024-03-0100:00:00" in text.replace(" ", "")
+    assert "no column is a flag of the current row (is_current)" in text
     shown = built(old, "prices", "shop", "code", "price", "valid_to")
     assert shown == [
         ["1", "x", "10", "2024-03-01 00:00:00"],
@@ -106,9 +121,41 @@ def test_two_key_columns_an_overlap_and_no_end(old: Lab) -> None:
     ]
 
 
+def test_a_flag_that_its_values_show(old: Lab) -> None:
+    lines = adopted(old, "flagged")
+    text = "\n".join(line for line in lines if " is " in line or "different" in line)
+    assert "eff_from is the start (valid_from)" in text
+    assert "eff_to is the end (valid_to), open if it is 2999-12-31 (valid_to_current)" in text
+    assert "cur is the flag of the current row (is_current): Y and N (current_values)" in text
+    assert "0 missing, 0 superfluous, 1 different" in text
+    assert "different|3|2024-02-01|is_current|Y|N" in text.replace(" ", "")
+    shown = built(old, "flagged", "id", "city", "eff_to", "cur")
+    assert shown == [
+        ["1", "Oslo", "2024-02-01", "N"],
+        ["1", "Rome", "2999-12-31", "Y"],
+        ["2", "Bonn", "2999-12-31", "Y"],
+        ["3", "Lima", "2024-03-01", "N"],
+    ]
+
+
+def test_guesses_are_overridden(old: Lab) -> None:
+    told = {"is_current": "CUR", "current_values": ["Y", "N"], "valid_to_current": "2999-12-31"}
+    text = "\n".join(operation(old, "adopt", relation=f"{old.schema}.flagged", **told))
+    assert "cur is the flag of the current row: Y and N\n" in text
+    assert "open if it is 2999-12-31\n" in text
+    text = "\n".join(operation(old, "adopt", relation=f"{old.schema}.flagged", is_current=False))
+    assert "no column is a flag" in text and "'attributes': ['city', 'cur']" in text.replace(
+        "attributes=", "'attributes': "
+    )
+    wrong = {"is_current": "curr", "current_values": ["Y"], "valid_to_current": "soon"}
+    text = "\n".join(operation(old, "adopt", relation=f"{old.schema}.flagged", **wrong))
+    for part in ["3 mistakes", "is_current", "current_values", "valid_to_current"]:
+        assert part in text
+
+
 def test_rows_that_share_key_and_start(old: Lab) -> None:
     text = "\n".join(adopted(old, "doubled", key=["shop", "code"]))
-    assert "2 rows have the same key and start as another row" in text
+    assert "2 rows with the key and start of another row" in text
     assert "not compared, since rows share key and start" in text
 
 

@@ -110,6 +110,7 @@ def refused(lab: Lab) -> Lab:
         unique_key="id",
         alias="bad--alias",
     )
+    lab.model("bad_plain_select", "select 1 as id, 'Ann' as name", materialized="healing_table", unique_key="id")
     lab.dbt("run", "--exclude", "bad_table")
     lab.dbt(
         "run",
@@ -134,6 +135,21 @@ def test_refused(refused: Lab, name: str) -> None:
     assert not refused.spark.catalog.tableExists(f"{refused.schema}.bad_{name}")
 
 
+def test_a_select_that_calls_no_dimension(refused: Lab) -> None:
+    status, message = refused.results["bad_plain_select"]
+    assert status == "error"
+    for part in [
+        "wanted: a call of healing_tables.dimension, or the columns valid_from, valid_to, is_current",
+        "got:    a select without valid_from, valid_to, is_current",
+    ]:
+        assert part in message
+    assert "row_hash" not in message
+    # what a reader needs is before the stack of macros that dbt adds
+    own, stack = message.split("What to change is above.")
+    assert "> in macro" not in own
+    assert "remedy" not in stack
+
+
 def test_unknown_option_of_the_materialization(refused: Lab) -> None:
     status, message = refused.results["bad_meta"]
     assert status == "error"
@@ -146,7 +162,7 @@ def test_unknown_option_of_the_materialization(refused: Lab) -> None:
 @pytest.mark.parametrize(
     ("name", "got"),
     [
-        ("text", "name, which is the empty text in 1 rows"),
+        ("text", "name, which is the empty text in 1 row"),
         ("time", "valid_from, a timestamp: its text follows the time zone of the session"),
     ],
 )

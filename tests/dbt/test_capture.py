@@ -190,7 +190,7 @@ def test_each_run_has_a_row_in_the_log_of_builds(built: Lab) -> None:
 
 
 def test_rows_without_a_key_are_set_aside_and_counted(built: Lab) -> None:
-    assert any("1 rows of the select set aside" in text for text in built.notes["log 1"])
+    assert any("1 row of the select set aside" in text for text in built.notes["log 1"])
 
 
 def test_a_select_of_some_rows_says_nothing_of_the_others(built: Lab) -> None:

@@ -376,7 +376,7 @@ def test_a_column_without_equality_is_told_and_is_no_difference(built: Lab) -> N
     )
     built.dbt("run", "--select", "dim_map")
     lines = compare(built, dimension="dim_map", fail=True)
-    assert lines[0].endswith("1 rows rebuilt, no difference")
+    assert lines[0].endswith("1 row rebuilt, no difference")
     assert lines[1] == "  not compared, of a type without equality: extra (map<string,int>)"
     assert built.succeeded
 

@@ -121,18 +121,18 @@ def test_names_come_from_the_model_and_its_call(told: dict[str, list[str]]) -> N
     assert "nothing found" in text
     found = table_told(told["model damaged"])
     assert {kind: row[:2] for kind, row in found.items()} == {
-        "no_current": ("1 keys", "id = 3"),
-        "wrong_flag": ("1 rows", "id = 3"),
-        "wrong_key_hash": ("1 rows", "id = 3"),
-        "wrong_row_hash": ("1 rows", "id = 1"),
+        "no_current": ("1 key", "id = 3"),
+        "wrong_flag": ("1 row", "id = 3"),
+        "wrong_key_hash": ("1 row", "id = 3"),
+        "wrong_row_hash": ("1 row", "id = 1"),
     }
 
 
 def test_a_snapshot_of_dbt_is_known(told: dict[str, list[str]]) -> None:
     assert {kind: row[:2] for kind, row in table_told(told["snapshot"]).items()} == {
-        "same_start": ("1 rows", "id = 1"),
+        "same_start": ("1 row", "id = 1"),
         "overlap": ("1 pairs", "id = 1"),
-        "several_current": ("1 keys", "id = 1"),
+        "several_current": ("1 key", "id = 1"),
     }
     text = "\n".join(told["snapshot"])
     assert "valid_from dbt_valid_from, valid_to dbt_valid_to; open end NULL" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from damage import operation
 from lab import Lab
 
@@ -57,6 +58,36 @@ def test_the_lineage_goes_to_the_catalog(lab: Lab) -> None:
     assert comments["email"] == "From crm. Type 2: the value at that time."
     assert comments["credit_limit"] == "From erp. Type 2: the value at that time."
     assert comments["valid_from"].startswith("The moment from which the version is valid")
+
+
+@pytest.mark.usefixtures("printed")
+def test_what_is_generated_can_be_redirected_or_written(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it is, also with --quiet: a redirected output is the file."""
+    capsys.readouterr()
+    operation(lab, "generate_yml", "--quiet", dimension="dim_customer")
+    shown = capsys.readouterr().out
+    assert shown.startswith("version: 2\nmodels:\n  - name: dim_customer\n")
+    file = lab.home / "generated.yml"
+    operation(lab, "generate_yml", dimension="dim_customer", file=str(file))
+    assert file.read_text().rstrip() == shown.rstrip()
+    columns = {column["name"]: column for column in yaml.safe_load(shown)["models"][0]["columns"]}
+    assert {name: (column.get("data_type"), column.get("data_tests")) for name, column in columns.items()} == {
+        "customer_id": ("int", ["not_null"]),
+        "customer_name": ("string", None),
+        "email": ("string", None),
+        "credit_limit": ("int", None),
+        "valid_from": ("timestamp", ["not_null"]),
+        "valid_to": ("timestamp", None),
+        "is_current": ("boolean", ["not_null"]),
+        "version": ("int", None),
+        "compressed_row_count": ("bigint", None),
+        "key_hash": ("string", None),
+        "row_hash": ("string", None),
+    }
+    lines = operation(
+        lab, "generate_model", sources=["stg_crm"], key="customer_id", file=str(lab.home / "no" / "x.sql")
+    )
+    assert any("wanted: file: a file in a folder that exists" in line for line in lines), lines
 
 
 @pytest.mark.usefixtures("printed")

@@ -66,7 +66,7 @@ def run(lab: Lab, *args: str) -> dict[str, dict[str, Any]]:
 
 def touched(lab: Lab, name: str) -> str:
     """How many keys a heal has looked at."""
-    return next(line for line in lab.log if f".{name}: heal from" in line).split(" changed keys")[0].split()[-1]
+    return next(line for line in lab.log if f".{name}: heal from" in line).split(" changed key")[0].split()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -207,4 +207,4 @@ def test_what_only_the_model_can_read_is_read_with_its_ctes(built: Lab) -> None:
     assert log["mode"] == "rebuild"
     assert "where or deleted_when of source web reads more than its own row" in log["reason"]
     assert log["rows_set_aside"] == 2  # the row without a key, once by each source
-    assert "1 rows of source more set aside" in "\n".join(built.log)
+    assert "1 row of source more set aside" in "\n".join(built.log)

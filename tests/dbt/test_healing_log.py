@@ -207,7 +207,7 @@ def test_a_warning_that_is_an_error_is_a_refusal(built: Lab) -> None:
     status, _ = run(built, "strict", "--warn-error-options", "{error: [JinjaLogWarning]}")
     row = newest(built, "strict")
     assert (status, row["status"], row["rows_set_aside"]) == ("error", "refused", 1), row
-    assert "1 rows of source crm set aside" in row["reason"]
+    assert "1 row of source crm set aside" in row["reason"]
     assert not built.spark.catalog.tableExists(f"{built.schema}.strict")
 
 

@@ -146,15 +146,18 @@ def test_progress_is_told(twice: Lab) -> None:
         part in text
         for part, text in zip(
             [
+                ": looking at 1 source",
                 "rebuild from 1 source, stored version ",
-                "computed 5 versions and compared them with 5 stored ones: 0 keys differ (",
+                "computed 5 versions, compared with 5 stored rows: 0 keys differ (",
                 "passed single_current",
                 "unchanged",
+                f"writing its row of {twice.schema}.healing_log",
             ],
             told,
             strict=True,
         )
-    ] == [True] * 4
+    ] == [True] * 6
+    assert told[1].endswith("; computing")
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def test_pyspark_without_dbt(tmp_path: Path) -> None:
     blocks = [block for block in blocks_of((ROOT / "docs" / "install.md").read_text()) if block.kind == "python"]
     assert len(blocks) == 1
     output = run_in(tmp_path, [sys.executable, "-c", "\n".join(blocks[0].lines)])
-    assert "1 rows in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in output
+    assert "1 row in the batch: 1 inserted, 1 closed, 0 updated; 1 attempt, commit 2" in output
     rows = [line.strip("|").split("|") for line in output.splitlines() if line.startswith("|")]
     assert [[cell.strip() for cell in row] for row in rows[1:]] == [
         ["1", "basic", "2024-01-01", "2024-02-01", "false"],

@@ -69,7 +69,7 @@ def healed(lab: Lab, *names: str) -> dict[str, str]:
 
 
 def touched(line: str) -> str:
-    return line.split(" changed keys")[0].split()[-1]
+    return line.split(" changed key")[0].split()[-1]
 
 
 def has_table_of_keys(lab: Lab, name: str) -> bool:

@@ -424,8 +424,8 @@ def test_names_types_and_values_of_others(lab: Lab, mended: dict[str, Any]) -> N
 def test_the_last_version_may_keep_its_flag(lab: Lab, mended: dict[str, Any]) -> None:
     told = {kind: row[:2] for kind, row in table_told(mended["kept"]).items()}
     assert told == {
-        "several_current": ("1 keys", "id = 2"),
-        "wrong_flag": ("1 rows", "id = 2"),
+        "several_current": ("1 key", "id = 2"),
+        "wrong_flag": ("1 row", "id = 2"),
     }
     second = [2, "a", "2024-01-01", "2024-03-01", False, 1]
     assert found(lab, "dim_kept") == shown([KEPT[0], second, KEPT[2]])

@@ -72,7 +72,7 @@ def test_rows(answer: Answer) -> None:
 def test_batches_are_healed(answer: Answer) -> None:
     assert "rebuild from 1 source, nothing is stored yet" in answer.text("batch 1")
     for batch, keys in ((2, 2), (3, 1)):
-        assert f", {keys} changed keys" in answer.text(f"batch {batch}"), answer.text(f"batch {batch}")[-2000:]
+        assert f", {keys} changed key" in answer.text(f"batch {batch}"), answer.text(f"batch {batch}")[-2000:]
     assert "unchanged, nothing to publish" in answer.text("no news")
     assert "unchanged, nothing to publish" in answer.text("examples again")
 

@@ -53,18 +53,18 @@ COLUMNS = [
 ]
 # kind to what is told
 FOUND = {
-    "null_key": ("1 rows", "id = NULL"),
-    "bad_start": ("1 rows", "id = 9"),
+    "null_key": ("1 row", "id = NULL"),
+    "bad_start": ("1 row", "id = 9"),
     "inverted": ("2 rows", "id = 7; id = 8"),
-    "null_end": ("1 rows", "id = 14"),
-    "exact_duplicate": ("1 rows", "id = 5"),
-    "same_start": ("1 rows", "id = 13"),
+    "null_end": ("1 row", "id = 14"),
+    "exact_duplicate": ("1 row", "id = 5"),
+    "same_start": ("1 row", "id = 13"),
     "overlap": ("4 pairs", "id = 13; id = 2; id = 4; id = 5"),
     "several_current": ("3 keys", "id = 10; id = 2; id = 5"),
-    "no_current": ("1 keys", "id = 3"),
+    "no_current": ("1 key", "id = 3"),
     "wrong_flag": ("2 rows", "id = 10; id = 3"),
     "wrong_version": ("4 rows", "id = 11; id = 7; id = 9"),
-    "repeat": ("1 rows", "id = 12"),
+    "repeat": ("1 row", "id = 12"),
     "gap": ("1 gaps", "id = 6"),
 }
 # What a repair leaves in the keys that are not healthy; 5, 6 and 8 lose rows, or nothing.

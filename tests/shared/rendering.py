@@ -152,6 +152,7 @@ class Project:
             "target": {"schema": SCHEMA, "name": "unit"},
             "modules": SimpleNamespace(re=re, datetime=datetime, pytz=SimpleNamespace(utc=datetime.timezone.utc)),
             "api": SimpleNamespace(Relation=SparkRelation),
+            "options_clause": lambda: "",
             "local_md5": lambda text: hashlib.md5(text.encode()).hexdigest(),
             "exceptions": SimpleNamespace(raise_compiler_error=raise_compiler_error),
             "return": return_,

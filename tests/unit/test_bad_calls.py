@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from rendering import CompilerError, Project
+from rendering import SCHEMA, CompilerError, Project
 
 from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.options import unknown_options
@@ -207,6 +207,27 @@ def test_known_options_are_listed_once() -> None:
     found = unknown_options("options.", given, known)
     assert [mistake.wanted for mistake in found] == wanted
     assert [mistake.remedy for mistake in found] == remedies
+
+
+def test_an_adapter_that_is_not_for_spark() -> None:
+    """One sentence, before any statement."""
+    project = Project(CATALOGUE)
+    del project.context["options_clause"]
+    project.context["adapter"].type = lambda: "duckdb"
+    call = "{{ healing_tables.dimension({'crm': {'relation': relation('log'), 'changed_at': 'at'}}, 'id') }}"
+    for render in (lambda: project.render(call), project.macros._session_settings):
+        with pytest.raises(
+            CompilerError, match="runs on Spark.*target unit uses the adapter duckdb. Nothing was written"
+        ):
+            render()
+    assert project.queries == []
+
+
+def test_a_wrong_attribute_lists_the_columns() -> None:
+    source = "{'crm': {'relation': relation('log'), 'changed_at': 'at'}}"
+    project = Project({f"{SCHEMA}.log": {"id": "int", "at": "date", "city": "string"}})
+    with pytest.raises(CompilerError, match="did you mean city\\?; the columns are id, at, city"):
+        project.render(f"{{{{ healing_tables.dimension({source}, 'id', ['cyti']) }}}}")
 
 
 def test_checks_are_changed_by_what_is_given() -> None:

@@ -22,12 +22,21 @@ def write_page(page: str, content: dict[str, Any], file: str) -> str:
     Returns: the path of the file.
     Raises: DbtRuntimeError if the file cannot be written.
     """
+    return write(page, "html", render_page(page, content), file)
+
+
+def write_text(operation: str, text: str, file: str) -> str:
+    """Write what an operation has generated. Returns, Raises: as `write_page`."""
+    return write(operation, "file", text, file)
+
+
+def write(operation: str, argument: str, text: str, file: str) -> str:
     path = Path(file).expanduser().resolve()
     try:
-        path.write_text(render_page(page, content), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        wanted = "wanted: html: a file in a folder that exists"
-        raise DbtRuntimeError(f"healing_tables.{page}: {wanted}; got: {file} ({error.strerror})") from error
+        wanted = f"wanted: {argument}: a file in a folder that exists"
+        raise DbtRuntimeError(f"healing_tables.{operation}: {wanted}; got: {file} ({error.strerror})") from error
     return str(path)
 
 

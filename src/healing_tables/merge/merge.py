@@ -86,8 +86,9 @@ class MergeResult:
         commit = "no commit" if self.commit_version is None else f"commit {self.commit_version}"
         removed = f", {self.removed} replaced" if self.removed else ""
         attempts = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+        rows = "1 row" if self.rows_in_batch == 1 else f"{self.rows_in_batch} rows"
         return (
-            f"{self.rows_in_batch} rows in the batch: {self.inserted} inserted, {self.closed} closed, "
+            f"{rows} in the batch: {self.inserted} inserted, {self.closed} closed, "
             f"{self.updated} updated{removed}; {attempts}, {commit}, {self.seconds:.1f} s"
         )
 
@@ -130,6 +131,7 @@ def merge(
         batch_id=batch_id or str(uuid.uuid4()),
         micro_batch=micro_batch,
     )
+    log.info("%s: reading the batch and the stored rows", table.name)
     try:
         with table.session(batch.sparkSession):
             attempts = retrying(table.name, work.attempt, lambda: str(work.written))
