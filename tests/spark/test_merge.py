@@ -160,10 +160,32 @@ def test_late_changes_are_refused_with_their_keys(tables: Tables, dim: str) -> N
     merge(batch(tables, [(n, "A", None) for n in range(9)]), dim, SPEC, at="2024-01-05 00:00:00")
     before = tables.spark.table(dim).collect()
     with pytest.raises(LateChangeError) as error:
-        merge(batch(tables, [(n, "B", None) for n in range(7)]), dim, SPEC, at="2024-01-05 00:00:00")
+        merge(batch(tables, [(n, "B", None) for n in range(7)]), dim, SPEC, at="2024-01-04 00:00:00")
     assert "7 keys: id = 0; id = 1; id = 2; id = 3; id = 4 and 2 more" in str(error.value)
     assert "rebuild from the whole history" in str(error.value)
     assert sorted(tables.spark.table(dim).collect()) == sorted(before)
+
+
+def test_a_row_that_differs_from_the_stored_one_of_its_moment(tables: Tables, dim: str) -> None:
+    """A tie, which no other order of the batches would resolve."""
+    merge(batch(tables, [(1, "A", None)]), dim, SPEC, at="2024-01-05 00:00:00")
+    with pytest.raises(LateChangeError) as error:
+        merge(batch(tables, [(1, "B", None)]), dim, SPEC, at="2024-01-05 00:00:00")
+    assert "a row that differs from the stored one of its key and moment" in str(error.value)
+    assert "in order" not in str(error.value)
+    assert versions(tables, dim, "id", "name") == [(1, "A")]
+
+
+def test_errors_name_the_moments_of_rows(tables: Tables, dim: str) -> None:
+    ddl = "id int, name string, at timestamp"
+    moment = dt.datetime(2024, 1, 5, 10, 30, tzinfo=dt.timezone.utc)
+    rows = [(1, "A", moment), (1, "B", moment), (2, "A", None), (None, "A", moment)]
+    with pytest.raises(BatchError) as error:
+        merge(batch(tables, rows, ddl), dim, DimensionSpec(key_columns="id", changed_at="at"))
+    found = {mistake.where: (mistake.got, mistake.remedy) for mistake in error.value.mistakes}
+    assert found["two different rows for one key and moment"][0] == "id = 1 at 2024-01-05 10:30:00 UTC"
+    assert found["NULL in the moment"] == ("id = 2", "filter these rows out, or give them a moment")
+    assert found["NULL in a key column"][0] == "id = None at 2024-01-05 10:30:00 UTC"
 
 
 def test_rows_that_cannot_be_placed(tables: Tables, dim: str) -> None:

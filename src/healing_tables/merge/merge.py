@@ -273,7 +273,7 @@ class Merge:
         # Computed once; a cached frame would be computed again when the table changes
         at = self.moment if self.moment is not None else 0
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
-        self.figures = check_events(self.events, layout, self.is_full)
+        self.figures = check_events(self.events, layout, self.spec, self.is_full)
         if change_log is not None:
             change_log.prepare(spark, self.table.full_name(spark))
         tables.prepare(spark)
@@ -319,5 +319,5 @@ def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
     """Raises: what `merge` into a new table would raise; nothing is written."""
     layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
-    check_events(events, layout, spec.full_batch)
+    check_events(events, layout, spec, spec.full_batch)
     check_plan(changes(events, None, layout, spec, 0, False), lambda: 0, layout, spec)

@@ -17,7 +17,8 @@ from healing_tables.sql.instants import DAY, as_micros
 from healing_tables.sql.values import normal
 
 # Why a row is refused, as in the plan
-NULL_KEY = "NULL in a key column or in the moment"
+NULL_KEY = "NULL in a key column"
+NULL_MOMENT = "NULL in the moment"
 AT_THE_END = "a moment at or after the end of time"
 TWO_ROWS = "two different rows for one key and moment"
 
@@ -91,7 +92,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     """One row per key and moment, as `events` returns it; a logged row takes precedence over an equal one."""
     keys = key_names(layout)
     partition = f"over (partition by {', '.join(keys)}, at"
-    is_whole = " and ".join(f"{name} is not null" for name in [*keys, "at"])
+    is_whole = " and ".join(f"{name} is not null" for name in keys)
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
     differ = "not (lowest <=> struct(highest.gone, highest.state))" if spec.on_tie == "error" else "false"
     return (
@@ -112,7 +113,8 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "tie",
             "highest.cause",
             "highest.is_logged",
-            f"case when not ({is_whole}) then '{NULL_KEY}' when at >= {end}L then '{AT_THE_END}' "
+            f"case when not ({is_whole}) then '{NULL_KEY}' when at is null then '{NULL_MOMENT}' "
+            f"when at >= {end}L then '{AT_THE_END}' "
             f"when {differ} then '{TWO_ROWS}' end as problem",
             "rows",
         )

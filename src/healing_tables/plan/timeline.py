@@ -11,6 +11,7 @@ from healing_tables.plan.columns import with_columns
 from healing_tables.plan.stored_rows import with_damage
 
 LATE = "a change before what is stored for its key, which disagrees with it"
+TIED = "a row that differs from the stored one of its key and moment"
 DAMAGED = "a stored key with two current versions, or with versions that overlap"
 AHEAD = "a stored key whose history goes on after its row"
 
@@ -60,6 +61,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
             when kind < 1 then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'
+            when at = in_force.at then 'tied'
             else 'late'
         end as outcome""",
     )
@@ -86,7 +88,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
     keys = ", ".join(key_names(layout))
     order = f"partition by {keys} order by at, kind"
     why = (
-        f"case outcome when 'late' then '{LATE}' when 'damaged' then '{DAMAGED}' "
+        f"case outcome when 'late' then '{LATE}' when 'tied' then '{TIED}' when 'damaged' then '{DAMAGED}' "
         f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
     )
     here = "case kind when 0 then alive when 1 then not gone else false end"

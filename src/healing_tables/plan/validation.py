@@ -19,18 +19,20 @@ from healing_tables.errors import (
     TargetError,
     counted,
 )
-from healing_tables.plan.batch import AT_THE_END, NULL_KEY, TWO_ROWS, key_names
+from healing_tables.plan.batch import AT_THE_END, NULL_KEY, NULL_MOMENT, TWO_ROWS, key_names
 from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
 from healing_tables.plan.row_diff import UNKNOWN
 from healing_tables.plan.stored_rows import stored_rows, with_damage
-from healing_tables.plan.timeline import AHEAD, DAMAGED, LATE
+from healing_tables.plan.timeline import AHEAD, DAMAGED, LATE, TIED
+from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
 
 GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message
 RANGED = ("tinyint", "smallint", "int", "bigint", "date")  # and text
 REMEDIES = {
-    NULL_KEY: ("a key and a moment in every row", "filter these rows out, or give them a key"),
+    NULL_KEY: ("a key in every row", "filter these rows out, or give them a key"),
+    NULL_MOMENT: ("a moment in every row", "filter these rows out, or give them a moment"),
     AT_THE_END: (
         "moments before the open end (valid_to_current)",
         "filter these rows out, or set a later valid_to_current",
@@ -46,6 +48,10 @@ REMEDIES = {
     LATE: (
         "changes in the order of their moments",
         "merge batches in order; or keep a change_log, which works late changes in by a rebuild from the whole history",
+    ),
+    TIED: (
+        "one row per key and moment",
+        "correct the row, or give it a later moment; or keep a change_log, whose rows tie_break_by orders",
     ),
     UNKNOWN: (
         "a log of every change of its keys",
@@ -75,7 +81,7 @@ class BatchFigures:
     keys: str
 
 
-def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigures:
+def check_events(events: DataFrame, layout: Layout, spec: DimensionSpec, is_full: bool) -> BatchFigures:
     """Check for rows of the batch that cannot be placed on the timeline.
 
     Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
@@ -86,7 +92,7 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigur
         *[range_bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
-        check_problems(events, layout)
+        check_problems(events, layout, has_moments=spec.changed_at is not None)
     if is_full and rows == 0:
         mistake = Mistake(
             "full_batch",
@@ -98,11 +104,12 @@ def check_events(events: DataFrame, layout: Layout, is_full: bool) -> BatchFigur
     return BatchFigures(int(rows), key_range(layout, low, high))
 
 
-def check_problems(events: DataFrame, layout: Layout) -> None:
-    """Raises: BatchError if an event is refused."""
+def check_problems(events: DataFrame, layout: Layout, *, has_moments: bool = True) -> None:
+    """Args: has_moments: the rows have moments of their own, to be shown. Raises: BatchError if an event is refused."""
     wrong = events.where("problem is not null")
     if not wrong.isEmpty():
-        raise validation_error(wrong.selectExpr("problem as reason", key_struct(layout)), layout)
+        moment = ["at as moment"] if has_moments else []
+        raise validation_error(wrong.selectExpr("problem as reason", key_struct(layout), *moment), layout)
 
 
 def range_bound(expression: str, kind: str) -> str:
@@ -203,13 +210,17 @@ def check_guard(ended: int, current: int, spec: DimensionSpec) -> None:
 
 
 def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
-    """The error for rows of ``reason`` and ``key``: for each reason the number of keys and the first five."""
-    distinct = rows.distinct()
+    """The error for rows of ``reason``, ``key`` and perhaps ``moment``: for each reason the number of keys, and the
+    first five."""
+    by_key = "min(moment)" if "moment" in rows.columns else "cast(null as bigint)"
+    distinct = rows.groupBy("reason", "key").agg(f.expr(f"{by_key} as moment"))
     mistakes, reasons = [], []
     for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
         first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
         shown = "; ".join(
-            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items()) for row in first
+            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items())
+            + ("" if row["moment"] is None else f" at {instants.moment_text(row['moment'])}")
+            for row in first
         )
         wanted, remedy = REMEDIES[reason]
         more = f" and {count - SHOWN} more" if count > SHOWN else ""
@@ -217,5 +228,5 @@ def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
         reasons.append(reason)
     if {AHEAD, DAMAGED, UNKNOWN} & set(reasons):
         return TargetError(counted("the stored dimension", mistakes), mistakes)
-    kind = LateChangeError if set(reasons) == {LATE} else BatchError
+    kind = LateChangeError if set(reasons) <= {LATE, TIED} else BatchError
     return kind(counted("the batch", mistakes), mistakes)
