@@ -213,7 +213,7 @@ def test_rows_set_aside_and_ties_are_counted(refused: Lab) -> None:
     assert refused.results["dim_ties"][0] == "success"
     warnings = [text for text in refused.log if "dim_ties" in text and ("set aside" in text or "resolved" in text)]
     assert any("3 rows of source crm set aside" in text for text in warnings)
-    assert any("1 ties in source crm resolved by on_tie: greatest" in text for text in warnings)
+    assert any("1 tie in source crm resolved by on_tie: greatest" in text for text in warnings)
     assert (2, "Dan") in refused.rows("dim_ties", "id", "name")
 
 
