@@ -24,7 +24,7 @@
         'wanted': 'one row for each ' ~ hash_key.name,
         'got': '{rows} that share theirs: dbt_utils makes one key of different texts with hyphens, such as a-, b and '
             'a, -b',
-        'remedy': 'use the strategy hash, or key columns without hyphens', 'of_all': true}]) -}}
+        'remedy': 'use the strategy hash', 'of_all': true}]) -}}
 {%- endmacro %}
 
 {#- A build whose conditions read only their own row: of the others, it does not have all rows. -#}

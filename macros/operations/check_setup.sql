@@ -17,7 +17,7 @@
     {%- do format.check_session(mistakes, healing_tables._session_settings()) -%}
     {#- printed before any error, since a Spark error ends the operation -#}
     {%- do healing_tables._print('healing_tables: the set-up of target ' ~ target.name) -%}
-    {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=120) -%}
+    {%- do healing_tables._print_table(['what', 'found', 'note'], rows, longest=1000) -%}
     {%- do healing_tables._raise_mistakes('check_setup', mistakes) -%}
     {%- set engine = healing_tables._try_table(format) -%}
     {%- do healing_tables._print('healing_tables.check_setup: a ' ~ format.name ~ ' table in ' ~ target.schema
@@ -42,16 +42,17 @@
     {%- set versions = adapter.healing_tables_versions([library, adapter_name])
         if adapter.healing_tables_versions is defined else {} -%}
     {%- set package = healing_tables._package_version() -%}
-    {%- do rows.append(['dbt-core', dbt_version, '']) -%}
-    {%- do rows.append([adapter_name, versions[adapter_name] or 'unknown', '']) -%}
+    {%- do rows.append(['dbt-core', dbt_version, 'pin dbt-core-experimental-parser to 2.0.0a4: this version of dbt '
+        'requires it, and pip would take its newest pre-release' if dbt_version == '1.12.0' else '']) -%}
+    {%- do rows.append([adapter_name, versions[adapter_name] or 'see dbt --version', '']) -%}
     {%- do rows.append(['this package', package, '']) -%}
     {%- set mistakes, notes = [], [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
-    {%- do notes.append('healing_merge cannot run: ' ~ mistakes[0].remedy) if mistakes -%}
+    {%- do notes.append('optional, only for healing_merge: ' ~ mistakes[0].remedy) if mistakes -%}
     {#- a library without that method is older than the package -#}
     {%- do notes.append('install the library and the package from the same commit')
         if (versions[library] or package) != package or (not versions and not mistakes) -%}
-    {%- do rows.append(['Python library', versions[library] or (mistakes[0].got if mistakes else 'unknown'),
+    {%- do rows.append(['Python library', versions[library] or ('not installed' if mistakes else 'unknown'),
         notes | join('; ')]) -%}
 {%- endmacro %}
 

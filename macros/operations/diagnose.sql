@@ -4,7 +4,7 @@
 
     id | valid_from | valid_to | is_current      kind            | found   | keys such as | repair
     1  | 2024-01-01 | (open)   | true        ->  overlap         | 1 pairs | id = 1       | the earlier row ends ...
-    1  | 2024-03-01 | (open)   | true            several_current | 1 keys  | id = 1       | the latest start stays open
+    1  | 2024-03-01 | (open)   | true            several_current | 1 key   | id = 1       | the latest start stays open
        ...
 -#}
 {% macro diagnose(dimension, key_columns=none, valid_from='(not given)', valid_to='(not given)',

@@ -134,7 +134,7 @@ def test_ties_are_counted_where_they_count(moved: Lab) -> None:
         (1, "c", dt.date(2024, 3, 1)),
         (2, "x", dt.date(2024, 5, 1)),
     ]
-    assert any("dim_ties: 1 ties in source log" in text for text in moved.log)
+    assert any("dim_ties: 1 tie in source log" in text for text in moved.log)
     assert any("dim_ties: 1 row of source log set aside" in text for text in moved.log)
 
 

@@ -81,6 +81,6 @@ def test_a_page(logged: Lab) -> None:
 
 def test_an_exit_code(logged: Lab) -> None:
     logged.spark.sql(f"delete from {logged.schema}.healing_log where relation not like '%.fine'")
-    assert "1 tables, nothing found" in "\n".join(operation(logged, "health"))
+    assert "1 table, nothing found" in "\n".join(operation(logged, "health"))
     assert "is stale" in "\n".join(operation(logged, "health", max_age_hours=0.5))
     assert "a number from 0 on" in "\n".join(operation(logged, "health", max_added_ratio=-1))

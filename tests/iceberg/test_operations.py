@@ -72,7 +72,7 @@ def test_facts_get_the_key_of_another_version(lab: Lab, monkeypatch: pytest.Monk
         ("late", 4),
     ]
     told = rekey(lab, since_version=since)
-    assert "1 facts changed in one commit" in told[0]
+    assert "1 fact changed in one commit" in told[0]
     assert [row[2] for row in lab.rows("facts", "id", "at", "shop_sk")] == [1, 4, 2, 3]
     assert len(lab.commits("facts")) == 2
     assert not any("checks all facts" in line for line in told)

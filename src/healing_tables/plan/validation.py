@@ -178,8 +178,7 @@ def check_surrogate_keys(plan: DataFrame, stored: DataFrame | None, layout: Layo
             f"surrogate_key ({layout.surrogate})",
             "one version for each key",
             f"versions that share theirs: {'; '.join(row['row_texts'] for row in found)}",
-            "dbt_utils makes one key of different texts with hyphens, such as a-, b and a, -b: use the strategy hash, "
-            "or key columns without hyphens",
+            "use the strategy hash: dbt_utils makes one key of different texts with hyphens, such as a-, b and a, -b",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
 
