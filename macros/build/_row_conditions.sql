@@ -123,7 +123,7 @@
         {%- endfor -%}
     {%- endfor -%}
     {%- for condition in conditions -%}
-        {%- do condition.update({'got': '{rows} that do not', 'remedy': 'correct the sources, or the constraint'}) -%}
+        {%- do condition.update({'got': '{rows} in violation', 'remedy': 'correct the sources, or the constraint'}) -%}
     {%- endfor -%}
     {{- return(conditions) -}}
 {%- endmacro %}

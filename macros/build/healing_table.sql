@@ -25,7 +25,7 @@
     {#- a table that was created already has its properties -#}
     {%- do healing_tables._set_properties(settings.format, target, settings.property,
         published[0].properties) if not published[0].is_created or not settings.format.has_commits -%}
-    {%- do healing_tables._set_comments(target) if settings.format.has_commits -%}
+    {%- do healing_tables._set_comments(target) -%}
     {%- do persist_constraints(target, model) if published[0].is_created -%}
 
     {{ run_hooks(post_hooks) }}

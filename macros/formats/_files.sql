@@ -49,6 +49,12 @@
         healing_tables._folders_of(build.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
 {%- endmacro %}
 
+{#- The description of a column in the model's yml, if persist_docs wants it in the table; else none. -#}
+{% macro _column_comment(name) -%}
+    {%- set described = healing_tables._find_column(name, model.columns) if config.persist_column_docs() else none -%}
+    {{- return(model.columns[described].description if described is not none else none) -}}
+{%- endmacro %}
+
 {#- The statement that makes a table read the candidate's folder. -#}
 {% macro _swap_location(format, table, columns, location, can_swap) -%}
     {%- if can_swap -%}
@@ -56,7 +62,9 @@
     {%- else -%}
         create table {{ table }} (
         {%- for name, type in columns.items() -%}
-            {{ healing_tables._id(name) }} {{ type }}{{ ', ' if not loop.last }}
+            {%- set comment = healing_tables._column_comment(name) -%}
+            {{ healing_tables._id(name) }} {{ type }}{{ ' comment ' ~ healing_tables._text(comment) if comment }}
+            {{- ', ' if not loop.last }}
         {%- endfor -%}
         )
         using {{ format.name }}

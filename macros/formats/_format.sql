@@ -190,7 +190,8 @@
     {%- set section = namespace(name='') -%}
     {%- do details.update({'columns': {}, 'partitions': [], 'properties': ''}) -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
-        {%- if section.name == '' and row[1] and not (row[0] or '').startswith('# ') -%}
+        {#- a title has no type -#}
+        {%- if section.name == '' and row[1] -%}
             {#- a column named null is read as NULL -#}
             {%- do details.columns.update({('null' if row[0] is none else row[0] | string): row[1]}) -%}
         {%- elif not row[0] or row[0] in ['# Partition Information', '# Partitioning',

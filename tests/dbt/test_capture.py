@@ -90,7 +90,8 @@ def versions(lab: Lab, name: str) -> list[str]:
 
 def told(lab: Lab, name: str, number: int) -> list[str]:
     start = f"capture {lab.schema}.cap_{name}: "
-    return [t.removeprefix(start) for t in lab.notes[f"log {number}"] if t.startswith(start)]
+    lines = [t.removeprefix(start) for t in lab.notes[f"log {number}"] if t.startswith(start)]
+    return [line for line in lines if not line.startswith("writing its row of ")]
 
 
 def log_rows(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Template
 from lab import Lab
 
 COLUMNS = [["id", "int"], ["changed_at", "timestamp"], ["name", "string"]]
@@ -160,6 +161,50 @@ def test_progress_is_told(twice: Lab) -> None:
     assert told[1].endswith("; computing")
 
 
+DESCRIBED = """
+version: 2
+models:
+{% for name in ("said_parquet", "said_orc", "said_delta") %}
+  - name: {{ name }}
+    description: "It's one row for each version."
+    columns:
+      - {name: "#tag", description: "a 'tag'"}
+      - {name: name, description: "{{ said }}"}
+      - {name: is_current, description: The flag.}
+{% endfor %}
+"""
+
+
+def comments(lab: Lab, name: str) -> tuple[str, dict[str, str]]:
+    """Of the table, and of those columns that have one."""
+    rows = [tuple(row) for row in lab.spark.sql(f"describe table extended {lab.schema}.{name}").collect()]
+    end = next(place for place, row in enumerate(rows) if not row[1])  # titles of sections have no type
+    of_table = next(row[1] for row in rows[end:] if row[0] == "Comment")
+    return of_table, {row[0]: row[2] for row in rows[:end] if row[2]}
+
+
+def test_comments_of_every_format(raw: Lab) -> None:
+    """Also of columns after one that is named like a title of `describe`, and of partition columns."""
+    raw.table("odd", [["id", "int"], ["#tag", "string"], ["changed_at", "date"], ["name", "string"]],
+              [[1, "x", "2024-01-01", "Ann"], [1, "y", "2024-02-01", "Bea"]])  # fmt: skip
+    sql = call("crm").replace("source('raw', 'crm')", f"api.Relation.create(schema='{raw.schema}', identifier='odd')")
+    persisted = {"relation": True, "columns": True}
+    dim(raw, "said_parquet", sql, file_format="parquet", persist_docs=persisted)
+    dim(raw, "said_orc", sql, file_format="orc", partition_by=["is_current"], persist_docs=persisted)
+    dim(raw, "said_delta", sql, persist_docs=persisted)
+    names = ["said_parquet", "said_orc", "said_delta"]
+    for said in ("The name.", "The name now.", "The name now."):
+        raw.write("models/said.yml", Template(DESCRIBED).render(said=said))
+        results = raw.dbt("run", "--select", *names)
+        assert {status for status, _ in results.values()} == {"success"}, results
+        for name in names:
+            assert comments(raw, name) == (
+                "It's one row for each version.",
+                {"#tag": "a 'tag'", "name": said, "is_current": "The flag."},
+            ), name
+    assert not [statement for _, statement in raw.statements if " comment " in statement.lower()]
+
+
 @pytest.fixture(scope="module")
 def refused(twice: Lab) -> Lab:
     """dim_delta and dim_parquet meet a candidate that fails; dim_ties, dim_tied and dim_gaps meet odd rows."""
@@ -305,7 +350,7 @@ def test_contracts(configured: Lab) -> None:
     assert status == "error"
     assert "enforced contract" in message
     status, message = configured.results["dim_constrained"]
-    assert status == "error" and "wanted: rows that satisfy " in message and "rows that do not" in message, message
+    assert status == "error" and "wanted: rows that satisfy " in message and "1 row in violation" in message, message
     assert not configured.spark.catalog.tableExists(f"{configured.schema}.dim_constrained")
 
 
