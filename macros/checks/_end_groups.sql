@@ -71,7 +71,3 @@ from (
     {%- set named = healing_tables._parse_instant(given.end) -%}
     {{- return('2200-01-01' if named[0] >= '2200-01-01' else named[0] if given.to_type == 'date' else given.end) -}}
 {%- endmacro %}
-
-{% macro _utc_text(micros) -%}
-    {{- return("cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ micros ~ " * interval '0.000001' second as string)") -}}
-{%- endmacro %}

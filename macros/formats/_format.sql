@@ -181,19 +181,21 @@
 {%- endmacro %}
 
 {#-
-    `details` of a stored table: columns {name: type}, provider, type, location, partitions (columns), properties (as
-    one string); {} for a view, or if nothing is stored.
+    `details` of a stored table: columns {name: type}, comments {name: comment of the column}, comment, provider, type,
+    location, partitions (columns), properties (as one string); {} for a view, or if nothing is stored.
 -#}
 {% macro _table_details(relation) -%}
     {%- set details = {} -%}
     {%- if relation is none or not relation.is_table -%} {{ return(details) }} {%- endif -%}
     {%- set section = namespace(name='') -%}
-    {%- do details.update({'columns': {}, 'partitions': [], 'properties': ''}) -%}
+    {%- do details.update({'columns': {}, 'comments': {}, 'comment': '', 'partitions': [], 'properties': ''}) -%}
     {%- for row in run_query('describe table extended ' ~ relation).rows -%}
         {#- a title has no type -#}
         {%- if section.name == '' and row[1] -%}
             {#- a column named null is read as NULL -#}
-            {%- do details.columns.update({('null' if row[0] is none else row[0] | string): row[1]}) -%}
+            {%- set name = 'null' if row[0] is none else row[0] | string -%}
+            {%- do details.columns.update({name: row[1]}) -%}
+            {%- do details.comments.update({name: row[2] or ''}) -%}
         {%- elif not row[0] or row[0] in ['# Partition Information', '# Partitioning',
             '# Detailed Table Information'] -%}
             {%- set section.name = row[0] or ' ' -%}
@@ -202,7 +204,7 @@
         {%- elif section.name == '# Partitioning' -%}
             {#- Part 0 | bucket(4, id) -#}
             {%- do details.partitions.append(row[1] | replace(', ', ',')) -%}
-        {%- elif row[0] in ['Provider', 'Type', 'Location'] -%}
+        {%- elif row[0] in ['Provider', 'Type', 'Location', 'Comment'] -%}
             {%- do details.update({row[0] | lower: row[1]}) -%}
         {%- elif row[0] == 'Table Properties' -%}
             {%- do details.update({'properties': row[1]}) -%}

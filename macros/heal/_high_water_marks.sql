@@ -42,7 +42,7 @@
     {{- return(healing_tables._version_mark(source, needs_feed=true)) -}}
 {%- endmacro %}
 
-{#- Whether there are rows that were loaded since the last mark, or no time that says so. -#}
+{#- Whether rows may have been loaded since the last mark. -#}
 {% macro _has_loaded_news(mark, last_mark) -%}
     {{- return(not healing_tables._is_overlap_known(mark, last_mark) or mark.rows_without_time > 0
         or mark.loaded_until != last_mark.loaded_until) -}}

@@ -13,10 +13,7 @@
         {{- return('cast(' ~ healing_tables._normalized_value(expression, type) ~ ' as string)') -}}
     {%- elif family == 'binary' -%} {{ return('lower(hex(' ~ expression ~ '))') }}
     {%- elif family in ['timestamp', 'timestamp_ntz'] -%}
-        {{- return(
-            "cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ healing_tables._to_micros(expression, type)
-            ~ " * interval '0.000001' second as string)"
-        ) -}}
+        {{- return(healing_tables._utc_text(healing_tables._to_micros(expression, type))) -}}
     {%- elif family == 'decimal' and healing_tables._precision_and_scale(type)[1] > 6 -%}
         {#- the only decimals that Spark may write with an exponent are those below 0.000001 -#}
         {%- set text = 'cast(' ~ expression ~ ' as string)' -%}

@@ -127,3 +127,8 @@
     {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}
     {{- return('%.6f' | format((match.group(1) | float) * unit)) -}}
 {%- endmacro %}
+
+{#- Microseconds as text in UTC, the same in every session. -#}
+{% macro _utc_text(micros) -%}
+    {{- return("cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ micros ~ " * interval '0.000001' second as string)") -}}
+{%- endmacro %}

@@ -29,10 +29,11 @@
 {% macro _with_quoted_fields(type) -%}
     {%- if type.startswith('array<') -%}
         {{- return('array<' ~ healing_tables._with_quoted_fields(type[6:-1]) ~ '>') -}}
-    {%- elif not type.startswith('struct<') or healing_tables._struct_fields(type[7:-1]) is none -%} {{ return(type) }}
     {%- endif -%}
+    {%- set found = healing_tables._struct_fields(type[7:-1]) if type.startswith('struct<') else none -%}
+    {%- if found is none -%} {{ return(type) }} {%- endif -%}
     {%- set fields = [] -%}
-    {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
+    {%- for name, member in found -%}
         {%- set is_word = modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name) is not none -%}
         {%- do fields.append((name if is_word else healing_tables._id(name)) ~ ':'
             ~ healing_tables._with_quoted_fields(member)) -%}
@@ -164,16 +165,16 @@
         {%- set item = 'item_' ~ depth -%}
         {{- return('transform(' ~ expression ~ ', ' ~ item ~ ' -> ' ~ healing_tables._normalized_value(item,
             type[6:-1], depth + 1) ~ ')') -}}
-    {%- elif type.startswith('struct<') and healing_tables._struct_fields(type[7:-1]) is not none -%}
-        {%- set fields = [] -%}
-        {%- for name, member in healing_tables._struct_fields(type[7:-1]) -%}
-            {%- do fields.append(
-                healing_tables._text(name) ~ ', '
-                ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
-        {%- endfor -%}
-        {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
     {%- endif -%}
-    {{- return(expression) -}}
+    {%- set found = healing_tables._struct_fields(type[7:-1]) if type.startswith('struct<') else none -%}
+    {%- if found is none -%} {{ return(expression) }} {%- endif -%}
+    {%- set fields = [] -%}
+    {%- for name, member in found -%}
+        {%- do fields.append(
+            healing_tables._text(name) ~ ', '
+            ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
+    {%- endfor -%}
+    {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
 {%- endmacro %}
 
 {#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may contain any character. none if that is not

@@ -81,6 +81,10 @@ class ConflictError(HealingTablesError):
     """Other writers committed during every attempt. The text states what was written."""
 
 
+def rows_text(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows} rows"
+
+
 def counted(what: str, mistakes: Sequence[Mistake]) -> str:
     number = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
     return f"{what} has {number}; {NOTHING_WRITTEN}."

@@ -9,7 +9,7 @@ from typing import Any
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec, is_named
-from healing_tables.errors import Mistake
+from healing_tables.errors import Mistake, rows_text
 from healing_tables.sql.instants import Micros, floored, micros, moment_text
 
 
@@ -118,7 +118,3 @@ def is_shared(groups: Sequence[EndGroup]) -> bool:
 
 def end_text(end: int | None) -> str:
     return "NULL" if end is None else moment_text(end)
-
-
-def rows_text(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows} rows"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from healing_tables.definition.spec import is_named
-from healing_tables.definition.stored_end import rows_text
-from healing_tables.errors import Mistake
+from healing_tables.errors import Mistake, rows_text
 
 # The flag of closed rows, by that of current rows, where a table has no closed rows
 CLOSED: dict[Any, Any] = {"Y": "N", "y": "n", "T": "F", "t": "f", "1": "0", "true": "false", "yes": "no", 1: 0}

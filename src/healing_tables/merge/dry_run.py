@@ -12,7 +12,7 @@ from pyspark.sql import Row
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.errors import ArgumentError
+from healing_tables.errors import ArgumentError, rows_text
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.merge import TABLES
 from healing_tables.merge.tables import JSON
@@ -40,7 +40,7 @@ class DryRun:
     def __str__(self) -> str:
         done = {"insert": "inserted", "close": "closed", "update": "updated", "remove": "moved to the history"}
         parts = [f"{self.counts.get(action, 0)} {word}" for action, word in done.items() if action in self.counts]
-        rows = "1 row" if self.rows_in_batch == 1 else f"{self.rows_in_batch} rows"
+        rows = rows_text(self.rows_in_batch)
         return (
             f"{rows} in the batch would be {', '.join(parts)}" if parts else f"{rows} in the batch: nothing to change"
         )

@@ -20,6 +20,7 @@ from healing_tables.errors import (
     HealingTablesError,
     Mistake,
     counted,
+    rows_text,
 )
 from healing_tables.merge.attempt import Attempt
 from healing_tables.merge.change_log import ChangeLog
@@ -86,7 +87,7 @@ class MergeResult:
         commit = "no commit" if self.commit_version is None else f"commit {self.commit_version}"
         removed = f", {self.removed} replaced" if self.removed else ""
         attempts = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
-        rows = "1 row" if self.rows_in_batch == 1 else f"{self.rows_in_batch} rows"
+        rows = rows_text(self.rows_in_batch)
         return (
             f"{rows} in the batch: {self.inserted} inserted, {self.closed} closed, "
             f"{self.updated} updated{removed}; {attempts}, {commit}, {self.seconds:.1f} s"

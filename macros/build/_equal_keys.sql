@@ -1,0 +1,73 @@
+{#- Two rows must not have one surrogate key: looked for where the key is that of dbt_utils. -#}
+
+{#- The keys of dbt_utils join texts by a hyphen, so different rows can have one key. A hash as the package makes it
+    cannot. What a merge writes is compared with the stored rows, see _refuse_equal_keys(). -#}
+{% macro _unique_key_conditions(build) -%}
+    {%- set metadata = build.settings.metadata -%}
+    {%- set hash_key = metadata.get('hash_key') -%}
+    {%- if hash_key is none or hash_key is undefined or hash_key.strategy != 'dbt_utils' -%} {{ return([]) }}
+    {%- endif -%}
+    {%- set made = healing_tables._version_key('dbt_utils', healing_tables._ids(metadata.key_columns),
+        healing_tables._id(metadata.names.valid_from), none, none) -%}
+    {{- return([{
+        'sql': 'count(*) over (partition by ' ~ made ~ ') = 1', 'argument': 'surrogate_key',
+        'wanted': 'one row for each ' ~ hash_key.name,
+        'got': '{rows} that share theirs: dbt_utils makes one key of different texts with hyphens, such as a-, b and '
+            'a, -b',
+        'remedy': 'use the strategy hash', 'of_all': true}]) -}}
+{%- endmacro %}
+
+{#- A build whose conditions read only their own row: of the others, it does not have all rows. -#}
+{% macro _without_conditions_of_all(build) -%}
+    {{- return(dict(build, conditions=build.conditions | rejectattr('of_all', 'defined') | list)) -}}
+{%- endmacro %}
+
+{#-
+    Refuse a merge after which two rows would have the same key of dbt_utils: new rows are compared with each other,
+    and with the stored rows that stay.
+-#}
+{% macro _refuse_equal_keys(build, inputs) -%}
+    {%- set conditions = build.conditions | selectattr('of_all', 'defined') | list -%}
+    {%- if not conditions -%} {{ return(none) }} {%- endif -%}
+    {%- set name = healing_tables._id(build.settings.metadata.hash_key.name) -%}
+    {%- set columns = inputs.key_names ~ ', start, made' -%}
+    {%- set same_row = ['d.start <=> kept.start'] -%}
+    {%- for _ in inputs.key_columns -%}
+        {%- do same_row.append('d.key_' ~ loop.index ~ ' <=> kept.key_' ~ loop.index) -%}
+    {%- endfor -%}
+    {%- set found = healing_tables._equal_keys(build,
+        'with new_rows as (select ' ~ inputs.key_names ~ ', start, candidate_row.' ~ name ~ ' as made from '
+        ~ build.changes ~ ' where differs and candidate_row is not null), kept as (select ' ~ columns ~ ' from (select '
+        ~ inputs.stored ~ ', ' ~ name ~ ' as made from ' ~ build.existing
+        ~ ') where made in (select made from new_rows)) select ' ~ columns ~ ' from new_rows union all select '
+        ~ columns ~ ' from kept where not exists (select 1 from ' ~ build.changes ~ ' as d where d.differs and '
+        ~ (same_row | join(' and ')) ~ ')') -%}
+    {%- if found.row_count > 0 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(mistakes, conditions[0].argument, conditions[0].wanted,
+            conditions[0].got | replace('{rows}', healing_tables._counted(found.row_count, 'row')) ~ found.examples,
+            conditions[0].remedy) -%}
+        {%- do healing_tables._refuse(build, mistakes) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The rows of the candidate with a key of dbt_utils that others have too. -#}
+{% macro _equal_keys_of_candidate(build) -%}
+    {%- set metadata = build.settings.metadata -%}
+    {%- set start, keys, selected = healing_tables._id(metadata.names.valid_from),
+        healing_tables._ids(metadata.key_columns), [] -%}
+    {%- for key in keys -%} {%- do selected.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(healing_tables._equal_keys(build, 'select ' ~ (selected | join(', ')) ~ ', ' ~ start ~ ' as start, '
+        ~ healing_tables._version_key('dbt_utils', keys, start, none, none) ~ ' as made from (\n'
+        ~ healing_tables._as_subquery(build.query) ~ ')')) -}}
+{%- endmacro %}
+
+{#- Of rows (key_1.., start, made), how many have a key `made` that others have too, and up to three examples. -#}
+{% macro _equal_keys(build, rows) -%}
+    {%- set found = run_query(
+        'select coalesce(sum(n), 0) as row_count, array_join(slice(sort_array(collect_list(row_texts)), 1, 3), '
+        ~ "'; ') as row_texts from (select count(*) as n, array_join(sort_array(collect_list(concat("
+        ~ healing_tables._key_text(build.settings.key_columns) ~ ", ' from ', cast(start as string)))), ' and ') "
+        ~ 'as row_texts from (' ~ rows ~ ') group by made having count(*) > 1)').rows[0] -%}
+    {{- return({'row_count': found['row_count'] | int, 'examples': ': ' ~ found['row_texts']}) -}}
+{%- endmacro %}
