@@ -43,6 +43,8 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
         "rows_added": result.inserted,
         "rows_changed": result.closed + result.updated,
         "rows_removed": result.removed,
+        "rows_unchanged": result.unchanged,
+        "rows_set_aside": result.set_aside,
     }
     if result.commit_version is None:
         version = given["log"]["row"]["version_before"]
@@ -59,6 +61,7 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
         inserted=result.inserted,
         closed=result.closed,
         updated=result.updated,
+        set_aside=result.set_aside,
         attempts=result.attempts,
         commit_version=result.commit_version,
         seconds=result.seconds,

@@ -28,6 +28,7 @@ class MergeResponse(AdapterResponse):
     inserted: int | None = None
     closed: int | None = None
     updated: int | None = None
+    set_aside: int | None = None
     attempts: int | None = None
     commit_version: int | None = None
     seconds: float | None = None

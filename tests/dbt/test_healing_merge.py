@@ -27,7 +27,7 @@ MERGED = [
 ]
 SOURCES = """
 version: 2
-sources: [{name: raw, schema: %s, tables: [{name: players}, {name: no_key}]}]
+sources: [{name: raw, schema: %s, tables: [{name: players}, {name: no_key}, {name: tied}]}]
 models:
   - name: dim_sql
     data_tests: [healing_tables.temporal_integrity]
@@ -116,6 +116,7 @@ def merged(lab: Lab) -> Lab:
         meta={"healing_tables": ATTRIBUTES["healing_tables"] | {"key_buckets": 4}},
     )
     lab.table("no_key", COLUMNS, [[None, "Nil", "gold"]])
+    lab.table("tied", COLUMNS, [[1, "Ann", "gold"], [1, "Bea", "gold"]])
     everything = ["dim_sql", "dim_py", "tag:nightly"]
     lab.writes_artifacts = True
     for rows, selected in ((FIRST, everything), (SECOND, everything), (SECOND, ["dim_py"])):
@@ -227,12 +228,13 @@ def refused(merged: Lab) -> Lab:
     batch(merged, "dim_wrong")
     own: dict[str, Any] = {**meta, "on_tie": "error"}
     batch(merged, "dim_no_key", table="no_key", meta={"healing_tables": own})
+    batch(merged, "dim_tied", table="tied", meta={"healing_tables": own})
     batch(merged, "dim_cluster", submission_method="job_cluster")
     own["allow_full_refresh"] = True
     batch(merged, "dim_new", meta={"healing_tables": own})
     # what the models do not say themselves; the other materialization has options there as well
     project = "{healing_tables: {on_tie: last, valid_from_first: 1900-01-01, checks: {}}}"
-    names = ["dim_unknown", "dim_wrong", "dim_no_key", "dim_cluster", "dim_new"]
+    names = ["dim_unknown", "dim_wrong", "dim_no_key", "dim_tied", "dim_cluster", "dim_new"]
     merged.dbt("run", "--vars", project, "--select", *names)
     merged.notes["first"] = [row[0] for row in merged.rows("dim_new", "valid_from")]
 
@@ -303,7 +305,7 @@ def test_a_run_may_open_the_guard(refused: Lab) -> None:
     assert status == "error" and "max_removed_keys_ratio" in message, message
 
 
-@pytest.mark.parametrize("name, part", [("dim_wrong", "on_tie"), ("dim_no_key", "NULL")])
+@pytest.mark.parametrize("name, part", [("dim_wrong", "on_tie"), ("dim_tied", "two different rows")])
 def test_the_librarys_own_message_is_not_buried(refused: Lab, name: str, part: str) -> None:
     status, message = refused.results[name]
     assert status == "error"
@@ -334,7 +336,7 @@ def test_a_full_refresh_on_purpose_begins_with_the_batch(refused: Lab) -> None:
 
 def test_a_full_refresh_looks_at_the_batch_before_the_table_goes(refused: Lab) -> None:
     status, message = refused.results["dim_new, NULL as its key"]
-    assert status == "error" and "NULL in a key column" in message, message
+    assert status == "error" and "NULL in key column id: 1 row" in message, message
     assert refused.notes["kept"] == ["Bea", "Cid", "Eve"]
 
 
@@ -385,9 +387,17 @@ def test_each_merge_has_a_row_in_the_log(refused: Lab) -> None:
     # those that are refused before they begin, by the configuration, have none
     assert {row["status"] for row in rows} >= {"published", "unchanged"}
     failed = refused.spark.sql(
-        f"select status, reason from {refused.schema}.healing_log where dimension = 'dim_no_key'"
+        f"select status, reason from {refused.schema}.healing_log where dimension = 'dim_tied'"
     ).collect()
-    assert {row["status"] for row in failed} == {"refused"} and "NULL" in failed[0]["reason"]
+    assert {row["status"] for row in failed} == {"refused"} and "two different rows" in failed[0]["reason"]
+
+
+def test_rows_that_are_set_aside_are_in_the_log(refused: Lab) -> None:
+    assert refused.results["dim_no_key"][0] == "success", refused.results["dim_no_key"]
+    assert refused.rows("dim_no_key", "id") == []
+    assert refused.rows("dim_no_key__set_aside", "name", "reason") == [("Nil", "NULL in key column id")]
+    query = f"select rows_set_aside, rows_unchanged from {refused.schema}.healing_log where dimension = 'dim_no_key'"
+    assert [tuple(row) for row in refused.spark.sql(query).collect()] == [(1, 0)]
 
 
 def test_history_shows_all_dimensions(refused: Lab) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from healing_tables.definition.attributes import VERSIONED
 from healing_tables.definition.generated import GENERATED, added_roles
@@ -15,13 +15,19 @@ HISTORY = ("valid_from", "valid_to", "history_id", "change_reason")  # what type
 
 @dataclass(frozen=True)
 class Column:
-    """An attribute or key: ``name`` in the table, ``column`` in the batch (they may differ in case), Spark type."""
+    """An attribute or key: ``name`` in the table, ``column`` in the batch (they may differ in case), Spark type.
+
+    Attributes:
+        column: None if the batch lacks it.
+        is_kept: then the stored value of its key stays; otherwise the value is NULL.
+    """
 
     name: str
-    column: str
+    column: str | None
     type: str
     scd_type: int = 2
     changed_at: bool = False
+    is_kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,15 @@ class Layout:
     def has_history(self) -> bool:
         """Type 4: replaced rows are moved to a separate table."""
         return bool(self.of_type(4))
+
+    @property
+    def keeps_values(self) -> bool:
+        """The batch lacks attributes whose stored values stay."""
+        return any(attribute.is_kept for attribute in self.attributes)
+
+    def with_values(self) -> Layout:
+        """The layout for rows in which kept values are filled in."""
+        return replace(self, attributes=tuple(replace(attribute, is_kept=False) for attribute in self.attributes))
 
     def flag_type(self, values: Sequence[object]) -> str:
         kinds = {bool: "boolean", int: "int", str: "string"}

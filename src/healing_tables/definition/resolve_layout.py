@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import types as t
 
@@ -21,6 +22,10 @@ from healing_tables.errors import BatchError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import MOMENTS, has_no_equality, has_no_type, types_of
+
+log = logging.getLogger("healing_tables")
+
+ADD = "add it to the batch, or correct the name"
 
 
 def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str) -> Layout:
@@ -57,12 +62,24 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
             mistakes.append(Mistake(f"tie_break_by: {name}", "a column that can be sorted", given[column], remedy))
     for option, name in spec.causes.items():
         wanted_column(name, option, given, mistakes)
+    types = {} if stored is None else types_of(stored)
+    columns = attribute_columns(spec, given, types, mistakes)
     attributes = tuple(
-        Column(name, column, given[column], attribute.scd_type, attribute.changed_at)
-        for name, column in attribute_columns(spec, given, mistakes).items()
+        Column(
+            name,
+            column,
+            types[find(name, types) or name] if column is None else given[column],
+            attribute.scd_type,
+            attribute.changed_at,
+            is_kept=column is None and spec.missing_columns == "keep",
+        )
+        for name, column in columns.items()
         if (attribute := spec.attribute(name)) is not None
     )
-    mistakes += unknown_names(spec.column_names, [(item.name, item.scd_type, item.changed_at) for item in attributes])
+    assert isinstance(spec.attributes, Mapping)
+    named = [(name, item.scd_type, item.changed_at) for name, item in spec.attributes.items() if item and name != "*"]
+    known = [*named, *((item.name, item.scd_type, item.changed_at) for item in attributes)]
+    mistakes += unknown_names(spec.column_names, known)
     for column_ in (*keys, *attributes):
         if has_no_equality(column_.type):
             mistakes.append(
@@ -101,7 +118,13 @@ def duplicate_columns(batch: t.StructType) -> list[Mistake]:
     ]
 
 
-def wanted_column(name: str, where: str, given: Mapping[str, str], mistakes: list[Mistake]) -> str | None:
+def wanted_column(
+    name: str,
+    where: str,
+    given: Mapping[str, str],
+    mistakes: list[Mistake],
+    remedy: str = ADD,
+) -> str | None:
     column = find(name, given)
     if column is None:
         mistakes.append(
@@ -109,33 +132,69 @@ def wanted_column(name: str, where: str, given: Mapping[str, str], mistakes: lis
                 f"{where}: {name}",
                 f"a column of the batch, which has {', '.join(given)}",
                 "no such column",
-                did_you_mean(name, given) or "add it to the batch, or correct the name",
+                did_you_mean(name, given) or remedy,
             )
         )
     return column
 
 
-def attribute_columns(spec: DimensionSpec, given: Mapping[str, str], mistakes: list[Mistake]) -> dict[str, str]:
-    """Attribute to column of the batch.
+def attribute_columns(
+    spec: DimensionSpec, given: Mapping[str, str], stored: Mapping[str, str], mistakes: list[Mistake]
+) -> dict[str, str | None]:
+    """Attribute to column of the batch; None if the batch lacks it, and ``missing_columns`` allows that.
 
     ``"*"`` means all columns but keys, moments, tie breakers, causes and those that ``deleted_when`` names.
     """
     assert isinstance(spec.attributes, Mapping)
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     others = (*spec.keys, *spec.tie_break_by, *spec.causes.values(), spec.changed_at or "")
     used = {name.lower() for name in others}
     named = {name.lower() for name in spec.attributes}
     for name in spec.attributes:
         if name != "*":
-            column = wanted_column(name, "attributes", given, mistakes)
-            if column is not None:
-                found[name] = column
+            is_stored = find(name, stored) is not None
+            if find(name, given) is not None or not is_optional(spec, is_stored):
+                remedy = "add it to the batch, or set missing_columns: keep, or null" if is_stored else None
+                column = wanted_column(name, "attributes", given, mistakes, remedy or ADD)
+                if column is not None:
+                    found[name] = column
+            elif is_stored:
+                found[name] = None
+            else:
+                log.warning("the batch has no column %s, an attribute: it is added once a batch has it", name)
             continue
         for column in given:
             is_free = column.lower() not in used and column.lower() not in named
             if is_free and not is_named(column, spec.deleted_when):
                 found[column] = column
+    if "*" in spec.attributes and spec.missing_columns != "error":
+        found.update(dict.fromkeys(missing_attributes(spec, found, stored)))
     return found
+
+
+def missing_attributes(spec: DimensionSpec, found: Iterable[str], stored: Mapping[str, str]) -> list[str]:
+    """The attributes by ``"*"`` that the table has and the batch lacks. Args: found: the other attributes."""
+    generated = [spec.column_names.get(name, name) for name in GENERATED]
+    others = [*spec.keys, *generated, (spec.surrogate_key or {}).get("name")]
+    taken = {name.lower() for name in others if name is not None}
+
+    def take(attribute: str) -> None:
+        added = (spec.added(role, attribute) for role in ("current", "previous", "changed_at"))
+        taken.update(name.lower() for name in (attribute, *added))
+
+    for name in found:
+        take(name)
+    missing = []
+    for name in stored:
+        if name.lower() not in taken:
+            missing.append(name)
+            take(name)
+    return missing
+
+
+def is_optional(spec: DimensionSpec, is_stored: bool) -> bool:
+    """Whether a batch may lack an attribute: one that the table has, or one that arrives later."""
+    return spec.missing_columns != "error" if is_stored else spec.on_schema_change != "fail"
 
 
 def is_named(column: str, expression: str | None) -> bool:

@@ -68,6 +68,10 @@ class DimensionSpec:
         deleted_values: the two values of ``ended_by_delete``.
         valid_from_first: the start of the first version of each key, if its first change is later.
         audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
+        on_late: what to do with a late change (see LateChangeError): ``"error"``, or ``"set_aside"``: it goes to
+            ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do.
+        missing_columns: what to do if the batch lacks an attribute that the table has: ``"error"``; ``"keep"``: the
+            stored value of each key stays; or ``"null"``.
         on_schema_change: what to do with a new column in the batch: ``"fail"``, or ``"append_new_columns"``.
     Raises: SpecError with all mistakes.
     """
@@ -93,6 +97,8 @@ class DimensionSpec:
     deleted_values: Sequence[Any] = FLAG_VALUES
     valid_from_first: str | dt.datetime | dt.date | None = None
     audit: Mapping[str, str] | None = None
+    on_late: str = "error"
+    missing_columns: str = "error"
     on_schema_change: str = "fail"
 
     # set by merge/sink.py: this package does not import merge
@@ -215,6 +221,8 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     check_surrogate_key(values, mistakes)
     for name, wanted in (
         ("on_tie", ("error", "greatest")),
+        ("on_late", ("error", "set_aside")),
+        ("missing_columns", ("error", "keep", "null")),
         ("on_schema_change", ("fail", "append_new_columns")),
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),

@@ -139,7 +139,8 @@ def unknown_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> lis
             name,
             "a column of the spec",
             f"a stored column of type {kind} that the batch and the spec do not have",
-            "add it to the batch and to attributes; if it was renamed in the source, use the old name",
+            "add it to the batch and to attributes; if it was renamed in the source, use the old name; if the source "
+            "has lost it, set missing_columns: keep, or null",
         )
         for name, kind in stored.items()
         if name not in wanted

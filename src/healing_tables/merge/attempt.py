@@ -13,11 +13,14 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
+from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names, named_keys
-from healing_tables.plan.plan import changes, check_can_end
+from healing_tables.plan.plan import changes, check_can_end, without_late
 from healing_tables.plan.row_diff import difference
+from healing_tables.plan.set_aside import columns as columns_aside
+from healing_tables.plan.set_aside import rows as rows_aside
 from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.validation import BatchFigures, check_plan, check_problems, check_surrogate_keys
 from healing_tables.sql import instants
@@ -38,6 +41,8 @@ class Attempt:
         at: the moment of the batch if its rows have none, in microseconds; None: the time of the attempt.
         snapshot: the dimension; None if there is none yet.
         has_open_rows: whether a stored row is open, so that the open end of the table is known.
+        aside: events of the batch that are set aside; None if there are none.
+        types: of the columns of the batch, as the table stores them.
     """
 
     events: DataFrame
@@ -49,6 +54,8 @@ class Attempt:
     snapshot: Snapshot | None
     written: Written
     has_open_rows: bool
+    aside: DataFrame | None
+    types: Mapping[str, str]
     micro_batch: MicroBatch | None = None
 
     @property
@@ -86,20 +93,31 @@ class Attempt:
         layout, spec, spark = self.tables.layout, self.tables.spec, self.events.sparkSession
         moment = instants.of(None, layout.moment_type) if self.at is None else self.at
         events = self.events_at(moment)
+        aside = self.aside
         keys = "" if self.is_full else self.figures.keys
         known = filtered(self.tables.rows_for(self.snapshot, events, self.is_full), keys)
         past = self.tables.history_rows(spark)
         open_rows = open_rows_in(self.stored, layout, spec) if self.is_full else None
-        plan = changes(events, known, layout, spec, moment, self.is_full, past).localCheckpoint()
+        is_by_clock = self.at is None and spec.changed_at is None
+        usable, late = without_late(events, known, layout, spec, moment, self.is_full, past)
+        if late is not None:
+            if layout.has_history and self.is_outdated():
+                raise StalePlan  # the history was read later than the dimension
+            if is_by_clock:
+                self.check_clock(events, known, past, moment)
+            late = late.select(columns_of_aside(layout))
+            aside = late if aside is None else aside.unionByName(late)
+        plan = changes(usable, known, layout, spec, moment, self.is_full, past, aside).localCheckpoint()
         try:
-            counts = check_plan(plan, self.current_keys, layout, spec)
+            figures = check_plan(plan, self.current_keys, layout, spec)
         except (LateChangeError, TargetError) as error:
             if layout.has_history and self.is_outdated():
-                raise StalePlan from None  # the history was read later than the dimension
-            if isinstance(error, LateChangeError) and self.at is None and spec.changed_at is None:
+                raise StalePlan from None
+            if isinstance(error, LateChangeError) and is_by_clock:
                 self.check_clock(events, known, past, moment)
             raise
-        self.commit(plan, counts, keys, open_rows=open_rows)
+        self.commit(plan, figures.counts, keys, aside=aside, open_rows=open_rows)
+        self.written.unchanged = self.figures.rows - self.written.set_aside - figures.used
 
     def is_outdated(self) -> bool:
         """Whether the dimension has a commit since it was read."""
@@ -151,45 +169,30 @@ class Attempt:
         )
         assert log is not None
         assert self.at is not None
-        spark, keys, stored = self.events.sparkSession, key_names(layout), self.stored
-        check_can_end(layout, spec, self.is_full)
+        spark, stored = self.events.sparkSession, self.stored
         version = log.target.version(spark)
-        logged = log.read(spark, version)
         left = tables.staged_keys(spark, recovered).localCheckpoint() if recovered else None
         is_full = self.is_full or (left is not None and not left.where("is_full").isEmpty())
-
         range_ = "" if is_full or recovered or stored is None else self.figures.keys
-        batch = self.events_at(self.at)
-        touched = batch.select(*keys)
-        if left is not None:
-            touched = touched.unionByName(left.where("not is_full").select(*keys))
-        if is_full and stored is not None:
-            touched = touched.unionByName(stored.selectExpr(*named_keys(layout)))
-        if stored is None:  # it was dropped: restore all keys from the log
-            touched = touched.unionByName(logged.where("not is_full").select(*keys))
-        touched = touched.distinct()
-        said = log.changes(log.read(spark, version, range_), touched, batch, self.full_at).localCheckpoint()
-        check_problems(said, layout)
-        held = log.keys_with_later_rows(batch, self.full_at)
-        full, events = logged.where("is_full"), said
-        if self.full_at is not None or not full.isEmpty():
-            full = full.localCheckpoint()  # few rows, read more than once
-            events = log.with_absences(said, full, held, self.full_at)
-        made = changes(events, None, layout, spec, self.at, False)
-        known = stored_rows(batch, rows_of(touched, filtered(stored, range_), layout), layout, spec)
-        plan = difference(made, known, events, layout, spec).localCheckpoint()
-        counts = check_plan(plan, self.current_keys, layout, spec)
-
-        news = said.where("not is_logged").drop("is_logged")
-        has_news = not news.isEmpty() or (
-            self.full_at is not None and not log.knows_full_batch(full, held, self.full_at)
+        found = changes_by_log(
+            self.events_at(self.at),
+            log.read(spark, version),
+            filtered(stored, range_),
+            log,
+            self.at,
+            is_full=is_full,
+            full_at=self.full_at,
+            present=self.aside,
+            others=left,
+            logged_keys=log.read(spark, version, range_),
         )
+        figures = check_plan(found.plan, self.current_keys, layout, spec)
         merge_id = self.new_merge_id()
-        rows = log.rows(news, merge_id, full_at=self.full_at, held=held) if has_news else None
-        self.commit(plan, counts, range_, merge_id=merge_id, for_log=rows)
+        rows = found.rows(log, merge_id, self.full_at)
+        self.commit(found.plan, figures.counts, range_, aside=self.aside, merge_id=merge_id, for_log=rows)
         mine = [*recovered, merge_id]
         tables.check_log(spark, version, mine)
-        if recovered or has_news:
+        if recovered or rows is not None:
             tables.forget(spark, mine)
 
     def current_keys(self) -> int:
@@ -213,13 +216,20 @@ class Attempt:
         counts: Mapping[str, int],
         keys: str,
         *,
+        aside: DataFrame | None,
         merge_id: str | None = None,
         for_log: DataFrame | None = None,
         open_rows: tuple[int, int] | None = None,
     ) -> None:
-        """Args: see `tables.Change`."""
+        """Args: aside: the events that are set aside; others: see `tables.Change`."""
         if open_rows is None and not self.has_open_rows:
             open_rows = (0, 0)  # another writer may begin with another open end
+        check_surrogate_keys(plan, self.stored, self.tables.layout)
+        set_aside = None
+        if aside is not None:
+            self.tables.prepare_set_aside(plan.sparkSession, columns_aside(self.types))
+            set_aside = rows_aside(aside, self.types, self.batch_id)
+            self.written.set_aside = aside.agg(f.expr("sum(rows)")).collect()[0][0]
         change = Change(
             plan,
             counts,
@@ -229,9 +239,9 @@ class Attempt:
             self.batch_id,
             for_log,
             open_rows,
+            set_aside,
             merge_id or self.new_merge_id(),
         )
-        check_surrogate_keys(plan, self.stored, self.tables.layout)
         self.tables.publish(change, self.written)
 
 
@@ -242,6 +252,88 @@ def open_rows_in(stored: DataFrame | None, layout: Layout, spec: DimensionSpec) 
     alive, summary = open_rows_of(layout, spec)
     found = stored.where(alive).selectExpr(f"{summary} as summary").collect()[0][0]
     return int(found.rows), int(found.hash)
+
+
+def columns_of_aside(layout: Layout) -> list[str]:
+    """The columns of `batch.events` that are kept of rows that are set aside."""
+    return [*key_names(layout), "rows", "reason", "given"]
+
+
+@dataclass(frozen=True)
+class LogChanges:
+    """What a batch changes in a dimension with a change log.
+
+    Attributes:
+        plan: of plan.plan.
+        said: the rows of batch and log (`ChangeLog.changes`).
+        full: the rows of the log that describe full batches.
+        held: keys that a full batch at its moment has, without a row that counts; see `ChangeLog.rows`.
+    """
+
+    plan: DataFrame
+    said: DataFrame
+    full: DataFrame
+    held: DataFrame
+
+    def rows(self, log: ChangeLog, merge_id: str, full_at: int | None) -> DataFrame | None:
+        """The rows that the log lacks; None if it has all. Args: full_at: the moment of a full batch."""
+        news = self.said.where("not is_logged").drop("is_logged")
+        is_new_batch = full_at is not None and not log.knows_full_batch(self.full, self.held, full_at)
+        if news.isEmpty() and not is_new_batch:
+            return None
+        return log.rows(news, merge_id, full_at=full_at, held=self.held)
+
+
+def changes_by_log(
+    batch: DataFrame,
+    logged: DataFrame,
+    stored: DataFrame | None,
+    log: ChangeLog,
+    at: int,
+    *,
+    is_full: bool,
+    full_at: int | None,
+    present: DataFrame | None = None,
+    others: DataFrame | None = None,
+    logged_keys: DataFrame | None = None,
+) -> LogChanges:
+    """The versions of the keys in a batch, from their rows in the log and in the batch.
+
+    Args:
+        batch: events with moments.
+        logged: the log (`ChangeLog.read`); logged_keys: at least its rows with keys of the batch. Default: all.
+        stored: the dimension; at least the rows with these keys.
+        full_at: the moment of a full batch.
+        present: ``k1..n`` of rows of the batch that are set aside.
+        others: ``k1..n``, ``is_full``: keys that are to be planned as well.
+    Raises: TargetError; BatchError if log and batch have different rows for a key and moment.
+    """
+    layout, spec = log.layout, log.spec
+    keys = key_names(layout)
+    check_can_end(layout, spec, full_at is not None)
+    touched = batch.select(*keys)
+    if others is not None:
+        touched = touched.unionByName(others.where("not is_full").select(*keys))
+    if is_full and stored is not None:
+        touched = touched.unionByName(stored.selectExpr(*named_keys(layout)))
+    if stored is None:  # it was dropped: restore all keys from the log
+        touched = touched.unionByName(logged.where("not is_full").select(*keys))
+    touched = touched.distinct()
+    said = log.changes(logged if logged_keys is None else logged_keys, touched, batch, full_at).localCheckpoint()
+    check_problems(said, layout)
+    held = log.keys_with_later_rows(batch, full_at)
+    if present is not None and full_at is not None:
+        whole = " and ".join(f"{name} is not null" for name in keys)
+        there = present.where(whole).join(batch.select(*keys), keys, "left_anti")
+        held = held.union(there.select(*keys).distinct().selectExpr(*keys, f"{full_at}L as at"))
+    full, events = logged.where("is_full"), said
+    if full_at is not None or not full.isEmpty():
+        full = full.localCheckpoint()  # few rows, read more than once
+        events = log.with_absences(said, full, held, full_at)
+    made = changes(events, None, layout.with_values(), spec, at, False)
+    known = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
+    plan = difference(made, known, events, layout, spec).localCheckpoint()
+    return LogChanges(plan, said, full, held)
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -18,6 +19,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.plan.batch import cause, key_names, named_keys, one_per_moment, presence
 from healing_tables.plan.seed_events import seeds
+from healing_tables.plan.timeline import with_kept_values
 from healing_tables.plan.validation import check_stored
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
@@ -49,6 +51,14 @@ class ChangeLog:
     layout: Layout
     spec: DimensionSpec
     ties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, table: Any, layout: Layout, spec: DimensionSpec, batch: Mapping[str, str]) -> ChangeLog | None:
+        """The log of a dimension; None if it has none. Args: table: the dimension; batch: columns with their types."""
+        if spec.change_log is None:
+            return None
+        ties = {name: batch[find(name, batch) or name] for name in spec.tie_break_by}
+        return cls(table.named(spec.change_log), layout, spec, ties)
 
     def extra_tie_breakers(self) -> dict[str, str]:
         """The tie breakers that are neither keys nor attributes."""
@@ -115,17 +125,34 @@ class ChangeLog:
         return {str(row[0]) for row in rows.select("merge_id").distinct().collect()}
 
     def read(self, spark: SparkSession, version: int, keys: str = "") -> DataFrame:
-        """Rows with the columns of `batch.events` and ``is_full``, ``is_seed``, ``merge_id``.
+        """Its rows, as `as_events` returns them. Args: version: of the table; keys: a condition on ``t``, the table."""
+        return self.as_events(self.target.rows(spark, version).alias("t").where(keys or "true"))
 
-        Args: version: of the table; keys: a condition on ``t``, the table.
+    def preview(self, spark: SparkSession, stored: DataFrame | None) -> DataFrame:
+        """What `read` would return after `prepare`: for a new log, the stored rows. Nothing is written.
+
+        Raises: TargetError if the stored dimension is damaged.
         """
+        table = self.target.read(spark)
+        if stored is not None and (table is None or table.isEmpty()):
+            table = self.first_rows(stored, "dry run")
+        columns = self.columns()
+        if table is None:
+            ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
+            return self.as_events(spark.createDataFrame([], ddl))
+        missing = {name: kind for name, kind in columns.items() if find(name, table.columns) is None}
+        return self.as_events(
+            table.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in missing.items()))
+        )
+
+    def as_events(self, rows: DataFrame) -> DataFrame:
+        """Its rows with the columns of `batch.events` and ``is_full``, ``is_seed``, ``merge_id``."""
         values = [
             f"cast({quoted(attribute.name)} as {attribute.type}) as a{number}"
             for number, attribute in by_name(self.layout)
         ]
         ties = [f"{quoted(name)} as t{n}" for n, name in enumerate(self.ties, start=1)]
-        table = self.target.rows(spark, version).alias("t")
-        return table.where(keys or "true").selectExpr(
+        return rows.selectExpr(
             *named_keys(self.layout),
             "unix_micros(changed_at) as at",
             "is_deleted as gone",
@@ -150,6 +177,9 @@ class ChangeLog:
         keys = key_names(self.layout)
         columns = [*keys, "at", "gone", "state", "tie", "cause", "is_logged"]
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
+        if self.layout.keeps_values:
+            known = mine.selectExpr(*columns, "0 as kind").unionByName(batch.selectExpr(*columns, "1 as kind"))
+            batch = with_kept_values(known, self.layout).where("kind = 1")
         if full_at is not None and self.spec.changed_at is not None:
             batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at).select(columns))
         news = batch.join(self.seed_rows(mine), [*keys, "at"], "left")

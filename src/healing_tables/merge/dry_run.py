@@ -5,20 +5,25 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import Row
+from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.errors import ArgumentError, rows_text
+from healing_tables.errors import rows_text
+from healing_tables.merge.attempt import changes_by_log
+from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.merge import TABLES
-from healing_tables.merge.tables import JSON
 from healing_tables.plan.batch import events as events_of
-from healing_tables.plan.plan import changes, resolved
+from healing_tables.plan.batch import key_names
+from healing_tables.plan.plan import changes, resolved, without_late
 from healing_tables.plan.validation import check_events, check_plan, current_keys
+from healing_tables.sql.types import types_of
+from healing_tables.sql.values import JSON
 from healing_tables.targets.find import Target, target_of
 
 SHOWN = 10
@@ -31,18 +36,23 @@ class DryRun:
     Attributes:
         counts: rows by action: insert, close, update; remove, archive, absent of type 4.
         lines: a text for each of the first ten rows, in the order of their keys.
+        set_aside: rows of the batch that would be set aside.
     """
 
     rows_in_batch: int
     counts: Mapping[str, int]
     lines: tuple[str, ...]
+    set_aside: int = 0
 
     def __str__(self) -> str:
         done = {"insert": "inserted", "close": "closed", "update": "updated", "remove": "moved to the history"}
+        aside = f", {self.set_aside} set aside" if self.set_aside else ""
         parts = [f"{self.counts.get(action, 0)} {word}" for action, word in done.items() if action in self.counts]
         rows = rows_text(self.rows_in_batch)
         return (
-            f"{rows} in the batch would be {', '.join(parts)}" if parts else f"{rows} in the batch: nothing to change"
+            f"{rows} in the batch would be {', '.join(parts)}{aside}"
+            if parts
+            else f"{rows} in the batch: nothing to change{aside}"
         )
 
 
@@ -57,24 +67,37 @@ def dry_run(
     """Plan a merge and check it. Nothing is written.
 
     Args: as of `merge`.
-    Raises: what `merge` raises before it writes; ArgumentError with a change log, which a dry run does not support.
+    Raises: what `merge` raises before it writes.
     """
-    if spec.change_log is not None:
-        wanted, remedy = "a spec without it: only a merge can place late changes", "leave it out for a dry run"
-        raise ArgumentError.one("the dry run", "change_log", wanted, spec.change_log, remedy)
     batch = spark_frame(batch)
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
     schema = TABLES[type(table)].as_stored(table, batch.schema)
     layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
+    if stored is not None and spec.change_log is None:
+        spec = replace(spec, change_log=TABLES[type(table)].recorded_log(table, spark))
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
-    tables = TABLES[type(table)](table, layout, spec, None)
-    past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
-    known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
-    plan = changes(events, known, layout, spec, moment, is_full, past).localCheckpoint()
-    counts = check_plan(plan, lambda: 0 if stored is None else current_keys(stored, layout, spec), layout, spec)
+    events, aside = events.where("reason is null"), events.where("reason is not null")
+    keys = key_names(layout)
+    log = ChangeLog.of(table, layout, spec, types_of(batch.schema))
+    set_aside = figures.aside
+    if log is not None:
+        full_at = moment if is_full else None
+        logged = log.preview(spark, stored)
+        plan = changes_by_log(events, logged, stored, log, moment, is_full=is_full, full_at=full_at, present=aside).plan
+    else:
+        tables = TABLES[type(table)](table, layout, spec, None)
+        past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
+        known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
+        events, late = without_late(events, known, layout, spec, moment, is_full, past)
+        present = aside.select(keys)
+        if late is not None:
+            present = present.union(late.select(keys))
+            set_aside += late.agg(f.expr("sum(rows)")).collect()[0][0]
+        plan = changes(events, known, layout, spec, moment, is_full, past, present).localCheckpoint()
+    counts = check_plan(plan, lambda: 0 if stored is None else current_keys(stored, layout, spec), layout, spec).counts
     shown = plan.where("action not in ('archive', 'absent')").orderBy("key", "moment", "action").limit(SHOWN)
     rows = shown.selectExpr(
         "action",
@@ -84,7 +107,7 @@ def dry_run(
         f"to_json(stored, {JSON}) as stored",
         f"to_json(new, {JSON}) as new",
     ).collect()
-    return DryRun(figures.rows, counts, tuple(line(row, layout) for row in rows))
+    return DryRun(figures.rows, counts, tuple(line(row, layout) for row in rows), set_aside)
 
 
 def line(row: Row, layout: Layout) -> str:

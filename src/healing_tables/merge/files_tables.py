@@ -38,6 +38,10 @@ class FilesTables(FolderTables):
         return self.side_table((self.spec.audit or {}).get("table"), "_audit")
 
     @property
+    def set_aside(self) -> SideTable:
+        return self.side_table(None, "__set_aside")
+
+    @property
     def key_map(self) -> SideTable:
         return self.side_table(None, "__keys")
 

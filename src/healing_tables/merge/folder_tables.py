@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.merge.tables import AUDIT, HISTORY, LOG, Change, DimensionTables
+from healing_tables.merge.tables import AUDIT, HISTORY, LOG, SET_ASIDE, Change, DimensionTables
 from healing_tables.plan.batch import key_names
+from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.sql.identifiers import quoted
 from healing_tables.targets.key_map import COLUMNS as KEY_MAP_COLUMNS
 from healing_tables.targets.key_map import numbered, stored_numbers, version_of
@@ -33,7 +34,7 @@ class FolderTables(DimensionTables):
 
     def side_tables(self) -> dict[str, Table]:
         """The name of each table in `rows_to_write`, to the table."""
-        found = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit}
+        found = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit, SET_ASIDE: self.set_aside}
         return found if self.log is None else {**found, LOG: self.log.target}
 
     def prepare(self, spark: SparkSession) -> None:
@@ -66,6 +67,11 @@ class FolderTables(DimensionTables):
             rows |= {name: frame for name, frame in beside.items() if name == AUDIT or "archive" in counts}
         if change.for_log is not None:
             rows[LOG] = self.new_in_log(change.for_log)
+        if change.set_aside is not None:
+            there = self.set_aside.rows(plan.sparkSession).select(ROW_ID)
+            new = change.set_aside.join(there, ROW_ID, "left_anti").localCheckpoint()
+            if not new.isEmpty():
+                rows[SET_ASIDE] = new
         return plan, rows
 
     def new_state(self, plan: DataFrame, stored: DataFrame | None, columns: Sequence[str]) -> DataFrame:

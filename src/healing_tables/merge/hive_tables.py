@@ -35,6 +35,10 @@ class HiveTables(FolderTables):
 
     target: HiveTarget
 
+    @staticmethod
+    def recorded_log(table: HiveTarget, spark: SparkSession) -> str | None:
+        return table.commits.properties(spark).get(CHANGE_LOG)
+
     @property
     def history(self) -> HiveTarget:
         return self.side_table(self.spec.history, "_history")
@@ -42,6 +46,10 @@ class HiveTables(FolderTables):
     @property
     def audit(self) -> HiveTarget:
         return self.side_table((self.spec.audit or {}).get("table"), "_audit")
+
+    @property
+    def set_aside(self) -> HiveTarget:
+        return self.side_table(None, "__set_aside")
 
     @property
     def key_map(self) -> HiveTarget:

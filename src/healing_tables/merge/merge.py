@@ -17,12 +17,13 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import (
     NOTHING_WRITTEN,
     ArgumentError,
+    BatchError,
     HealingTablesError,
     Mistake,
     counted,
     rows_text,
 )
-from healing_tables.merge.attempt import Attempt
+from healing_tables.merge.attempt import Attempt, columns_of_aside
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.files_tables import FilesTables
 from healing_tables.merge.frames import spark_frame
@@ -33,7 +34,7 @@ from healing_tables.merge.postgres_tables import PostgresTables
 from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
-from healing_tables.plan.validation import BatchFigures, check_events, check_plan
+from healing_tables.plan.validation import BatchFigures, check_events, check_plan, reasons_of
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import types_of
@@ -45,7 +46,7 @@ from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.iceberg import IcebergTarget
 from healing_tables.targets.postgres import PostgresTarget
 from healing_tables.targets.retry import retrying
-from healing_tables.targets.table import Snapshot
+from healing_tables.targets.table import CHANGE_LOG, Snapshot
 
 log = logging.getLogger("healing_tables")
 
@@ -66,6 +67,9 @@ class MergeResult:
     Attributes:
         inserted, closed, updated: numbers of rows. With type 4, ``closed`` is the number of keys that left the table.
         removed: number of versions that were replaced because of a late change, with a change log.
+        unchanged: rows of the batch that changed nothing: no later merge can see that they came. None with a change
+            log, which keeps them.
+        set_aside: rows of the batch that were not merged, and are in ``<dimension>__set_aside``.
         attempts: 1 unless other writers committed in between.
         commit_version: the version of the Delta table, the number in ``<table>__commits`` of a Hive table, the version
             of a dimension in files, the snapshot of the Iceberg table, or the number of the transaction in PostgreSQL;
@@ -82,15 +86,19 @@ class MergeResult:
     seconds: float
     batch_id: str
     removed: int = 0
+    unchanged: int | None = None
+    set_aside: int = 0
 
     def __str__(self) -> str:
         commit = "no commit" if self.commit_version is None else f"commit {self.commit_version}"
         removed = f", {self.removed} replaced" if self.removed else ""
         attempts = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         rows = rows_text(self.rows_in_batch)
+        beside = f", {rows_text(self.unchanged)} without effect" if self.unchanged else ""
+        beside += f", {self.set_aside} set aside" if self.set_aside else ""
         return (
             f"{rows} in the batch: {self.inserted} inserted, {self.closed} closed, "
-            f"{self.updated} updated{removed}; {attempts}, {commit}, {self.seconds:.1f} s"
+            f"{self.updated} updated{removed}{beside}; {attempts}, {commit}, {self.seconds:.1f} s"
         )
 
 
@@ -148,12 +156,16 @@ def merge(
         closed=written.rows["close"] + left_table,
         updated=written.rows["update"],
         removed=written.rows["remove"] - left_table,
+        unchanged=written.unchanged,
+        set_aside=written.set_aside,
         attempts=attempts,
         commit_version=written.version,
         seconds=time.monotonic() - started,
         batch_id=work.batch_id,
     )
     log.info("%s: %s", table.name, result)
+    if result.set_aside:
+        log.warning("%s: %s set aside, see %s", table.name, rows_text(result.set_aside), work.tables.set_aside.name)
     return result
 
 
@@ -162,6 +174,7 @@ class Merge:
 
     layout: Layout
     events: DataFrame
+    aside: DataFrame | None
     figures: BatchFigures
     tables: DimensionTables
 
@@ -227,6 +240,8 @@ class Merge:
             snapshot,
             self.written,
             has_open_rows,
+            self.aside,
+            types_of(self.tables.as_stored(self.table, self.batch.schema)),
             self.micro_batch,
         ).run()
 
@@ -247,6 +262,8 @@ class Merge:
         if snapshot is None:
             return layout, self.spec, False
         spec, has_open_rows = tables.as_rows_show(self.table, snapshot, layout, self.spec)
+        if spec.change_log is None:
+            spec = replace(spec, change_log=snapshot.properties.get(CHANGE_LOG))
         return layout, spec, has_open_rows
 
     def prepare(self, snapshot: Snapshot | None, layout: Layout, spec: DimensionSpec) -> None:
@@ -261,11 +278,7 @@ class Merge:
                 self.moment = moment
         if self.moment is not None:
             self.moment = instants.floored(self.moment, layout.moment_type)
-        change_log = None
-        if spec.change_log is not None:
-            given = types_of(batch.schema)
-            ties = {name: given[find(name, given) or name] for name in spec.tie_break_by}
-            change_log = ChangeLog(self.table.named(spec.change_log), layout, spec, ties)
+        change_log = ChangeLog.of(self.table, layout, spec, types_of(batch.schema))
         tables = TABLES[type(self.table)](self.table, layout, spec, change_log)
         check_own_names(tables, spark)
         check_partitions(layout, spec)
@@ -274,7 +287,11 @@ class Merge:
         # Computed once; a cached frame would be computed again when the table changes
         at = self.moment if self.moment is not None else 0
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
-        self.figures = check_events(self.events, layout, self.spec, self.is_full)
+        self.figures = check_events(self.events, layout, spec, self.is_full)
+        self.aside = None
+        if self.figures.aside:
+            self.aside = self.events.where("reason is not null").select(columns_of_aside(layout))
+            self.events = self.events.where("reason is null")
         if change_log is not None:
             change_log.prepare(spark, self.table.full_name(spark))
         tables.prepare(spark)
@@ -317,8 +334,13 @@ def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
 
 
 def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
-    """Raises: what `merge` into a new table would raise; nothing is written."""
+    """Raises: what `merge` into a new table would raise; BatchError if all rows are set aside. Nothing is written."""
     layout = resolve(spec, batch.schema, None, moment_type=instants.TIMESTAMP)
     events = events_of(batch, layout, spec, 0)
-    check_events(events, layout, spec, spec.full_batch)
+    figures = check_events(events, layout, spec, spec.full_batch)
+    if figures.rows and figures.rows == figures.aside:
+        wanted, remedy = "rows for the new table", "correct the batch; see the reasons"
+        got = f"only rows that are set aside ({reasons_of(events)})"
+        raise BatchError.one("the batch", "the rows", wanted, got, remedy)
+    events = events.where("reason is null")
     check_plan(changes(events, None, layout, spec, 0, False), lambda: 0, layout, spec)

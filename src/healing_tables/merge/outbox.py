@@ -22,6 +22,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
 from healing_tables.merge.tables import AUDIT, AUDIT_COLUMNS, HISTORY, LOG, Change, DimensionTables, Written
 from healing_tables.plan.batch import named_keys
+from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import types_of
@@ -59,6 +60,10 @@ class Outbox(DimensionTables):
     @property
     def audit(self) -> SqlTable:
         return self.side_table((self.spec.audit or {}).get("table"), "_audit").growing(("changed_at",))
+
+    @property
+    def set_aside(self) -> SqlTable:
+        return self.side_table(None, "__set_aside").growing()
 
     @property
     def log_table(self) -> SqlTable:
@@ -120,7 +125,10 @@ class Outbox(DimensionTables):
         self.log_table.finish(spark, self.log_table.unfinished(spark))
 
     def publish(self, change: Change, written: Written) -> None:
-        """Stage, MERGE, deliver."""
+        """Add the rows set aside, stage, MERGE, deliver."""
+        if change.set_aside is not None:
+            self.add_set_aside(change.set_aside)
+            written.set_aside_in = self.set_aside.name
         plan, counts, keys, stored = change.plan, change.counts, change.keys, change.stored
         spark, merge_id, table = plan.sparkSession, change.merge_id, self.target
         if change.snapshot is None:
@@ -166,6 +174,19 @@ class Outbox(DimensionTables):
             now = table.snapshot(spark)
             if now is not None:
                 self.check_change_log(now)
+
+    def add_set_aside(self, rows: DataFrame) -> None:
+        """Add those of these rows that the table does not have. They need no outbox: they are the batch's own, whether
+        the dimension commits or not, and the same batch adds none of them again."""
+        table, spark = self.set_aside, rows.sparkSession
+        names = ", ".join(map(quoted, rows.columns))
+        values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+        with as_view(rows.localCheckpoint()) as view:
+            statement = (
+                f"merge into {table.sql_name} t using {view} s on t.{ROW_ID} = s.{ROW_ID} {table.when_matched} "
+                f"when not matched then insert ({names}) values ({values})"
+            )
+            retrying(table.name, partial(table.run, spark, statement))
 
     def run_merge(self, change: Change, stored: Mapping[str, str], base_version: int) -> int | None:
         """Commit the dimension. If it is certain that there is no commit, the staged rows are discarded.

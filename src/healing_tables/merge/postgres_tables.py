@@ -12,8 +12,9 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import ArgumentError, TargetError
 from healing_tables.merge.postgres_ends import spec_of_table
-from healing_tables.merge.tables import AUDIT, HISTORY, Change, DimensionTables, Written
+from healing_tables.merge.tables import AUDIT, HISTORY, SET_ASIDE, Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
+from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.identifiers import quoted as spark_name
 from healing_tables.sql.instants import EPOCH, MICROSECOND, open_from
@@ -70,6 +71,10 @@ class PostgresTables(DimensionTables):
     @property
     def audit(self) -> PostgresTarget:
         return self.side_table((self.spec.audit or {}).get("table"), "_audit")
+
+    @property
+    def set_aside(self) -> PostgresTarget:
+        return self.side_table(None, "__set_aside")
 
     @property
     def micro_batches(self) -> PostgresTarget:
@@ -132,7 +137,8 @@ class PostgresTables(DimensionTables):
     def publish(self, change: Change, written: Written) -> None:
         spark = change.plan.sparkSession
         counts = change.counts
-        if not counts and not self.layout.new_columns and change.snapshot is not None:
+        has_rows = bool(counts) or change.set_aside is not None
+        if not has_rows and not self.layout.new_columns and change.snapshot is not None:
             return
         xid = ""
         try:
@@ -185,6 +191,8 @@ class PostgresTables(DimensionTables):
         if self.layout.is_sequence and counts.get("insert"):
             plan = self.with_numbers(connection, columns, plan)
         beside = self.side_table_rows(plan, change.events, change.batch_id) if counts else {}
+        if change.set_aside is not None:
+            beside[SET_ASIDE] = change.set_aside
         self.copy_plan(connection, plan, wanted)
         if change.snapshot is not None and not self.reading.is_full:
             self.copy_keys(connection, change.events)
@@ -202,7 +210,7 @@ class PostgresTables(DimensionTables):
                     raise StalePlan
         self.apply(connection, columns, wanted, counts)
         for number, name in enumerate(beside):
-            side = {HISTORY: self.history, AUDIT: self.audit}[name]
+            side = {HISTORY: self.history, AUDIT: self.audit, SET_ASIDE: self.set_aside}[name]
             self.append(connection, side, f"healing_tables_side_{number}")
         self.note_micro_batch(connection, change.merge_id)
 
@@ -274,7 +282,10 @@ class PostgresTables(DimensionTables):
             raise StalePlan("rows of the plan are not in the table")
 
     def append(self, connection: Connection[Any], side: PostgresTarget, rows: str) -> None:
-        """Insert rows, stored as texts in a temporary table, into a table beside the dimension."""
+        """Insert rows, stored as texts in a temporary table, into a table beside the dimension.
+
+        Of rows that are set aside, those that it has are left out.
+        """
         columns = side.columns(connection) or []
         found = connection.execute(
             "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 order by attnum", [rows]
@@ -282,7 +293,9 @@ class PostgresTables(DimensionTables):
         given = [name for (name,) in found if find(name, [column.name for column in columns])]
         names = ", ".join(name_of(spelled(columns, name).name) for name in given)
         values = ", ".join(spelled(columns, name).store(f"s.{name_of(name)}") for name in given)
-        connection.execute(f"insert into {side.sql_name} ({names}) select {values} from {rows} s")
+        is_new = f"not exists (select 1 from {side.sql_name} t where t.{ROW_ID} = s.{ROW_ID})"
+        where = f" where {is_new}" if ROW_ID in given else ""
+        connection.execute(f"insert into {side.sql_name} ({names}) select {values} from {rows} s{where}")
 
     def with_numbers(self, connection: Connection[Any], columns: Sequence[Column], plan: DataFrame) -> DataFrame:
         """The plan with a number for each new row, from the sequence of the column: none is assigned twice."""

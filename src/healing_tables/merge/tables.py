@@ -14,14 +14,17 @@ from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.definition.stored_layout import fits
 from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.set_aside import GENERATED as ROWS_SET_ASIDE
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.validation import current_keys
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
-from healing_tables.sql.values import iso_pattern
+from healing_tables.sql.types import types_of
+from healing_tables.sql.values import JSON
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
 
 AUDIT_COLUMNS = {
@@ -42,9 +45,8 @@ AUDIT_COLUMNS = {
     "row_id": "string",
     "correlation_id": "string",
 }
-JSON = f"map('timeZone', 'UTC', 'timestampFormat', {iso_pattern('XXX')}, 'ignoreNullFields', 'false')"
 # Destinations of rows beside the dimension
-HISTORY, AUDIT, LOG = "history", "audit", "change_log"
+HISTORY, AUDIT, LOG, SET_ASIDE = "history", "audit", "change_log", "set_aside"
 
 
 @dataclass
@@ -55,11 +57,17 @@ class Written:
         rows: that were changed, by action.
         version: of the last commit; None if there was none.
         is_logged: whether the change log has the batch.
+        set_aside_in: the table that has the rows of the batch that were set aside.
+        unchanged: rows of the batch that changed nothing; None with a change log.
+        set_aside: rows of the batch that were set aside.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     version: int | None = None
     is_logged: bool = False
+    set_aside_in: str | None = None
+    unchanged: int | None = None
+    set_aside: int = 0
 
     def __str__(self) -> str:
         parts = []
@@ -67,6 +75,8 @@ class Written:
             parts.append(f"the MERGE has committed as version {self.version}")
         if self.is_logged:
             parts.append("the change log has the batch, and the next merge plans its keys again")
+        if self.set_aside_in is not None:
+            parts.append(f"rows that were set aside are in {self.set_aside_in}")
         return "; ".join(parts) or NOTHING_WRITTEN
 
 
@@ -83,6 +93,7 @@ class Change:
         batch_id: stored in the audit.
         for_log: the rows for the change log.
         open_rows: of a full batch, or if no row is open; see `merge_statement`.
+        set_aside: of set_aside.rows; None if there are none.
     """
 
     plan: DataFrame
@@ -93,6 +104,7 @@ class Change:
     batch_id: str
     for_log: DataFrame | None = None
     open_rows: tuple[int, int] | None = None
+    set_aside: DataFrame | None = None
     merge_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -122,6 +134,12 @@ class DimensionTables:
         """
         return spec_of_rows(snapshot.rows, layout, spec)
 
+    @staticmethod
+    def recorded_log(table: Any, spark: SparkSession) -> str | None:
+        """The change log that a dimension records; None if it records none."""
+        found: str | None = table.table_property(spark, CHANGE_LOG)
+        return found
+
     @property
     def history(self) -> Table:
         raise NotImplementedError
@@ -130,9 +148,14 @@ class DimensionTables:
     def audit(self) -> Table:
         raise NotImplementedError
 
+    @property
+    def set_aside(self) -> Table:
+        """The table of the rows that were set aside; it is made when there is such a row."""
+        raise NotImplementedError
+
     def own_tables(self) -> dict[str, Table]:
         """The name of each table in messages, to the table."""
-        found = {"the dimension": self.target}
+        found = {"the dimension": self.target, "its rows set aside": self.set_aside}
         if self.layout.has_history:
             found["its history"] = self.history
         if self.spec.audit is not None:
@@ -162,10 +185,10 @@ class DimensionTables:
         if noted is not None and noted != named:
             mistake = Mistake(
                 "change_log",
-                f"{noted}, which keeps every change of this dimension: what a merge does not tell it, a later one "
-                "undoes",
+                f"{noted}, the change log of this dimension",
                 "no change log" if named is None else named,
-                f"set change_log: {noted}; if the log was renamed: {self.set_property_text(CHANGE_LOG, '<its name>')}; "
+                f"leave change_log out, or set it to {noted}; if the log was renamed: "
+                f"{self.set_property_text(CHANGE_LOG, '<its name>')}; "
                 f"to give the log up: {self.set_property_text(CHANGE_LOG, None)}, and drop it",
             )
             raise TargetError(counted("the spec", [mistake]), [mistake])
@@ -200,6 +223,29 @@ class DimensionTables:
             missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
             if missing:
                 table.add_columns(spark, missing)
+
+    def prepare_set_aside(self, spark: SparkSession, columns: Mapping[str, str]) -> None:
+        """Create the table of the rows set aside, or add missing columns. Args: columns: of set_aside.columns.
+
+        Raises: TargetError if a column has another type there.
+        """
+        table = self.set_aside
+        present = types_of(table.ensure(spark, columns, ROWS_SET_ASIDE, "table of the rows set aside").schema)
+        missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
+        mistakes = [
+            Mistake(
+                f"{table.name}.{name}",
+                f"the type {kind}, which the column has in the batch",
+                present[there],
+                "rename or drop that table; the next merge makes a new one",
+            )
+            for name, kind in columns.items()
+            if (there := find(name, present)) is not None and not fits(kind, present[there])
+        ]
+        if mistakes:
+            raise TargetError(counted("the table of the rows set aside", mistakes), mistakes)
+        if missing:
+            table.add_columns(spark, missing)
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """The stored rows that may have keys of a batch; all rows for a full one. Args: events: of the batch."""

@@ -11,15 +11,14 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Column, Layout, by_name
 from healing_tables.definition.spec import CAUSE, DimensionSpec
 from healing_tables.errors import BatchError, Mistake, counted
+from healing_tables.plan.set_aside import as_given
 from healing_tables.sql import instants
-from healing_tables.sql.identifiers import find, quoted
+from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import DAY, as_micros
+from healing_tables.sql.types import types_of
 from healing_tables.sql.values import normal
 
 # Why a row is refused, as in the plan
-NULL_KEY = "NULL in a key column"
-NULL_MOMENT = "NULL in the moment"
-AT_THE_END = "a moment at or after the end of time"
 TWO_ROWS = "two different rows for one key and moment"
 
 # The column that shows whether a row ends its key
@@ -44,7 +43,9 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         at: the moment of the batch in microseconds, used where the rows have none of their own.
     Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
         NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the texts in CAUSE),
-        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows it replaces).
+        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows it replaces),
+        ``reason`` (why these rows are set aside, or NULL), ``given`` (the rows as they were given, if they are set
+        aside or may be: see set_aside.py).
     """
     moment = f"{at}L" if at is not None else "cast(null as bigint)"
     if spec.changed_at is not None:
@@ -57,6 +58,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
     said = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
     keys = [f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)]
+    whole_row = as_given(types_of(batch.drop(END).schema))
     rows = batch.selectExpr(
         *keys,
         f"{moment} as at",
@@ -65,7 +67,10 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         f"{tie(spec)} as tie",
         f"{cause(said)} as cause",
         "false as is_logged",
-    )
+        f"{whole_row} as given",
+    ).selectExpr("*", f"{reason(layout, spec)} as reason")
+    if spec.on_late == "error":
+        rows = rows.withColumn("given", f.expr("if(reason is null, null, given)"))
     return one_per_moment(rows, layout, spec)
 
 
@@ -88,22 +93,41 @@ def with_end(batch: DataFrame, condition: str) -> DataFrame:
     return rows
 
 
+def reason(layout: Layout, spec: DimensionSpec) -> str:
+    """Why a row of ``k1..n`` and ``at`` has no place on a timeline, as SQL; NULL if it has one. The words are those of
+    the macro `_set_aside_reason`."""
+    moment = spec.changed_at or "the moment of the batch"
+    end = instants.open_from(spec.valid_to_current, layout.moment_type)
+    found = {
+        f"{name} is null": f"NULL in key column {key.column}"
+        for name, key in zip(key_names(layout), layout.keys, strict=True)
+    }
+    found["at is null"] = f"NULL moment in {moment}"
+    found[f"at >= {end}L"] = f"moment at or after the end of time in {moment}"
+    return f"case {' '.join(f'when {case} then {literal(text)}' for case, text in found.items())} end"
+
+
 def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
-    """One row per key and moment, as `events` returns it; a logged row takes precedence over an equal one."""
+    """One row per key and moment, as `events` returns it; a logged row takes precedence over an equal one.
+
+    Args: rows: those of a change log have no ``reason`` and no ``given``. Rows that are set aside compete with none.
+    """
     keys = key_names(layout)
     partition = f"over (partition by {', '.join(keys)}, at"
-    is_whole = " and ".join(f"{name} is not null" for name in keys)
-    end = instants.open_from(spec.valid_to_current, layout.moment_type)
+    is_of_batch = "reason" in rows.columns
+    is_aside = "reason is not null" if is_of_batch else "false"
     differ = "not (lowest <=> struct(highest.gone, highest.state))" if spec.on_tie == "error" else "false"
+    aside = ["max(reason) as reason", "collect_list(given) as given"] if is_of_batch else []
     return (
         rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
-        .where("place = 1")
+        .where(f"place = 1 or {is_aside}")
         .groupBy(*keys, "at")
         .agg(
             f.expr("min(struct(gone, state)) as lowest"),
             f.expr("max(struct(gone, state, is_logged, cause)) as highest"),
             f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
+            *map(f.expr, aside),
         )
         .selectExpr(
             *keys,
@@ -113,10 +137,9 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "tie",
             "highest.cause",
             "highest.is_logged",
-            f"case when not ({is_whole}) then '{NULL_KEY}' when at is null then '{NULL_MOMENT}' "
-            f"when at >= {end}L then '{AT_THE_END}' "
-            f"when {differ} then '{TWO_ROWS}' end as problem",
+            f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
+            *(["reason", "given"] if is_of_batch else []),
         )
     )
 
@@ -134,6 +157,8 @@ def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
 
 
 def value(column: Column) -> str:
+    if column.column is None:
+        return f"cast(null as {column.type})"
     return f"cast({normal(quoted(column.column), column.type)} as {column.type})"
 
 

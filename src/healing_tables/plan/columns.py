@@ -54,9 +54,12 @@ def as_plan(
     ends_key: str,
     moment: str = TOUCHED,
     cause: str = "cause",
+    used: str = "coalesce(rows, 0L)",
+    refused_at: str = "refused_at",
     new: str = "true",
 ) -> DataFrame:
-    """The plan's rows. Args: values: column to expression; ``new``: whether there is a new row."""
+    """The plan's rows. Args: values: column to expression; ``used``: see plan.plan; ``new``: whether there is a new
+    row."""
     columns = ", ".join(f"{expression} as {quoted(name)}" for name, expression in values.items())
     changed = ", ".join(f"if(new.{quoted(name)} <=> row.{quoted(name)}, null, {literal(name)})" for name in values)
     types = layout.columns(spec)
@@ -72,8 +75,9 @@ def as_plan(
             f"if(refusal is null, {action}, 'refuse') as action",
             f"coalesce(refusal, {reason}) as reason",
             key_struct(layout),
-            f"{moment} as moment",
+            f"if(refusal is null or refusal = {literal(EMPTY_PARTITION)}, {moment}, {refused_at}) as moment",
             f"{cause} as cause",
+            f"{used} as rows",
             f"if(row is null, null, array_compact(array({changed}))) as changed_columns",
             "new",
             "row as stored",
@@ -113,6 +117,7 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
     archived = ", ".join(f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec))
     history = versions.where(f"{UNTIL} is not null").selectExpr(
         "'archive' as action",
+        "if(is_last, 0L, coalesce(rows, 0L)) as rows",  # the rows of the last version are counted with its key
         "if(here, 'changed', 'deleted') as reason",
         key_struct(layout),
         f"{UNTIL} as moment",
@@ -122,7 +127,8 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
         "if(refusal is null, 'absent', 'refuse') as action",
         "coalesce(refusal, 'deleted') as reason",
         key_struct(layout),
-        "at as moment",
+        "if(refusal is null, at, refused_at) as moment",
+        "coalesce(rows, 0L) as rows",
     )
     return current.unionByName(absent, allowMissingColumns=True).unionByName(history, allowMissingColumns=True)
 

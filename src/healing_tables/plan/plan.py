@@ -16,7 +16,7 @@ from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.stored_rows import rows_of, stored_rows
-from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
+from healing_tables.plan.timeline import LATE, TIED, versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 from healing_tables.sql.values import with_plain_text
 
@@ -42,6 +42,7 @@ def plan(
         ``reason`` (string): why
         ``key`` (struct of the key columns)
         ``moment`` (bigint): microseconds, when it happened
+        ``rows`` (bigint): rows of the batch that the change shows; a row that changes nothing is in no plan
         ``cause`` (struct of the texts change_reason, change_source, correlation_id): from the row of the batch that
             starts the version
         ``changed_columns`` (array of string): what differs from the stored row; NULL for an insert
@@ -50,11 +51,17 @@ def plan(
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
     Raises: ArgumentError, BatchError: for a wrong moment or wrong columns; TargetError: also if the stored rows have
-        another open end or other flags than the spec names. Wrong rows are changes with the action ``refuse``.
+        another open end or other flags than the spec names. Wrong rows are changes with the action ``refuse``; rows
+        that a merge sets aside are left out.
     """
     batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
     layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch)
-    return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
+    events = events_of(batch, layout, spec, moment)
+    usable, aside = events.where("reason is null"), events.where("reason is not null")
+    usable, late = without_late(usable, stored, layout, spec, moment, is_full)
+    keys = key_names(layout)
+    present = aside.select(keys) if late is None else aside.select(keys).union(late.select(keys))
+    return changes(usable, stored, layout, spec, moment, is_full, present=present)
 
 
 def resolved(
@@ -117,27 +124,76 @@ def changes(
     moment: int,
     full_batch: bool,
     past: DataFrame | None = None,
+    present: DataFrame | None = None,
 ) -> DataFrame:
     """`plan` on events that are already checked and named (see batch.events).
 
-    Args: past: of type 4, the rows of its history: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
+    Args:
+        past: of type 4, the rows of its history: ``k1..n``, ``at``, ``until``, ``boundary``, ``state``.
+        present: ``k1..n`` of a full batch: keys of rows that were set aside, so these keys are not absent.
     """
     check_can_end(layout, spec, full_batch)
-    events = events.drop("tie", "is_logged", "rows")
+    items = on_timeline(events, stored, layout, spec, moment, full_batch, past, present)
+    steps = with_transitions(with_outcomes(items, layout), layout)
+    return new_values(versions(steps, layout), layout, spec)
+
+
+def without_late(
+    events: DataFrame,
+    stored: DataFrame | None,
+    layout: Layout,
+    spec: DimensionSpec,
+    moment: int,
+    full_batch: bool,
+    past: DataFrame | None = None,
+) -> tuple[DataFrame, DataFrame | None]:
+    """The events without the late ones, and these with their ``reason``; None if there is none, or late changes are
+    refused. Args: as of `changes`.
+
+    A late row can hide that an earlier one is late, too, so the rest is looked at again.
+    """
+    late: DataFrame | None = None
+    if spec.on_late == "error":
+        return events, late
+    where = [*key_names(layout), "at"]
+    reason = f"case outcome when 'late' then '{LATE}' else '{TIED}' end as reason"
+    while True:
+        items = on_timeline(events, stored, layout, spec, moment, full_batch, past)
+        outcomes = with_outcomes(items, layout).where("kind = 1 and outcome in ('late', 'tied')")
+        # absent keys have no row of the batch that could be set aside
+        found = events.drop("reason").join(outcomes.selectExpr(*where, reason), where).localCheckpoint()
+        if found.isEmpty():
+            return events, late
+        late = found if late is None else late.unionByName(found)
+        events = events.join(found.select(where), where, "left_anti").localCheckpoint()
+
+
+def on_timeline(
+    events: DataFrame,
+    stored: DataFrame | None,
+    layout: Layout,
+    spec: DimensionSpec,
+    moment: int,
+    full_batch: bool,
+    past: DataFrame | None,
+    present: DataFrame | None = None,
+) -> DataFrame:
+    """The items of `timeline.with_outcomes`. Args: as of `changes`."""
+    events = events.drop("tie", "is_logged", "reason", "given")
     keys = key_names(layout)
     if not full_batch:
         stored = rows_of(events, stored, layout)
     known = touched = stored_rows(events, stored, layout, spec)
     if full_batch:
         alive = known.where("alive")
-        absent = alive.join(events.select(*keys), keys, "left_anti").selectExpr(
-            *keys, f"{moment}L as at", "true as gone"
-        )
+        there = events.select(*keys) if present is None else events.select(*keys).union(present.select(*keys))
+        absent = alive.join(there, keys, "left_anti").selectExpr(*keys, f"{moment}L as at", "true as gone")
         if spec.changed_at is not None:
             # a key that returns may have a moment before its end
             seen = known.select(keys) if past is None else known.select(keys).union(past.select(keys))
             ended = seen.join(alive, keys, "left_anti")
-            events = events.unionByName(presence(events, layout, moment).join(ended, keys, "left_semi"))
+            returned = presence(events, layout, moment).join(ended, keys, "left_semi")
+            events = events.unionByName(returned.drop("rows"), allowMissingColumns=True)
         events = events.unionByName(absent, allowMissingColumns=True)
         touched = known.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", "0 as kind").unionByName(
@@ -146,8 +202,7 @@ def changes(
     if past is not None:
         gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", "-1 as kind")
         items = items.unionByName(gone_by, allowMissingColumns=True)
-    steps = with_transitions(with_outcomes(items, layout), layout)
-    return new_values(versions(steps, layout), layout, spec)
+    return items
 
 
 def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None:

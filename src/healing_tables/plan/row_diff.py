@@ -95,6 +95,8 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
         "when is_open and not alive then 'reopened' else 'overwritten' end",
         moment="coalesce(new_moment, start)",
         cause="new_cause",
+        used="0L",
+        refused_at="cast(null as bigint)",
         ends_key="coalesce(alive and not coalesce(lives, false), false)",
         new="made is not null",
     )

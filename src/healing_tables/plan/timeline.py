@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from healing_tables.definition.layout import Layout, numbered
+from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.columns import with_columns
 from healing_tables.plan.stored_rows import with_damage
@@ -21,7 +21,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
 
     Args: items: ``kind`` is -1 for a row of the history of type 4, 0 for a stored row, 1 for an event.
     """
-    keys = ", ".join(key_names(layout))
+    keys, items = ", ".join(key_names(layout)), with_kept_values(items, layout)
     seen = with_columns(
         with_damage(items, layout, "kind = 0"),
         gone="coalesce(gone, false)",
@@ -31,7 +31,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
         is_superseded=is_superseded(layout),
         is_behind=f"max(if(kind = -1, until, null)) over (partition by {keys}) "
         f"> max(if(kind = 0, at, null)) over (partition by {keys})",
-        in_force="last(if(kind < 1, struct(at, until, state, previous, changed), null), true) "
+        in_force="last(if(kind < 1, struct(at, until, updated, state, previous, changed), null), true) "
         f"over (partition by {keys} order by at, kind rows between unbounded preceding and current row)",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
@@ -51,6 +51,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     is_gone = f"not ({in_force})"
     if not (layout.is_versioned or layout.has_history):
         is_gone += " or at < known_until"  # the one row of a key does not show gaps
+    shown = ["at", "until", "updated", *(f"changed.a{n}" for n, item in numbered(layout, 1, 3) if item.changed_at)]
     is_known = f"if(gone, {is_gone}, {in_force} and {' and '.join(agrees) or 'true'})"
     return seen.selectExpr(
         "*",
@@ -61,10 +62,24 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
             when kind < 1 then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'
-            when at = in_force.at then 'tied'
+            when {" or ".join(f"at <=> in_force.{moment}" for moment in shown)} then 'tied'
             else 'late'
         end as outcome""",
     )
+
+
+def with_kept_values(items: DataFrame, layout: Layout) -> DataFrame:
+    """The items, where an event has the key's value before it of each attribute that the batch lacks and the table
+    keeps. Args: items: ``k1..n``, ``at``, ``state``, and ``kind``: 1 for an event, less for what is known."""
+    if not layout.keeps_values:
+        return items
+    order = f"partition by {', '.join(key_names(layout))} order by at, kind"
+    before = f"last(if(kind < 1, state, null), true) over ({order})"
+    fields = ", ".join(
+        f"{'kept_state' if attribute.is_kept else 'state'}.a{n} as a{n}" for n, attribute in by_name(layout)
+    )
+    filled = f"if(kind = 1 and state is not null, struct({fields}), state)"
+    return with_columns(items.selectExpr("*", f"{before} as kept_state"), state=filled).drop("kept_state")
 
 
 def is_superseded(layout: Layout) -> str:
@@ -96,6 +111,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
     before = items.where("outcome <> 'known'").selectExpr(
         "*",
         f"max({why}) over (partition by {keys}) as refusal",
+        f"min(if(outcome in ('late', 'tied'), at, null)) over (partition by {keys}) as refused_at",
         f"{here} as here",
         f"lag({here}) over ({order}) as here_before",
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
@@ -157,8 +173,10 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     keys = key_names(layout)
     returns = "here and not coalesce(here_before, false)"
     moves = " or ".join(["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
+    has_effect = f"kind = 1 and ({moves} or overwrites or moves_current)"
     carried = [
         "refusal",
+        "refused_at",
         "newest",
         "first_state",
         "first_at",
@@ -174,6 +192,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         *[f.expr(f"max({name}) as {name}") for name in changed],
         f.expr("min(at) as at"),
         f.expr("min(kind) as kind"),
+        f.expr(f"sum(if({has_effect}, rows, null)) as rows"),
         f.expr("min_by(row, struct(at, kind)) as row"),
         f.expr("min_by(until, struct(at, kind)) as stored_until"),
         f.expr("min_by(version, struct(at, kind)) as version"),

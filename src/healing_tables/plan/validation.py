@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -18,8 +18,9 @@ from healing_tables.errors import (
     Mistake,
     TargetError,
     counted,
+    rows_text,
 )
-from healing_tables.plan.batch import AT_THE_END, NULL_KEY, NULL_MOMENT, TWO_ROWS, key_names
+from healing_tables.plan.batch import TWO_ROWS, key_names
 from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
 from healing_tables.plan.row_diff import UNKNOWN
 from healing_tables.plan.stored_rows import stored_rows, with_damage
@@ -30,13 +31,8 @@ from healing_tables.sql.identifiers import quoted
 GUARDED_FROM = 20  # current keys
 SHOWN = 5  # keys in a message
 RANGED = ("tinyint", "smallint", "int", "bigint", "date")  # and text
+OTHER_ROWS = "or merge the other rows (on_late: set_aside)"
 REMEDIES = {
-    NULL_KEY: ("a key in every row", "filter these rows out, or give them a key"),
-    NULL_MOMENT: ("a moment in every row", "filter these rows out, or give them a moment"),
-    AT_THE_END: (
-        "moments before the open end (valid_to_current)",
-        "filter these rows out, or set a later valid_to_current",
-    ),
     TWO_ROWS: (
         "one row per key and moment",
         "reduce the batch, set tie_break_by, or on_tie: greatest",
@@ -47,11 +43,11 @@ REMEDIES = {
     ),
     LATE: (
         "changes in the order of their moments",
-        "merge batches in order; or keep a change_log, which works late changes in by a rebuild from the whole history",
+        f"merge batches in order; or keep a change_log, which places late changes by a rebuild of keys; {OTHER_ROWS}",
     ),
     TIED: (
         "one row per key and moment",
-        "correct the row, or give it a later moment; or keep a change_log, whose rows tie_break_by orders",
+        f"correct the row, or give it a later moment; or keep a change_log and set tie_break_by; {OTHER_ROWS}",
     ),
     UNKNOWN: (
         "a log of every change of its keys",
@@ -73,35 +69,53 @@ class BatchFigures:
     """A batch in figures.
 
     Attributes:
+        rows: in the batch; ``aside``: those of them that are set aside.
         keys: a condition on the first key column of ``t``, the target, that holds for the whole batch: Delta skips
             files by it, and writers of other keys do not conflict. Empty if there is none.
     """
 
     rows: int
+    aside: int
     keys: str
+
+
+@dataclass(frozen=True)
+class PlanFigures:
+    """A plan in figures. Attributes: counts: its rows by action; used: the rows of the batch that it shows."""
+
+    counts: Mapping[str, int]
+    used: int
 
 
 def check_events(events: DataFrame, layout: Layout, spec: DimensionSpec, is_full: bool) -> BatchFigures:
     """Check for rows of the batch that cannot be placed on the timeline.
 
-    Raises: BatchError on NULL keys or moments, on two rows for a key, and on a full batch without rows.
+    Raises: BatchError on two different rows for a key and moment, and on a full batch without usable rows.
     """
-    rows, wrong, low, high = events.selectExpr(
+    rows, aside, wrong, low, high = events.selectExpr(
         "coalesce(sum(rows), 0)",
+        "coalesce(sum(if(reason is null, 0, rows)), 0)",
         "count(problem)",
         *[range_bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
         check_problems(events, layout, has_moments=spec.changed_at is not None)
-    if is_full and rows == 0:
+    if is_full and rows == aside:
+        got = "a batch without rows" if rows == 0 else f"only rows that are set aside ({reasons_of(events)})"
         mistake = Mistake(
             "full_batch",
             "every existing key",
-            "a batch without rows, which would end every key",
+            f"{got}, which would end every key",
             "check the extract; merge with full_batch=False if nothing has changed",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
-    return BatchFigures(int(rows), key_range(layout, low, high))
+    return BatchFigures(int(rows), int(aside), key_range(layout, low, high))
+
+
+def reasons_of(events: DataFrame) -> str:
+    """The reasons for which rows are set aside, with their numbers."""
+    found = events.where("reason is not null").groupBy("reason").agg(f.expr("sum(rows) as number")).orderBy("reason")
+    return "; ".join(f"{row['reason']}: {rows_text(row['number'])}" for row in found.collect())
 
 
 def check_problems(events: DataFrame, layout: Layout, *, has_moments: bool = True) -> None:
@@ -130,23 +144,27 @@ def key_range(layout: Layout, low: str | None, high: str | None) -> str:
     )
 
 
-def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec: DimensionSpec) -> dict[str, int]:
-    """The number of rows by action, if nothing in the plan is refused.
+def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec: DimensionSpec) -> PlanFigures:
+    """The figures of a plan, if nothing in it is refused.
 
     Args: current: the number of keys with a version that has not ended; only called if the plan ends one.
     Raises: LateChangeError, TargetError (a damaged dimension), GuardError.
     """
-    found = plan.groupBy("action").agg(f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number"))
+    found = plan.groupBy("action").agg(
+        f.expr("count_if(ends_key) as ends"), f.expr("count(*) as number"), f.expr("sum(rows) as used")
+    )
     counts: dict[str, int] = {}
-    ended = 0
-    for action, ends, count in found.collect():
-        counts[action] = int(count)
-        ended += int(ends)
+    ended = used = 0
+    for row in found.collect():
+        counts[row["action"]] = int(row["number"])
+        ended += int(row["ends"])
+        used += int(row["used"] or 0)
     if "refuse" in counts:
-        raise validation_error(plan.where("action = 'refuse'").select("reason", "key"), layout)
+        moment = ["moment"] if spec.changed_at is not None else []
+        raise validation_error(plan.where("action = 'refuse'").select("reason", "key", *moment), layout)
     if ended:
         check_guard(ended, current(), spec)
-    return counts
+    return PlanFigures(counts, used)
 
 
 def check_surrogate_keys(plan: DataFrame, stored: DataFrame | None, layout: Layout) -> None:

@@ -16,6 +16,10 @@ def iso_pattern(zone: str = "") -> str:
     return f"concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
 
 
+# Options of to_json for whole rows: moments in UTC, NULLs as well
+JSON = f"map('timeZone', 'UTC', 'timestampFormat', {iso_pattern('XXX')}, 'ignoreNullFields', 'false')"
+
+
 def value_text(expression: str, kind: str) -> str:
     """A value as text, whatever the session's time zone and ANSI mode."""
     if is_text(kind):
