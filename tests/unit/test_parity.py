@@ -16,7 +16,9 @@ from type_examples import COMMON, IN_ICEBERG, PLAIN, QUOTED, WITHOUT_EQUALITY
 
 from healing_tables import DimensionSpec, SpecError
 from healing_tables.definition.generated import GENERATED
+from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.options import nearest_name
+from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types, values
 from healing_tables.targets import iceberg
@@ -97,6 +99,21 @@ def test_types_that_iceberg_stores(kind: str) -> None:
     assert MACROS._iceberg_type(kind) == IN_ICEBERG[kind]
     assert data_type(kind).simpleString() == kind
     assert iceberg.as_stored(data_type(kind)).simpleString() == IN_ICEBERG[kind]
+
+
+def test_reasons_for_which_rows_are_set_aside() -> None:
+    """A build and a merge give the same words."""
+    source = {"key_columns": [{"column": "id"}, {"column": "region"}], "moment": "at", "types": {"at": "timestamp"}}
+    in_sql = MACROS._set_aside_reason({"valid_to_current": None}, source)
+    layout = Layout((Column("id", "id", "int"), Column("region", "region", "int")), (), {}, instants.TIMESTAMP)
+    in_library = reason(layout, DimensionSpec(key_columns=["id", "region"], changed_at="at"))
+    wanted = [
+        "NULL in key column id",
+        "NULL in key column region",
+        "NULL moment in at",
+        "moment at or after the end of time in at",
+    ]
+    assert re.findall("then '([^']*)'", in_sql) == re.findall("then '([^']*)'", in_library) == wanted
 
 
 def test_options_of_a_merge() -> None:
