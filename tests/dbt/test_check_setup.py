@@ -5,10 +5,28 @@ from __future__ import annotations
 import re
 from importlib.metadata import version
 
+import dbt.adapters.spark
 import pytest
 from damage import operation, tables
+from dbt.adapters.spark.impl import SparkAdapter
 from lab import Lab
 from sessions import with_settings
+
+import dbt_healing_tables
+
+
+@pytest.mark.slow
+def test_a_set_up_without_the_library(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is optional, and nothing reads as a failure."""
+    monkeypatch.setattr(dbt.adapters.spark.Plugin, "adapter", SparkAdapter)
+    monkeypatch.setattr(dbt_healing_tables.plugins[0], "initialize", lambda self: None)
+    lines = operation(lab, "check_setup")
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines if line.count("|") == 2]
+    found = {line[0]: line[1:] for line in cells}
+    assert found["dbt-spark"][0] == "see dbt --version"
+    assert found["Python library"][0] == "not installed"
+    assert found["Python library"][1].startswith("optional, only for healing_merge: install the Python library")
+    assert any("this set-up works" in line for line in lines)
 
 
 @pytest.mark.slow
