@@ -227,6 +227,44 @@ def test_columns_that_do_not_fit(tables: Tables, dim: str, ddl: str, wanted: str
         merge(batch(tables, [], ddl), dim, SPEC)
 
 
+WIDENS = "set on_schema_change: sync_all_columns, which widens the stored column"
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "remedy"),
+    [
+        ("int", "bigint", WIDENS),
+        ("float", "double", WIDENS),
+        ("decimal(9,2)", "decimal(12,4)", WIDENS),
+        ("int", "decimal(9,2)", "cast it in the batch"),
+        ("double", "float", None),
+        ("bigint", "string", "cast it in the batch"),
+    ],
+)
+def test_types_that_differ(tables: Tables, stored: str, given: str, remedy: str | None) -> None:
+    """The error names both types. If the stored one is too narrow, no cast in the batch helps."""
+    spec, ddl = DimensionSpec(key_columns="id"), "id int, amount "
+    rows = plan(batch(tables, [], ddl + stored), None, spec).selectExpr("new.*")
+    if remedy is None:
+        plan(batch(tables, [], ddl + given), rows, spec)
+        return
+    with pytest.raises(TargetError) as error:
+        plan(batch(tables, [], ddl + given), rows, spec)
+    assert error.value.what.startswith("the batch has 1 mistake;")
+    (mistake,) = error.value.mistakes
+    assert stored in mistake.wanted and given in mistake.got
+    assert (mistake.where, mistake.remedy) == ("amount", remedy)
+
+
+def test_mistakes_of_the_batch_and_of_the_table(tables: Tables) -> None:
+    spec = DimensionSpec(key_columns="id")
+    rows = plan(batch(tables, [], "id int, a int"), None, spec).selectExpr("new.*", "1 as b")
+    with pytest.raises(TargetError, match="the stored dimension has 1 mistake;"):
+        plan(batch(tables, [], "id int, a int"), rows, spec)
+    with pytest.raises(TargetError, match="the merge has 2 mistakes;"):
+        plan(batch(tables, [], "id int, a bigint"), rows, spec)
+
+
 @pytest.mark.slow
 def test_a_new_column(tables: Tables, dim: str) -> None:
     spec = DimensionSpec(key_columns="id")

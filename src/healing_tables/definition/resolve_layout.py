@@ -23,12 +23,20 @@ from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import MOMENTS, has_no_equality, has_no_type, types_of
 
 
-def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str) -> Layout:
+def resolve(
+    spec: DimensionSpec,
+    batch: t.StructType,
+    stored: t.StructType | None,
+    *,
+    moment_type: str,
+    can_widen: bool = True,
+) -> Layout:
     """The layout, checked.
 
     Args:
         stored: schema of the table; None if there is none yet.
         moment_type: of a new table.
+        can_widen: whether the types of the stored columns can be changed.
     Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)
@@ -85,7 +93,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
         padded = of_fixed_length(stored)
         if padded:
             raise TargetError(counted("the stored dimension", padded), padded)
-        return stored_layout(spec, layout, types_of(stored))
+        return stored_layout(spec, layout, types_of(stored), can_widen=can_widen)
     missing = missing_moments(layout)
     if missing:
         raise TargetError(counted("the dimension", missing), missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import types as t
@@ -15,24 +15,31 @@ from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import DECLARED, MOMENTS, has_no_type, is_text
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
+# What helps if the type of the batch holds every stored value
+WIDENED = "set on_schema_change: sync_all_columns, which widens the stored column"
+NEW_TABLE = (
+    "copy the stored rows to a new table with the type of the batch, and rename it: Spark does not change the types "
+    "of the columns of a table in parquet or ORC"
+)
 
 
-def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]) -> Layout:
+def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], *, can_widen: bool = True) -> Layout:
     """The existing table determines the default columns: those that it lacks are left out, those that it has are kept.
 
-    Args: wanted: the layout of a new table; stored: columns with their types.
+    Args: wanted: the layout of a new table; stored: columns with their types; can_widen: see `resolve`.
     Raises: TargetError with all mistakes.
     """
+    of_batch: list[Mistake] = []
     mistakes: list[Mistake] = []
-    keys = tuple(stored_column(key, stored, mistakes) for key in wanted.keys)
-    attributes, appended = stored_attributes(spec, wanted, stored, mistakes)
+    keys = tuple(stored_column(key, stored, of_batch, can_widen) for key in wanted.keys)
+    attributes, appended = stored_attributes(spec, wanted, stored, of_batch, can_widen)
     names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
     moment_type = next(
         (stored[names[name]] for name in ("valid_from", "last_updated") if stored.get(names.get(name, "")) in MOMENTS),
         wanted.moment_type,
     )
     if moment_type == "date" and spec.changed_at is not None and wanted.moment_type != "date":
-        mistakes.append(
+        of_batch.append(
             Mistake(
                 f"changed_at ({spec.changed_at})",
                 "a date, as the stored dimension has them",
@@ -44,20 +51,21 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     check_names(layout, spec)
     spelled = layout.columns(spec)
     stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
-    new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
+    new_columns = columns_to_add(spec, spelled, stored, appended, {mistake.where for mistake in of_batch}, mistakes)
     mistakes += unknown_columns(spelled, stored)
     mistakes += missing_moments(layout)
     flags = {layout.names.get(name) for name in ("is_current", "ended_by_delete")}
     # the values of flags come from the rows: see stored_spec.py
     others = [(name, kind) for name, kind in layout.generated(spec) if name not in flags]
     mistakes += other_types([*layout.surrogate_column(), *others], stored)
-    if mistakes:
-        raise TargetError(counted("the stored dimension", mistakes), mistakes)
+    if of_batch or mistakes:
+        about = "the stored dimension" if not of_batch else "the batch" if not mistakes else "the merge"
+        raise TargetError(counted(about, of_batch + mistakes), of_batch + mistakes)
     return replace(layout, new_columns=new_columns)
 
 
 def stored_attributes(
-    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake]
+    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: bool
 ) -> tuple[tuple[Column, ...], list[Column]]:
     """The attributes as the table has them, and those of them that it does not have yet."""
     found: list[Column] = []
@@ -69,7 +77,7 @@ def stored_attributes(
             appended.append(attribute)
             found.append(attribute)
             continue
-        column = stored_column(attribute, stored, mistakes)
+        column = stored_column(attribute, stored, mistakes, can_widen)
         moment = spec.added("changed_at", attribute.name)
         # a column of that name may be a separate attribute
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
@@ -98,9 +106,13 @@ def columns_to_add(
     wanted: Mapping[str, str],
     stored: Mapping[str, str],
     appended: Sequence[Column],
+    reported: Collection[str],
     mistakes: list[Mistake],
 ) -> tuple[tuple[str, str], ...]:
-    """New attributes and the columns that they add, with their types; any other column must exist."""
+    """New attributes and the columns that they add, with their types; any other column must exist.
+
+    Args: reported: columns that have a mistake already.
+    """
     found = {attribute.name: attribute.type for attribute in appended}
     new = {name.lower() for name in found}
     for attribute in appended:
@@ -111,7 +123,7 @@ def columns_to_add(
             continue
         if name.lower() in new:
             found.setdefault(name, kind)
-        elif not any(mistake.where == name for mistake in mistakes):
+        elif name not in reported:
             mistakes.append(
                 Mistake(
                     name,
@@ -184,7 +196,7 @@ def no_type(column: Column) -> Mistake:
     )
 
 
-def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake]) -> Column:
+def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: bool) -> Column:
     name = find(column.name, stored)
     if name is None:
         mistakes.append(
@@ -197,8 +209,19 @@ def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mist
         )
         return column
     if not fits(column.type, stored[name]):
-        mistakes.append(Mistake(column.name, f"the stored type {stored[name]}", column.type, "cast it in the batch"))
+        remedy = "cast it in the batch"
+        if is_wider(column.type, stored[name]):
+            remedy = WIDENED if can_widen else NEW_TABLE
+        mistakes.append(
+            Mistake(column.name, f"the stored type {stored[name]}", f"the type {column.type} in the batch", remedy)
+        )
     return replace(column, name=name, type=stored[name])
+
+
+def is_wider(given: str, stored: str) -> bool:
+    """Whether a stored number can become a number of another type, which holds every stored value and further ones."""
+    is_number = stored in WHOLE or stored == "float" or stored.startswith("decimal(")
+    return is_number and given != stored and fits(stored, given)
 
 
 def fits(given: str, stored: str) -> bool:

@@ -66,11 +66,12 @@ def dry_run(
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
-    schema = TABLES[type(table)].as_stored(table, batch.schema)
-    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
+    kind = TABLES[type(table)]
+    schema = kind.as_stored(table, batch.schema)
+    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema, kind.can_widen)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
-    tables = TABLES[type(table)](table, layout, spec, None)
+    tables = kind(table, layout, spec, None)
     past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
     known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
     plan = changes(events, known, layout, spec, moment, is_full, past).localCheckpoint()

@@ -241,6 +241,7 @@ class Merge:
             tables.as_stored(self.table, self.batch.schema),
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
+            can_widen=tables.can_widen,
         )
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))

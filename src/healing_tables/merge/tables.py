@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -108,6 +108,9 @@ class DimensionTables:
     layout: Layout
     spec: DimensionSpec
     log: ChangeLog | None = None
+
+    # Whether a merge can change the types of columns
+    can_widen: ClassVar[bool] = True
 
     @staticmethod
     def as_stored(table: Table, schema: StructType) -> StructType:

@@ -64,17 +64,19 @@ def resolved(
     at: dt.datetime | dt.date | str | None,
     full_batch: bool | None,
     schema: StructType | None = None,
+    can_widen: bool = True,
 ) -> tuple[Layout, DimensionSpec, int, bool]:
     """The layout of the dimension, its definition with what the stored rows show, the moment of the batch, and whether
     absent keys end.
 
-    Args: schema: of the batch, in the types that the table stores. Others, Raises: see `plan`.
+    Args: schema: of the batch, in the types that the table stores; can_widen: see `resolve`. Others and Raises: `plan`.
     """
     layout = resolve(
         spec,
         schema or batch.schema,
         None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
+        can_widen=can_widen,
     )
     if stored is not None:
         spec, _ = spec_of_rows(stored, layout, spec)
