@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -279,6 +280,115 @@ def test_a_new_column(tables: Tables, dim: str) -> None:
         at="2024-01-02 00:00:00",
     )
     assert versions(tables, dim, "name", "city", "version") == [("Ann", "Oslo", 2), ("Ann", None, 1)]
+
+
+SYNC: dict[str, Any] = {"on_schema_change": "sync_all_columns"}
+BIG = 2**40
+
+
+def kinds(tables: Tables, name: str) -> dict[str, str]:
+    return dict(tables.spark.table(name).dtypes)
+
+
+@pytest.mark.slow
+def test_types_are_widened(tables: Tables, dim: str) -> None:
+    """Of keys, of attributes and of the columns that they add; a batch that is refused changes no type."""
+    attributes = {"points": 6, "rate": 3, "price": 1}
+    ddl = "id {0}, points {0}, rate {1}, price {2}, level int".format
+    narrow, wide = ddl("int", "float", "decimal(9,2)"), ddl("bigint", "double", "decimal(12,4)")
+    cents = Decimal("1.25")
+    plain = DimensionSpec(key_columns="id", attributes={**attributes, "level": 2}, audit={})
+    spec = replace(plain, **SYNC)
+    merge(batch(tables, [(1, 1, 0.5, cents, 1)], narrow), dim, plain, at="2024-01-01")
+    before = kinds(tables, dim)
+    rows = [(1, BIG, 0.1, cents, 1), (BIG, 7, 0.5, cents, 1)]
+    with pytest.raises(TargetError, match="the batch has 4 mistakes"):
+        merge(batch(tables, rows, wide), dim, plain, at="2024-01-02")
+    with pytest.raises(LateChangeError):
+        merge(batch(tables, rows, wide), dim, spec, at="2023-01-02")
+    assert kinds(tables, dim) == before
+    assert merge(batch(tables, rows, wide), dim, spec, at="2024-01-02").attempts == 1
+    after = kinds(tables, dim)
+    changed = {name: kind for name, kind in after.items() if before[name] != kind}
+    numbers = dict.fromkeys(["id", "points", "current_points", "previous_points"], "bigint")
+    assert changed == {**numbers, "rate": "double", "previous_rate": "double", "price": "decimal(12,4)"}
+    told = ["id", "points", "current_points", "previous_points", "rate", "previous_rate", "price"]
+    more = Decimal("1.2500")
+    assert versions(tables, dim, *told) == [
+        (1, 1, BIG, None, 0.5, None, more),
+        (1, BIG, BIG, 1, 0.1, 0.5, more),
+        (BIG, 7, 7, None, 0.5, None, more),
+    ]
+    assert tables.spark.table(dim).selectExpr("count(distinct key_hash)").collect()[0][0] == 2
+    # equal rows, of the narrower types or of the new ones, change nothing
+    for rows_, given in ((rows, wide), ([(1, 1, 0.5, cents, 1)], narrow)):
+        known = batch(tables, rows_, given).where(f"points = {BIG} or id > 1")
+        assert merge(known, dim, plain, at="2024-01-03").commit_version is None
+    assert merge(batch(tables, [(1, 1, 0.5, cents, 1)], narrow), dim, plain, at="2024-01-04").inserted == 1
+
+
+@pytest.mark.slow
+def test_types_that_cannot_be_widened(tables: Tables, dim: str) -> None:
+    """The hash of a key contains its digits; Delta needs a digit more than the largest bigint."""
+    merge(batch(tables, [(Decimal("1.5"), 1)], "id decimal(9,1), n bigint"), dim, DimensionSpec(key_columns="id"))
+    spec = DimensionSpec(key_columns="id", **SYNC)
+    with pytest.raises(TargetError) as error:
+        merge(batch(tables, [], "id decimal(10,2), n decimal(19,0)"), dim, spec)
+    assert "the hash of a key" in error.value.mistakes[0].wanted
+    assert error.value.mistakes[1].remedy.startswith("copy the rows to a new table")
+    with pytest.raises(TargetError, match="that the batch and the spec do not have"):
+        merge(batch(tables, [], "id decimal(9,1)"), dim, spec)
+    assert merge(batch(tables, [], "id decimal(11,1), n decimal(20,0)"), dim, spec).commit_version is None
+    assert (kinds(tables, dim)["id"], kinds(tables, dim)["n"]) == ("decimal(11,1)", "decimal(20,0)")
+
+
+@pytest.mark.slow
+def test_types_are_widened_in_the_tables_beside(tables: Tables, dim: str) -> None:
+    """The history, and the struct in the outbox; with a new column at once. A process is killed in between."""
+    narrow = DimensionSpec(key_columns="id", attributes={"points": 4})
+    merge(batch(tables, [(1, 1)], "id int, points int"), dim, narrow, at="2024-01-01")
+    wide = batch(tables, [(1, BIG, "a"), (BIG, 2, "b")], "id bigint, points bigint, mail string")
+    spec = DimensionSpec(key_columns="id", attributes={"points": 4, "mail": 4}, **SYNC)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Outbox, "run_merge", interrupted)
+        merge(wide, dim, spec, at="2024-01-02")
+    merge(wide, dim, spec, at="2024-01-02")
+    last = batch(tables, [(1, 3, "a"), (BIG, BIG, "b")], "id bigint, points bigint, mail string")
+    merge(last, dim, spec, at="2024-01-03")
+    assert versions(tables, dim, "id", "points", "mail") == [(1, 3, "a"), (BIG, BIG, "b")]
+    found = versions(tables, f"{dim}_history", "id", "points", "mail")
+    assert found == [(1, 1, None), (1, BIG, "a"), (BIG, 2, "b")]
+
+
+@pytest.mark.slow
+def test_types_are_widened_in_the_change_log(tables: Tables, dim: str) -> None:
+    """A late change of the wider type is placed."""
+    options: dict[str, Any] = {"key_columns": "id", "attributes": ["points"], "change_log": f"{dim}_changes"}
+    ddl = "id int, points {}".format
+    merge(batch(tables, [(1, 1)], ddl("int")), dim, DimensionSpec(**options), at="2024-01-01")
+    spec = DimensionSpec(**options, **SYNC, surrogate_key={"name": "sk", "strategy": "sequence"})
+    with pytest.raises(TargetError, match="sk"):
+        merge(batch(tables, [(1, BIG)], ddl("bigint")), dim, spec, at="2024-01-05")
+    spec = DimensionSpec(**options, **SYNC)
+    merge(batch(tables, [(1, BIG)], ddl("bigint")), dim, spec, at="2024-01-05")
+    merge(batch(tables, [(1, BIG + 1)], ddl("bigint")), dim, spec, at="2024-01-03")
+    assert versions(tables, dim, "points") == [(1,), (BIG,), (BIG + 1,)]
+    assert kinds(tables, f"{dim}_changes")["points"] == "bigint"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", ["bigint", "decimal(22,2)", "int"])
+def test_another_writer_while_types_are_widened(
+    tables: Tables, dim: str, between: list[Callable[[], object]], other: str
+) -> None:
+    """It widens the same column, or changes the same key."""
+    dim = f"{dim}_{other[:3]}"
+    ddl, spec = "id int, points {}".format, DimensionSpec(key_columns="id", audit={}, **SYNC)
+    merge(batch(tables, [(1, 1)], ddl("int")), dim, spec, at="2024-01-01")
+    second = batch(tables, [(1, 2)], ddl("int")).selectExpr("id", f"cast(points as {other}) as points")
+    between.append(lambda: merge(second, dim, spec, at="2024-01-02"))
+    assert merge(batch(tables, [(1, BIG)], ddl("bigint")), dim, spec, at="2024-01-03").attempts == 2
+    assert versions(tables, dim, "version", "points") == [(1, 1), (2, 2), (3, BIG)]
 
 
 def test_a_target_of_someone_else(tables: Tables, dim: str) -> None:

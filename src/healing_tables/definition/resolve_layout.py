@@ -12,6 +12,8 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import (
+    CanWiden,
+    always,
     missing_moments,
     no_type,
     of_fixed_length,
@@ -29,14 +31,14 @@ def resolve(
     stored: t.StructType | None,
     *,
     moment_type: str,
-    can_widen: bool = True,
+    can_widen: CanWiden = always,
 ) -> Layout:
     """The layout, checked.
 
     Args:
         stored: schema of the table; None if there is none yet.
         moment_type: of a new table.
-        can_widen: whether the types of the stored columns can be changed.
+        can_widen: whether the type of a stored column can be changed.
     Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)

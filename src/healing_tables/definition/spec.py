@@ -68,7 +68,9 @@ class DimensionSpec:
         deleted_values: the two values of ``ended_by_delete``.
         valid_from_first: the start of the first version of each key, if its first change is later.
         audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
-        on_schema_change: what to do with a new column in the batch: ``"fail"``, or ``"append_new_columns"``.
+        on_schema_change: what to do with a new column in the batch, and with a type that holds all values of the stored
+            one and more: ``"fail"``; ``"append_new_columns"``: a new column is added; ``"sync_all_columns"``: the type
+            of the stored column is changed, too.
     Raises: SpecError with all mistakes.
     """
 
@@ -215,7 +217,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     check_surrogate_key(values, mistakes)
     for name, wanted in (
         ("on_tie", ("error", "greatest")),
-        ("on_schema_change", ("fail", "append_new_columns")),
+        ("on_schema_change", ("fail", "append_new_columns", "sync_all_columns")),
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),
     ):

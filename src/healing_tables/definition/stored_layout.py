@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import types as t
@@ -15,15 +15,23 @@ from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import DECLARED, MOMENTS, has_no_type, is_text
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
+APPENDS = ("append_new_columns", "sync_all_columns")
 # What helps if the type of the batch holds every stored value
 WIDENED = "set on_schema_change: sync_all_columns, which widens the stored column"
 NEW_TABLE = (
-    "copy the stored rows to a new table with the type of the batch, and rename it: Spark does not change the types "
-    "of the columns of a table in parquet or ORC"
+    "copy the rows to a new table with the wider type, and rename it: this type of a column cannot be changed in place"
 )
+# Whether a format can change the type of a column: from the stored type, to the wider one
+CanWiden = Callable[[str, str], bool]
 
 
-def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], *, can_widen: bool = True) -> Layout:
+def always(stored: str, given: str) -> bool:
+    return True
+
+
+def stored_layout(
+    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], *, can_widen: CanWiden = always
+) -> Layout:
     """The existing table determines the default columns: those that it lacks are left out, those that it has are kept.
 
     Args: wanted: the layout of a new table; stored: columns with their types; can_widen: see `resolve`.
@@ -31,7 +39,7 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     """
     of_batch: list[Mistake] = []
     mistakes: list[Mistake] = []
-    keys = tuple(stored_column(key, stored, of_batch, can_widen) for key in wanted.keys)
+    keys = tuple(stored_column(key, stored, of_batch, spec, can_widen) for key in wanted.keys)
     attributes, appended = stored_attributes(spec, wanted, stored, of_batch, can_widen)
     names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
     moment_type = next(
@@ -61,23 +69,23 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     if of_batch or mistakes:
         about = "the stored dimension" if not of_batch else "the batch" if not mistakes else "the merge"
         raise TargetError(counted(about, of_batch + mistakes), of_batch + mistakes)
-    return replace(layout, new_columns=new_columns)
+    return replace(layout, new_columns=new_columns, widened=columns_to_widen(spec, layout, stored))
 
 
 def stored_attributes(
-    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: bool
+    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: CanWiden
 ) -> tuple[tuple[Column, ...], list[Column]]:
     """The attributes as the table has them, and those of them that it does not have yet."""
     found: list[Column] = []
     appended: list[Column] = []
     for attribute in wanted.attributes:
-        if find(attribute.name, stored) is None and spec.on_schema_change == "append_new_columns":
+        if find(attribute.name, stored) is None and spec.on_schema_change in APPENDS:
             if has_no_type(attribute.type):
                 mistakes.append(no_type(attribute))
             appended.append(attribute)
             found.append(attribute)
             continue
-        column = stored_column(attribute, stored, mistakes, can_widen)
+        column = stored_column(attribute, stored, mistakes, spec, can_widen)
         moment = spec.added("changed_at", attribute.name)
         # a column of that name may be a separate attribute
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
@@ -132,6 +140,23 @@ def columns_to_add(
                     "correct column_names and attributes, or add the column",
                 )
             )
+    return tuple(found.items())
+
+
+def columns_to_widen(spec: DimensionSpec, layout: Layout, stored: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Keys, attributes and the columns that these add, if their stored type is narrower than that of the layout.
+
+    Those that are added come first: if a merge is killed in between, the next one finds the attribute as it was.
+    """
+    found = {}
+    for column in (*layout.keys, *layout.attributes):
+        if stored.get(column.name, column.type) == column.type:
+            continue
+        roles = added_roles(column.scd_type, column.changed_at) if column in layout.attributes else ()
+        names = [spec.added(role, column.name) for role in roles if role != "changed_at"]
+        for name in (*names, column.name):
+            if is_wider(column.type, stored.get(name, column.type)):
+                found[name] = column.type
     return tuple(found.items())
 
 
@@ -196,7 +221,10 @@ def no_type(column: Column) -> Mistake:
     )
 
 
-def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: bool) -> Column:
+def stored_column(
+    column: Column, stored: Mapping[str, str], mistakes: list[Mistake], spec: DimensionSpec, can_widen: CanWiden
+) -> Column:
+    """The column as the table has it; with the type of the batch, if the stored one is to be changed."""
     name = find(column.name, stored)
     if name is None:
         mistakes.append(
@@ -209,12 +237,18 @@ def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mist
         )
         return column
     if not fits(column.type, stored[name]):
-        remedy = "cast it in the batch"
+        wanted, remedy = f"the stored type {stored[name]}", "cast it in the batch"
         if is_wider(column.type, stored[name]):
-            remedy = WIDENED if can_widen else NEW_TABLE
-        mistakes.append(
-            Mistake(column.name, f"the stored type {stored[name]}", f"the type {column.type} in the batch", remedy)
-        )
+            is_key = any(column.name.lower() == key.lower() for key in spec.keys)
+            if is_key and scale(column.type) != scale(stored[name]):
+                wanted = f"the stored type {stored[name]}: the hash of a key contains its digits"
+            elif not can_widen(stored[name], column.type):
+                remedy = NEW_TABLE
+            elif spec.on_schema_change != "sync_all_columns":
+                remedy = WIDENED
+            else:
+                return replace(column, name=name)
+        mistakes.append(Mistake(column.name, wanted, f"the type {column.type} in the batch", remedy))
     return replace(column, name=name, type=stored[name])
 
 
@@ -222,6 +256,23 @@ def is_wider(given: str, stored: str) -> bool:
     """Whether a stored number can become a number of another type, which holds every stored value and further ones."""
     is_number = stored in WHOLE or stored == "float" or stored.startswith("decimal(")
     return is_number and given != stored and fits(stored, given)
+
+
+def wider_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The stored columns whose type is narrower than the one that is wanted, with that one."""
+    names = {name: find(name, stored) for name in wanted}
+    return [
+        (there, wanted[name])
+        for name, there in names.items()
+        if there is not None and is_wider(wanted[name], stored[there])
+    ]
+
+
+def scale(kind: str) -> int | None:
+    """The number of digits after the point; None for float and double."""
+    if kind.startswith("decimal("):
+        return int(kind[8:-1].split(",")[1])
+    return 0 if kind in WHOLE else None
 
 
 def fits(given: str, stored: str) -> bool:

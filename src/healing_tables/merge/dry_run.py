@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Row
@@ -18,6 +19,7 @@ from healing_tables.merge.merge import TABLES
 from healing_tables.merge.tables import JSON
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, resolved
+from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.plan.validation import check_events, check_plan, current_keys
 from healing_tables.targets.find import Target, target_of
 
@@ -68,7 +70,10 @@ def dry_run(
     stored = table.read(spark)
     kind = TABLES[type(table)]
     schema = kind.as_stored(table, batch.schema)
-    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema, kind.can_widen)
+    layout, spec, moment, is_full = resolved(
+        batch, stored, spec, at, full_batch, schema, partial(table.can_widen, spark)
+    )
+    stored = None if stored is None else with_wider_types(stored, layout)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
     tables = kind(table, layout, spec, None)

@@ -11,7 +11,6 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -35,8 +34,6 @@ class HiveTables(FolderTables):
     """A dimension in a Hive table."""
 
     target: HiveTarget
-
-    can_widen: ClassVar[bool] = False  # Spark does not change the schema in the metastore
 
     @property
     def history(self) -> HiveTarget:

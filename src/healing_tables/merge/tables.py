@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
@@ -21,8 +22,12 @@ from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.validation import current_keys
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
+from healing_tables.sql.types import types_of
 from healing_tables.sql.values import iso_pattern
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AUDIT_COLUMNS = {
     "dimension": "string",
@@ -108,9 +113,6 @@ class DimensionTables:
     layout: Layout
     spec: DimensionSpec
     log: ChangeLog | None = None
-
-    # Whether a merge can change the types of columns
-    can_widen: ClassVar[bool] = True
 
     @staticmethod
     def as_stored(table: Table, schema: StructType) -> StructType:
@@ -199,10 +201,24 @@ class DimensionTables:
             own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older audits lack some
             wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
         for table, columns, own, what in wanted:
-            present = table.ensure(spark, columns, own, what).columns
+            present = types_of(table.ensure(spark, columns, own, what).schema)
             missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
             if missing:
                 table.add_columns(spark, missing)
+            if narrower := self.narrower(columns, present):
+                table.change_types(spark, narrower)
+
+    def narrower(self, wanted: Mapping[str, str], present: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The columns of a table beside the dimension whose types are to be changed, with the new ones.
+
+        They follow the dimension. While its own columns are narrower, none: a batch that is refused changes no type.
+        """
+        return [] if self.layout.widened else wider_columns(wanted, present)
+
+    def after_widening(self) -> Self:
+        """These tables, once the dimension has the types of the layout."""
+        layout = replace(self.layout, widened=())
+        return replace(self, layout=layout, log=None if self.log is None else replace(self.log, layout=layout))
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """The stored rows that may have keys of a batch; all rows for a full one. Args: events: of the batch."""
@@ -257,7 +273,7 @@ class DimensionTables:
         if not self.layout.has_history:
             return None
         kind = self.layout.moment_type
-        state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
+        state = [f"cast({quoted(column.name)} as {column.type}) as a{n}" for n, column in by_name(self.layout)]
         # rows from before the history had the column: the value started no later than the row
         changed = [
             f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "

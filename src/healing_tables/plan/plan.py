@@ -10,12 +10,13 @@ from pyspark.sql.types import StructType
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import CanWiden, always
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_ends import spec_of_rows
-from healing_tables.plan.stored_rows import rows_of, stored_rows
+from healing_tables.plan.stored_rows import rows_of, stored_rows, with_wider_types
 from healing_tables.plan.timeline import versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 from healing_tables.sql.values import with_plain_text
@@ -54,6 +55,7 @@ def plan(
     """
     batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
     layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch)
+    stored = None if stored is None else with_wider_types(stored, layout)
     return changes(events_of(batch, layout, spec, moment), stored, layout, spec, moment, is_full)
 
 
@@ -64,7 +66,7 @@ def resolved(
     at: dt.datetime | dt.date | str | None,
     full_batch: bool | None,
     schema: StructType | None = None,
-    can_widen: bool = True,
+    can_widen: CanWiden = always,
 ) -> tuple[Layout, DimensionSpec, int, bool]:
     """The layout of the dimension, its definition with what the stored rows show, the moment of the batch, and whether
     absent keys end.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from healing_tables.definition.stored_layout import WHOLE
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.targets.conflicts import StalePlan, has_condition, raised
@@ -25,9 +26,10 @@ MISSING = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
+TYPE_WIDENING = "delta.enableTypeWidening"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Commits that change no row
-MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL")
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL", "CHANGE COLUMN")
 # Spark without Delta raises one of these, or reads "describe detail" as a table named detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
@@ -189,6 +191,19 @@ class DeltaTarget(SqlTable):
                     if is_last or not has_condition(error, BEING_MADE):
                         raise
                     time.sleep(1)
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        if spark.version.startswith("3."):  # with Delta 3.3
+            return stored in ("tinyint", "smallint") and given in ("smallint", "int")
+        if stored in WHOLE and given.startswith("decimal("):
+            precision, scale = (int(part) for part in given[8:-1].split(","))
+            return precision - scale >= (20 if stored == "bigint" else 10)
+        return True
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        if columns and self.table_property(spark, TYPE_WIDENING) != "true":
+            self.set_property(spark, TYPE_WIDENING, "true")
+        super().change_types(spark, columns, within)
 
     def begin(
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None

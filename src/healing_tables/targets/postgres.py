@@ -237,6 +237,21 @@ class PostgresTarget:
         for name, kind in columns:
             connection.execute(f"alter table {self.sql_name} add column {name_of(name)} {postgres_type(kind)}")
 
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        return True
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Args: columns: names and their new types of Spark."""
+        with self.connect() as connection:
+            self.change_types_in(connection, columns)
+
+    def change_types_in(self, connection: Connection[Any], columns: Sequence[tuple[str, str]]) -> None:
+        """The same, in the transaction of the connection."""
+        present = self.columns(connection) or []
+        for name, kind in columns:
+            column = name_of(spelled(present, name).name)
+            connection.execute(f"alter table {self.sql_name} alter column {column} type {postgres_type(kind)}")
+
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         """PostgreSQL has none."""
         return None
