@@ -27,6 +27,7 @@ from healing_tables import (
     merge,
 )
 from healing_tables.cli import main
+from healing_tables.merge.dry_run import dry_run
 from healing_tables.merge.postgres_tables import PostgresTables
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -387,6 +388,28 @@ def test_another_writer_while_types_are_widened(
     between("publish", lambda: merge(other, dim, spec, at="2024-01-02"))
     assert merge(rows([(1, 2**40)], "id int, points bigint"), dim, spec, at="2024-01-03").attempts == 2
     assert server.ask(f"select points from {dim.sql_name} order by version") == [(1,), (2,), (2**40,)]
+
+
+def test_columns_that_the_server_computes(tables: Tables, server: Server, dim: PostgresTarget) -> None:
+    """Identity, serial and generated columns are not written."""
+    server.run(
+        f"create table {dim.sql_name} (row_no bigint generated always as identity, number serial, id int, name text, "
+        "city text, upper_name text generated always as (upper(name)) stored, valid_from timestamptz, "
+        "valid_to timestamptz, is_current boolean)"
+    )
+    merge(batch(tables, (1, "a"), (2, "b")), dim, SPEC, at="2024-01-01")
+    given = batch(tables, (1, "a", "y"), (2, "c"))
+    assert str(dry_run(given, dim, SPEC)) == "2 rows in the batch would be 1 inserted, 1 closed, 1 updated"
+    merge(given, dim, SPEC, at="2024-01-02")
+    found = server.ask(f"select row_no, number, id, name, city, upper_name from {dim.sql_name} order by 1")
+    assert found == [(1, 1, 1, "a", "y", "A"), (2, 2, 2, "b", "x", "B"), (3, 3, 2, "c", "x", "C")]
+    for options in (
+        {"surrogate_key": {"name": "row_no", "strategy": "sequence"}},
+        {"column_names": {"version": "ROW_NO"}},
+    ):
+        spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, **options)  # type: ignore[arg-type]
+        with pytest.raises(TargetError, match="row_no\n.*the table computes its values"):
+            merge(given, dim, spec, at="2024-01-03")
 
 
 @pytest.mark.slow

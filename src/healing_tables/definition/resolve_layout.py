@@ -12,6 +12,7 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import (
+    NO_COLUMNS,
     CanWiden,
     always,
     missing_moments,
@@ -32,6 +33,7 @@ def resolve(
     *,
     moment_type: str,
     can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
 ) -> Layout:
     """The layout, checked.
 
@@ -39,6 +41,7 @@ def resolve(
         stored: schema of the table; None if there is none yet.
         moment_type: of a new table.
         can_widen: whether the type of a stored column can be changed.
+        computed: stored columns with values of their own (identity, generated), to whether a writer may give others.
     Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)
@@ -95,7 +98,7 @@ def resolve(
         padded = of_fixed_length(stored)
         if padded:
             raise TargetError(counted("the stored dimension", padded), padded)
-        return stored_layout(spec, layout, types_of(stored), can_widen=can_widen)
+        return stored_layout(spec, layout, types_of(stored), can_widen=can_widen, computed=computed)
     missing = missing_moments(layout)
     if missing:
         raise TargetError(counted("the dimension", missing), missing)

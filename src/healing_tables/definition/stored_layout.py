@@ -29,16 +29,25 @@ def always(stored: str, given: str) -> bool:
     return True
 
 
+NO_COLUMNS: Mapping[str, bool] = {}
+
+
 def stored_layout(
-    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], *, can_widen: CanWiden = always
+    spec: DimensionSpec,
+    wanted: Layout,
+    stored: Mapping[str, str],
+    *,
+    can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
 ) -> Layout:
     """The existing table determines the default columns: those that it lacks are left out, those that it has are kept.
 
-    Args: wanted: the layout of a new table; stored: columns with their types; can_widen: see `resolve`.
+    Args: wanted: the layout of a new table; stored: columns with their types; can_widen, computed: see `resolve`.
     Raises: TargetError with all mistakes.
     """
     of_batch: list[Mistake] = []
     mistakes: list[Mistake] = []
+    stored = without_computed(spec, wanted, stored, computed, mistakes)
     keys = tuple(stored_column(key, stored, of_batch, spec, can_widen) for key in wanted.keys)
     attributes, appended = stored_attributes(spec, wanted, stored, of_batch, can_widen)
     names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
@@ -70,6 +79,29 @@ def stored_layout(
         about = "the stored dimension" if not of_batch else "the batch" if not mistakes else "the merge"
         raise TargetError(counted(about, of_batch + mistakes), of_batch + mistakes)
     return replace(layout, new_columns=new_columns, widened=columns_to_widen(spec, layout, stored))
+
+
+def without_computed(
+    spec: DimensionSpec,
+    wanted: Layout,
+    stored: Mapping[str, str],
+    computed: Mapping[str, bool],
+    mistakes: list[Mistake],
+) -> dict[str, str]:
+    """The stored columns without those that the table itself computes, unless the merge has values for them."""
+    given = [column.name for column in (*wanted.keys, *wanted.attributes)]
+    given += [name for name in (*spec.column_names.values(), wanted.surrogate) if name is not None]
+    for name, can_be_given in computed.items():
+        if find(name, given) is not None and not can_be_given:
+            mistakes.append(
+                Mistake(
+                    name,
+                    "a column that the merge does not write, since the table computes its values",
+                    "a column of the batch, or of the options",
+                    "leave it out of the batch, column_names and surrogate_key",
+                )
+            )
+    return {name: kind for name, kind in stored.items() if name not in computed or find(name, given) is not None}
 
 
 def stored_attributes(

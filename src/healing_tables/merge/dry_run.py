@@ -70,8 +70,9 @@ def dry_run(
     stored = table.read(spark)
     kind = TABLES[type(table)]
     schema = kind.as_stored(table, batch.schema)
+    computed = table.computed_columns(spark)
     layout, spec, moment, is_full = resolved(
-        batch, stored, spec, at, full_batch, schema, partial(table.can_widen, spark)
+        batch, stored, spec, at, full_batch, schema, partial(table.can_widen, spark), computed
     )
     stored = None if stored is None else with_wider_types(stored, layout)
     events = events_of(batch, layout, spec, moment).localCheckpoint()

@@ -246,6 +246,7 @@ class Merge:
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
             can_widen=partial(self.table.can_widen, self.batch.sparkSession),
+            computed={} if snapshot is None else snapshot.computed,
         )
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))

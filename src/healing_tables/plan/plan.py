@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -10,7 +11,7 @@ from pyspark.sql.types import StructType
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.definition.stored_layout import CanWiden, always
+from healing_tables.definition.stored_layout import NO_COLUMNS, CanWiden, always
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
@@ -67,11 +68,13 @@ def resolved(
     full_batch: bool | None,
     schema: StructType | None = None,
     can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
 ) -> tuple[Layout, DimensionSpec, int, bool]:
     """The layout of the dimension, its definition with what the stored rows show, the moment of the batch, and whether
     absent keys end.
 
-    Args: schema: of the batch, in the types that the table stores; can_widen: see `resolve`. Others and Raises: `plan`.
+    Args: schema: of the batch, in the types that the table stores; can_widen, computed: see `resolve`.
+        Others and Raises: see `plan`.
     """
     layout = resolve(
         spec,
@@ -79,6 +82,7 @@ def resolved(
         None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
         can_widen=can_widen,
+        computed=computed,
     )
     if stored is not None:
         spec, _ = spec_of_rows(stored, layout, spec)

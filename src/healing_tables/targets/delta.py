@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +27,8 @@ MISSING = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
+# In the metadata of a column: its expression; whether an INSERT may give values of an identity column
+GENERATED, EXPLICIT = "delta.generationExpression", "delta.identity.allowExplicitInsert"
 TYPE_WIDENING = "delta.enableTypeWidening"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Commits that change no row
@@ -121,7 +124,30 @@ class DeltaTarget(SqlTable):
             rows,
             detail["properties"] or {},
             tuple(detail["partitionColumns"]),
+            computed=self.computed_of(spark, detail),
         )
+
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        detail = self.detail(spark)
+        return {} if detail is None else self.computed_of(spark, detail)
+
+    def computed_of(self, spark: SparkSession, detail: Row) -> dict[str, bool]:
+        """See `Table.computed_columns`. Spark's schema of a table does not show them, but the log of Delta does."""
+        if not {"generatedColumns", "identityColumns"} & set(detail["tableFeatures"] or ()):
+            return {}
+        newest = None
+        for file_format, names in (("json", "*.json"), ("parquet", "*.checkpoint*.parquet")):
+            log = spark.read.schema("metaData struct<schemaString: string>").option("pathGlobFilter", names)
+            found = log.format(file_format).load(f"{detail['location']}/_delta_log").where("metaData is not null")
+            newest = found.selectExpr("max_by(metaData.schemaString, _metadata.file_name)").collect()[0][0]
+            if newest is not None:  # older commits are only in a checkpoint
+                break
+        fields = json.loads(newest)["fields"] if newest else []
+        return {
+            field["name"]: bool(field["metadata"].get(EXPLICIT, False))
+            for field in fields
+            if GENERATED in field["metadata"] or EXPLICIT in field["metadata"]
+        }
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
         detail = self.detail(spark)

@@ -80,6 +80,10 @@ class FilesTable:
         commit = self.commits(spark).newest()
         return 0 if commit is None else commit.version
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """The format has none."""
+        return {}
+
     def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
         """Every merge writes all rows, in the types of its schema."""
         return True

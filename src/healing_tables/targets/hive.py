@@ -319,6 +319,10 @@ class HiveTarget:
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         spark.sql(f"alter table {self.sql_name} add columns ({column_list(dict(columns))})")
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """The format has none."""
+        return {}
+
     def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
         """Spark does not change the types of the columns in the metastore."""
         return False

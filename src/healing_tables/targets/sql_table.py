@@ -231,6 +231,10 @@ class SqlTable:
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} add columns ({listed})")
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """Identity and generated columns, to whether a writer may give their values: none."""
+        return {}
+
     def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
         """Whether the type of a column can be changed to a wider one; see `stored_layout.is_wider`."""
         raise NotImplementedError

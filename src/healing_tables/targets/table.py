@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,7 @@ class Snapshot:
 
     Attributes:
         table_id: of the table; it changes if the table is dropped and created again.
+        computed: see `Table.computed_columns`.
     """
 
     table_id: str
@@ -32,6 +33,7 @@ class Snapshot:
     rows: DataFrame
     properties: Mapping[str, str]
     partitions: tuple[str, ...]
+    computed: Mapping[str, bool] = field(default_factory=dict, kw_only=True)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -85,6 +87,9 @@ class Table(Protocol):
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """Args: columns: names and types."""
+
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """Identity and generated columns, to whether a writer may give their values."""
 
     def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
         """Whether the type of a column can be changed to a wider one; see `stored_layout.is_wider`."""
