@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,15 @@ from pyspark.sql import DataFrame
 from sessions import with_settings
 from tables import Tables, plain_rows
 
-from healing_tables import ArgumentError, DeltaTarget, DimensionSpec, IcebergTarget, TargetError, merge
+from healing_tables import (
+    ArgumentError,
+    DeltaTarget,
+    DimensionSpec,
+    IcebergTarget,
+    LateChangeError,
+    TargetError,
+    merge,
+)
 from healing_tables.cli import main
 from healing_tables.merge.dry_run import dry_run
 from healing_tables.targets.conflicts import is_conflict
@@ -200,6 +209,48 @@ def test_columns_of_types_that_iceberg_does_not_have(tables: Tables, dim: str) -
     assert (kinds["id"], kinds["tags"], kinds["level"], kinds["more"]) == ("int", "array<int>", "int", "array<int>")
     current = tables.spark.table(dim).where("is_current")
     assert plain_rows(current, ["id", "name", "tags", "level"]) == [(1, "B", [3], 1), (2, "C", None, 1)]
+
+
+@pytest.mark.slow
+def test_types_are_widened(tables: Tables, dim: str) -> None:
+    """As far as Iceberg promotes them; also those of the history, and of the struct in the outbox."""
+    frame, big = tables.spark.createDataFrame, 2**40
+    options: dict[str, Any] = {"key_columns": "id", "attributes": {"points": 4, "rate": 1, "price": 1}, "audit": {}}
+    spec = DimensionSpec(**options, on_schema_change="sync_all_columns")
+    narrow, wide = (
+        f"id {whole}, points {whole}, rate {rate}, price {price}"
+        for whole, rate, price in (("int", "float", "decimal(9,2)"), ("bigint", "double", "decimal(12,2)"))
+    )
+    cents = Decimal("1.25")
+    for points, day in ((1, 1), (2, 2)):
+        merge(frame([(1, points, 0.5, cents)], narrow), IcebergTarget(dim), spec, at=f"2024-01-0{day}")
+    before = tables.spark.table(dim).dtypes
+    scaled = frame([(1, 1, 0.5, cents)], wide.replace("12,2", "12,4"))
+    with pytest.raises(TargetError, match="price\n.*9,2.*\n.*12,4.*\n.*remedy: copy the rows to a new table"):
+        merge(scaled, dim, spec, at="2024-01-03")
+    given = frame([(1, big, 0.1, cents), (big, 1, 0.5, cents)], wide)
+    with pytest.raises(LateChangeError):
+        merge(given, dim, spec, at="2023-01-03")
+    assert tables.spark.table(dim).dtypes == before
+    other = frame([(1, 3, 0.5, cents)], narrow)
+
+    def act() -> None:
+        merge(other, dim, spec, at="2024-01-03")
+
+    # after the types were changed
+    with other_writer(tables.spark, act, lambda _, text: text.lstrip().startswith("merge")):
+        assert merge(given, dim, spec, at="2024-01-04").attempts == 2
+    merge(frame([(1, 5, 0.1, cents)], wide), dim, spec, at="2024-01-05")
+    kinds = dict(tables.spark.table(dim).dtypes)
+    assert [kinds[name] for name in ("id", "points", "rate", "price")] == [
+        "bigint",
+        "bigint",
+        "double",
+        "decimal(12,2)",
+    ]
+    assert rows(tables, dim, "id", "points", "rate") == [(1, 5, 0.1), (big, 1, 0.5)]
+    assert rows(tables, f"{dim}_history", "id", "points") == [(1, 1), (1, big), (1, 2), (1, 3)]
+    assert branches(tables, dim) == []
 
 
 def test_a_table_of_someone_else(tables: Tables, dim: str) -> None:

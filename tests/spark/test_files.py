@@ -426,6 +426,33 @@ def test_a_new_column(tables: Tables, dim: FilesTarget) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_types_are_widened(tables: Tables, tmp_path: Path, file_format: str) -> None:
+    """Of the key, an attribute and the history, whose rows are written again."""
+    dim = FilesTarget(f"{tmp_path}/dim", file_format=file_format)
+    rows, big = tables.spark.createDataFrame, 2**40
+    plain = DimensionSpec(key_columns="id", attributes={"points": 4, "rate": 1})
+    spec = DimensionSpec(
+        key_columns="id", attributes={"points": 4, "rate": 1}, on_schema_change="sync_all_columns", audit={}
+    )
+    for points, day in ((1, 1), (2, 2)):
+        merge(rows([(1, points, 0.5)], "id int, points int, rate float"), dim, plain, at=f"2024-01-0{day}")
+    wide = "id bigint, points bigint, rate double"
+    with pytest.raises(TargetError, match="sync_all_columns, which widens"):
+        merge(rows([(1, big, 0.1)], wide), dim, plain, at="2024-01-03")
+    merge(rows([(1, big, 0.1), (big, 1, 0.5)], wide), dim, spec, at="2024-01-03")
+    merge(rows([(1, 5, 0.1)], wide), dim, spec, at="2024-01-04")
+    stored = dim.read(tables.spark)
+    assert stored is not None and dict(stored.dtypes)["id"] == dict(stored.dtypes)["points"] == "bigint"
+    assert plain_rows(stored, ["id", "points", "rate"]) == [(1, 5, 0.1), (big, 1, 0.5)]
+    assert side_rows(tables, dim, "_history", "id", "points", "rate") == [(1, 1, 0.5), (1, big, 0.1), (1, 2, 0.5)]
+    # no row differs
+    merge(tables.spark.sql("select 1L as id, cast(5 as decimal(20,0)) as points, 0.1d as rate"), dim, spec)
+    stored = dim.read(tables.spark)
+    assert stored is not None and dict(stored.dtypes)["points"] == "decimal(20,0)"
+
+
+@pytest.mark.slow
 def test_a_stream_is_merged_once(tables: Tables, dim: FilesTarget) -> None:
     sink = SPEC.sink(dim, name="crm")
     for number, name in ((0, "A"), (1, "B"), (0, "A"), (1, "B")):

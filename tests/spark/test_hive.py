@@ -20,6 +20,7 @@ from healing_tables import (
     convert_table,
     merge,
 )
+from healing_tables.merge.dry_run import dry_run
 from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.targets import hive
 from healing_tables.targets.buckets import folders_of, location_of
@@ -380,6 +381,19 @@ def test_a_new_column(tables: Tables, dim: str) -> None:
     )
     merge(batch(tables, (2, "A")).selectExpr("*", "'gold' as tier"), dim, spec, at="2024-01-02")
     assert plain_rows(tables.spark.table(dim), ["id", "tier"]) == [(1, None), (2, "gold")]
+
+
+@pytest.mark.slow
+def test_types_are_not_widened(tables: Tables, dim: str) -> None:
+    """The metastore keeps the types of a table."""
+    rows = tables.spark.createDataFrame
+    merge(rows([(1, 1)], "id int, points int"), HiveTarget(dim), DimensionSpec(key_columns="id"), at="2024-01-01")
+    spec = DimensionSpec(key_columns="id", on_schema_change="sync_all_columns")
+    for call in (merge, dry_run):
+        with pytest.raises(TargetError, match="int\n.*bigint in the batch\n.*remedy: copy the rows to a new table"):
+            call(rows([(1, 2)], "id int, points bigint"), dim, spec, at="2024-01-02")
+    more = rows([(1, 1, "x")], "id int, points int, mail string")
+    assert merge(more, dim, spec, at="2024-01-02").inserted == 1
 
 
 @pytest.mark.slow

@@ -17,8 +17,17 @@ from postgres_server import PASSWORD, Server
 from sessions import with_settings
 from tables import Tables, plain_rows
 
-from healing_tables import ArgumentError, DimensionSpec, GuardError, PostgresTarget, TargetError, merge
+from healing_tables import (
+    ArgumentError,
+    DimensionSpec,
+    GuardError,
+    LateChangeError,
+    PostgresTarget,
+    TargetError,
+    merge,
+)
 from healing_tables.cli import main
+from healing_tables.merge.dry_run import dry_run
 from healing_tables.merge.postgres_tables import PostgresTables
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -38,6 +47,10 @@ def server(postgres: Server) -> Iterator[Server]:
 def dim(server: Server, request: pytest.FixtureRequest) -> PostgresTarget:
     name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name.lower())
     return PostgresTarget(f"public.{name[-50:]}", server.url)
+
+
+def interrupted(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def batch(tables: Tables, *rows: tuple[Any, ...]) -> Any:
@@ -326,6 +339,77 @@ def test_new_columns_and_pandas(tables: Tables, server: Server, dim: PostgresTar
     merge(pd.DataFrame({"id": [1], "name": ["A"], "tier": ["gold"]}), dim, spec, at="2024-01-02")
     found = server.ask(f"select id, name, tier from {dim.sql_name} order by id, valid_from")
     assert found == [(1, "A", None), (1, "A", "gold"), (2, None, None)]
+
+
+@pytest.mark.slow
+def test_types_are_widened(tables: Tables, server: Server, dim: PostgresTarget) -> None:
+    """In the transaction of the merge, with those of the history."""
+    rows, big = tables.spark.createDataFrame, 2**40
+    options: dict[str, Any] = {"key_columns": "id", "attributes": {"points": 4, "rate": 1, "price": 1}, "audit": {}}
+    spec = DimensionSpec(**options, on_schema_change="sync_all_columns")
+    wide, cents = "id bigint, points bigint, rate double, price decimal(12,4)", Decimal("1.25")
+    narrow = "id int, points int, rate float, price decimal(9,2)"
+    for points, day in ((1, 1), (2, 2)):
+        merge(rows([(1, points, 0.5, cents)], narrow), dim, DimensionSpec(**options), at=f"2024-01-0{day}")
+    given = rows([(1, big, 0.1, cents), (big, 1, 0.5, cents)], wide)
+    types = (
+        "select attname::text, format_type(atttypid, atttypmod) from pg_attribute where attrelid = '{}'::regclass "
+        "and attname in ('id', 'points', 'rate', 'price') order by 1"
+    )
+    own, past = types.format(dim.sql_name), types.format(dim.beside("_history").sql_name)
+    before = server.ask(own)
+    with pytest.raises(TargetError, match="the batch has 4 mistakes"):
+        merge(given, dim, DimensionSpec(**options), at="2024-01-03")
+    with pytest.raises(LateChangeError):
+        merge(given, dim, spec, at="2023-01-03")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(PostgresTables, "apply", interrupted)
+        merge(given, dim, spec, at="2024-01-03")
+    assert server.ask(own) == before
+    assert merge(given, dim, spec, at="2024-01-03").attempts == 1
+    merge(rows([(1, 5, 0.1, cents)], wide), dim, spec, at="2024-01-04")
+    after = [("id", "bigint"), ("points", "bigint"), ("price", "numeric(12,4)"), ("rate", "double precision")]
+    assert server.ask(own) == server.ask(past) == after
+    assert server.ask(f"select id, points, rate from {dim.sql_name} order by 1") == [(1, 5, 0.1), (big, 1, 0.5)]
+    history = server.ask(f"select id, points from {dim.beside('_history').sql_name} order by valid_from")
+    assert history == [(1, 1), (1, 2), (1, big)]
+    even = tables.spark.sql(f"select {big} as id, cast(1 as decimal(20,0)) as points, 0.5d as rate, 1.25 as price")
+    assert merge(even, dim, spec, at="2024-01-05").commit_version is None
+    assert server.ask(own)[1] == ("points", "numeric(20,0)")
+
+
+@pytest.mark.slow
+def test_another_writer_while_types_are_widened(
+    tables: Tables, server: Server, dim: PostgresTarget, between: Callable[[str, Callable[[], object]], None]
+) -> None:
+    rows, spec = tables.spark.createDataFrame, DimensionSpec(key_columns="id", on_schema_change="sync_all_columns")
+    merge(rows([(1, 1)], "id int, points int"), dim, spec, at="2024-01-01")
+    other = rows([(1, 2)], "id int, points bigint")
+    between("publish", lambda: merge(other, dim, spec, at="2024-01-02"))
+    assert merge(rows([(1, 2**40)], "id int, points bigint"), dim, spec, at="2024-01-03").attempts == 2
+    assert server.ask(f"select points from {dim.sql_name} order by version") == [(1,), (2,), (2**40,)]
+
+
+def test_columns_that_the_server_computes(tables: Tables, server: Server, dim: PostgresTarget) -> None:
+    """Identity, serial and generated columns are not written."""
+    server.run(
+        f"create table {dim.sql_name} (row_no bigint generated always as identity, number serial, id int, name text, "
+        "city text, upper_name text generated always as (upper(name)) stored, valid_from timestamptz, "
+        "valid_to timestamptz, is_current boolean)"
+    )
+    merge(batch(tables, (1, "a"), (2, "b")), dim, SPEC, at="2024-01-01")
+    given = batch(tables, (1, "a", "y"), (2, "c"))
+    assert str(dry_run(given, dim, SPEC)) == "2 rows in the batch would be 1 inserted, 1 closed, 1 updated"
+    merge(given, dim, SPEC, at="2024-01-02")
+    found = server.ask(f"select row_no, number, id, name, city, upper_name from {dim.sql_name} order by 1")
+    assert found == [(1, 1, 1, "a", "y", "A"), (2, 2, 2, "b", "x", "B"), (3, 3, 2, "c", "x", "C")]
+    for options in (
+        {"surrogate_key": {"name": "row_no", "strategy": "sequence"}},
+        {"column_names": {"version": "ROW_NO"}},
+    ):
+        spec = DimensionSpec(key_columns="id", attributes={"name": 2, "city": 1}, **options)  # type: ignore[arg-type]
+        with pytest.raises(TargetError, match="row_no\n.*the table computes its values"):
+            merge(given, dim, spec, at="2024-01-03")
 
 
 @pytest.mark.slow

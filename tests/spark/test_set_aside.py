@@ -236,6 +236,18 @@ def test_ties_with_what_is_stored(tables: Tables) -> None:
             merge(batch(tables, row), dim, spec)
 
 
+def test_a_table_of_rows_set_aside_gets_wider_types(tables: Tables, dim: Any) -> None:
+    spec = DimensionSpec(key_columns="id", attributes=["name"])
+    merge(tables.spark.sql("select cast(null as int) as id, 'A' as name, 1 as extra"), dim, spec)
+    wide = tables.spark.sql("select cast(null as int) as id, 'A' as name, 5000000000 as extra")
+    if isinstance(dim, HiveTarget):
+        with pytest.raises(TargetError, match="__set_aside.extra\n.*the type bigint.*\n.*int"):
+            merge(wide, dim, spec)
+    else:
+        merge(wide, dim, spec)
+        assert aside(tables, dim, "extra") == [(1,), (5000000000,)]
+
+
 def test_a_table_of_rows_set_aside_with_other_types(tables: Tables) -> None:
     dim = f"{tables.schema}.other_types"
     merge(

@@ -39,6 +39,7 @@ class Layout:
         moment_type: date, timestamp_ltz or timestamp_ntz.
         surrogate: name of the surrogate key, if there is one; `strategy` how it is made.
         new_columns: attributes that the stored table does not have yet, with their types.
+        widened: stored columns whose type is to be changed, with the new type; those that attributes add come first.
         partitions: columns that the table is partitioned by.
     """
 
@@ -50,6 +51,7 @@ class Layout:
     strategy: str = "hash"
     new_columns: tuple[tuple[str, str], ...] = ()
     partitions: tuple[str, ...] = ()
+    widened: tuple[tuple[str, str], ...] = ()
 
     def of_type(self, *types: int) -> tuple[Column, ...]:
         return tuple(column for column in self.attributes if column.scd_type in types)

@@ -13,6 +13,9 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import (
+    NO_COLUMNS,
+    CanWiden,
+    always,
     missing_moments,
     no_type,
     of_fixed_length,
@@ -28,12 +31,22 @@ log = logging.getLogger("healing_tables")
 ADD = "add it to the batch, or correct the name"
 
 
-def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | None, *, moment_type: str) -> Layout:
+def resolve(
+    spec: DimensionSpec,
+    batch: t.StructType,
+    stored: t.StructType | None,
+    *,
+    moment_type: str,
+    can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
+) -> Layout:
     """The layout, checked.
 
     Args:
         stored: schema of the table; None if there is none yet.
         moment_type: of a new table.
+        can_widen: whether the type of a stored column can be changed.
+        computed: stored columns with values of their own (identity, generated), to whether a writer may give others.
     Raises: BatchError, TargetError: with all mistakes in the columns of the batch or of the table.
     """
     given, mistakes = types_of(batch), duplicate_columns(batch)
@@ -62,7 +75,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
             mistakes.append(Mistake(f"tie_break_by: {name}", "a column that can be sorted", given[column], remedy))
     for option, name in spec.causes.items():
         wanted_column(name, option, given, mistakes)
-    types = {} if stored is None else types_of(stored)
+    types = {} if stored is None else {name: kind for name, kind in types_of(stored).items() if name not in computed}
     columns = attribute_columns(spec, given, types, mistakes)
     attributes = tuple(
         Column(
@@ -102,7 +115,7 @@ def resolve(spec: DimensionSpec, batch: t.StructType, stored: t.StructType | Non
         padded = of_fixed_length(stored)
         if padded:
             raise TargetError(counted("the stored dimension", padded), padded)
-        return stored_layout(spec, layout, types_of(stored))
+        return stored_layout(spec, layout, types_of(stored), can_widen=can_widen, computed=computed)
     missing = missing_moments(layout)
     if missing:
         raise TargetError(counted("the dimension", missing), missing)

@@ -72,7 +72,9 @@ class DimensionSpec:
             ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do.
         missing_columns: what to do if the batch lacks an attribute that the table has: ``"error"``; ``"keep"``: the
             stored value of each key stays; or ``"null"``.
-        on_schema_change: what to do with a new column in the batch: ``"fail"``, or ``"append_new_columns"``.
+        on_schema_change: what to do with a new column in the batch, and with a type that holds all values of the stored
+            one and more: ``"fail"``; ``"append_new_columns"``: a new column is added; ``"sync_all_columns"``: the type
+            of the stored column is changed, too.
     Raises: SpecError with all mistakes.
     """
 
@@ -223,7 +225,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         ("on_tie", ("error", "greatest")),
         ("on_late", ("error", "set_aside")),
         ("missing_columns", ("error", "keep", "null")),
-        ("on_schema_change", ("fail", "append_new_columns")),
+        ("on_schema_change", ("fail", "append_new_columns", "sync_all_columns")),
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),
     ):

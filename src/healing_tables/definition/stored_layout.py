@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import types as t
@@ -15,24 +15,48 @@ from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import DECLARED, MOMENTS, has_no_type, is_text
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
+APPENDS = ("append_new_columns", "sync_all_columns")
+# What helps if the type of the batch holds every stored value
+WIDENED = "set on_schema_change: sync_all_columns, which widens the stored column"
+NEW_TABLE = (
+    "copy the rows to a new table with the wider type, and rename it: this type of a column cannot be changed in place"
+)
+# Whether a format can change the type of a column: from the stored type, to the wider one
+CanWiden = Callable[[str, str], bool]
 
 
-def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]) -> Layout:
+def always(stored: str, given: str) -> bool:
+    return True
+
+
+NO_COLUMNS: Mapping[str, bool] = {}
+
+
+def stored_layout(
+    spec: DimensionSpec,
+    wanted: Layout,
+    stored: Mapping[str, str],
+    *,
+    can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
+) -> Layout:
     """The existing table determines the default columns: those that it lacks are left out, those that it has are kept.
 
-    Args: wanted: the layout of a new table; stored: columns with their types.
+    Args: wanted: the layout of a new table; stored: columns with their types; can_widen, computed: see `resolve`.
     Raises: TargetError with all mistakes.
     """
+    of_batch: list[Mistake] = []
     mistakes: list[Mistake] = []
-    keys = tuple(stored_column(key, stored, mistakes) for key in wanted.keys)
-    attributes, appended = stored_attributes(spec, wanted, stored, mistakes)
+    stored = without_computed(spec, wanted, stored, computed, mistakes)
+    keys = tuple(stored_column(key, stored, of_batch, spec, can_widen) for key in wanted.keys)
+    attributes, appended = stored_attributes(spec, wanted, stored, of_batch, can_widen)
     names = stored_names(spec, stored, {column.name for column in (*keys, *attributes)})
     moment_type = next(
         (stored[names[name]] for name in ("valid_from", "last_updated") if stored.get(names.get(name, "")) in MOMENTS),
         wanted.moment_type,
     )
     if moment_type == "date" and spec.changed_at is not None and wanted.moment_type != "date":
-        mistakes.append(
+        of_batch.append(
             Mistake(
                 f"changed_at ({spec.changed_at})",
                 "a date, as the stored dimension has them",
@@ -44,32 +68,56 @@ def stored_layout(spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str]
     check_names(layout, spec)
     spelled = layout.columns(spec)
     stored = {find(name, spelled) or name: kind for name, kind in stored.items()}
-    new_columns = columns_to_add(spec, spelled, stored, appended, mistakes)
+    new_columns = columns_to_add(spec, spelled, stored, appended, {mistake.where for mistake in of_batch}, mistakes)
     mistakes += unknown_columns(spelled, stored)
     mistakes += missing_moments(layout)
     flags = {layout.names.get(name) for name in ("is_current", "ended_by_delete")}
     # the values of flags come from the rows: see stored_spec.py
     others = [(name, kind) for name, kind in layout.generated(spec) if name not in flags]
     mistakes += other_types([*layout.surrogate_column(), *others], stored)
-    if mistakes:
-        raise TargetError(counted("the stored dimension", mistakes), mistakes)
-    return replace(layout, new_columns=new_columns)
+    if of_batch or mistakes:
+        about = "the stored dimension" if not of_batch else "the batch" if not mistakes else "the merge"
+        raise TargetError(counted(about, of_batch + mistakes), of_batch + mistakes)
+    return replace(layout, new_columns=new_columns, widened=columns_to_widen(spec, layout, stored))
+
+
+def without_computed(
+    spec: DimensionSpec,
+    wanted: Layout,
+    stored: Mapping[str, str],
+    computed: Mapping[str, bool],
+    mistakes: list[Mistake],
+) -> dict[str, str]:
+    """The stored columns without those that the table itself computes, unless the merge has values for them."""
+    given = [column.name for column in (*wanted.keys, *wanted.attributes)]
+    given += [name for name in (*spec.column_names.values(), wanted.surrogate) if name is not None]
+    for name, can_be_given in computed.items():
+        if find(name, given) is not None and not can_be_given:
+            mistakes.append(
+                Mistake(
+                    name,
+                    "a column that the merge does not write, since the table computes its values",
+                    "a column of the batch, or of the options",
+                    "leave it out of the batch, column_names and surrogate_key",
+                )
+            )
+    return {name: kind for name, kind in stored.items() if name not in computed or find(name, given) is not None}
 
 
 def stored_attributes(
-    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake]
+    spec: DimensionSpec, wanted: Layout, stored: Mapping[str, str], mistakes: list[Mistake], can_widen: CanWiden
 ) -> tuple[tuple[Column, ...], list[Column]]:
     """The attributes as the table has them, and those of them that it does not have yet."""
     found: list[Column] = []
     appended: list[Column] = []
     for attribute in wanted.attributes:
-        if find(attribute.name, stored) is None and spec.on_schema_change == "append_new_columns":
+        if find(attribute.name, stored) is None and spec.on_schema_change in APPENDS:
             if has_no_type(attribute.type):
                 mistakes.append(no_type(attribute))
             appended.append(attribute)
             found.append(attribute)
             continue
-        column = stored_column(attribute, stored, mistakes)
+        column = stored_column(attribute, stored, mistakes, spec, can_widen)
         moment = spec.added("changed_at", attribute.name)
         # a column of that name may be a separate attribute
         is_own = any(other.name.lower() == moment.lower() for other in wanted.attributes)
@@ -98,9 +146,13 @@ def columns_to_add(
     wanted: Mapping[str, str],
     stored: Mapping[str, str],
     appended: Sequence[Column],
+    reported: Collection[str],
     mistakes: list[Mistake],
 ) -> tuple[tuple[str, str], ...]:
-    """New attributes and the columns that they add, with their types; any other column must exist."""
+    """New attributes and the columns that they add, with their types; any other column must exist.
+
+    Args: reported: columns that have a mistake already.
+    """
     found = {attribute.name: attribute.type for attribute in appended}
     new = {name.lower() for name in found}
     for attribute in appended:
@@ -111,7 +163,7 @@ def columns_to_add(
             continue
         if name.lower() in new:
             found.setdefault(name, kind)
-        elif not any(mistake.where == name for mistake in mistakes):
+        elif name not in reported:
             mistakes.append(
                 Mistake(
                     name,
@@ -120,6 +172,23 @@ def columns_to_add(
                     "correct column_names and attributes, or add the column",
                 )
             )
+    return tuple(found.items())
+
+
+def columns_to_widen(spec: DimensionSpec, layout: Layout, stored: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Keys, attributes and the columns that these add, if their stored type is narrower than that of the layout.
+
+    Those that are added come first: if a merge is killed in between, the next one finds the attribute as it was.
+    """
+    found = {}
+    for column in (*layout.keys, *layout.attributes):
+        if stored.get(column.name, column.type) == column.type:
+            continue
+        roles = added_roles(column.scd_type, column.changed_at) if column in layout.attributes else ()
+        names = [spec.added(role, column.name) for role in roles if role != "changed_at"]
+        for name in (*names, column.name):
+            if is_wider(column.type, stored.get(name, column.type)):
+                found[name] = column.type
     return tuple(found.items())
 
 
@@ -185,7 +254,10 @@ def no_type(column: Column) -> Mistake:
     )
 
 
-def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mistake]) -> Column:
+def stored_column(
+    column: Column, stored: Mapping[str, str], mistakes: list[Mistake], spec: DimensionSpec, can_widen: CanWiden
+) -> Column:
+    """The column as the table has it; with the type of the batch, if the stored one is to be changed."""
     name = find(column.name, stored)
     if name is None:
         mistakes.append(
@@ -198,8 +270,42 @@ def stored_column(column: Column, stored: Mapping[str, str], mistakes: list[Mist
         )
         return column
     if not fits(column.type, stored[name]):
-        mistakes.append(Mistake(column.name, f"the stored type {stored[name]}", column.type, "cast it in the batch"))
+        wanted, remedy = f"the stored type {stored[name]}", "cast it in the batch"
+        if is_wider(column.type, stored[name]):
+            is_key = any(column.name.lower() == key.lower() for key in spec.keys)
+            if is_key and scale(column.type) != scale(stored[name]):
+                wanted = f"the stored type {stored[name]}: the hash of a key contains its digits"
+            elif not can_widen(stored[name], column.type):
+                remedy = NEW_TABLE
+            elif spec.on_schema_change != "sync_all_columns":
+                remedy = WIDENED
+            else:
+                return replace(column, name=name)
+        mistakes.append(Mistake(column.name, wanted, f"the type {column.type} in the batch", remedy))
     return replace(column, name=name, type=stored[name])
+
+
+def is_wider(given: str, stored: str) -> bool:
+    """Whether a stored number can become a number of another type, which holds every stored value and further ones."""
+    is_number = stored in WHOLE or stored == "float" or stored.startswith("decimal(")
+    return is_number and given != stored and fits(stored, given)
+
+
+def wider_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The stored columns whose type is narrower than the one that is wanted, with that one."""
+    names = {name: find(name, stored) for name in wanted}
+    return [
+        (there, wanted[name])
+        for name, there in names.items()
+        if there is not None and is_wider(wanted[name], stored[there])
+    ]
+
+
+def scale(kind: str) -> int | None:
+    """The number of digits after the point; None for float and double."""
+    if kind.startswith("decimal("):
+        return int(kind[8:-1].split(",")[1])
+    return 0 if kind in WHOLE else None
 
 
 def fits(given: str, stored: str) -> bool:

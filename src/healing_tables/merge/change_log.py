@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.plan.batch import cause, key_names, named_keys, one_per_moment, presence
 from healing_tables.plan.seed_events import seeds
@@ -112,6 +113,9 @@ class ChangeLog:
         missing = [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
         if missing:
             self.target.add_columns(spark, missing)
+        narrower = wider_columns(wanted, present)
+        if narrower and not self.layout.widened:  # see `DimensionTables.narrower`
+            self.target.change_types(spark, narrower)
 
     def first_rows(self, stored: DataFrame, merge_id: str) -> DataFrame:
         """The first rows of a new log. Raises: TargetError if the stored dimension is damaged."""

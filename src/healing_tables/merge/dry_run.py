@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Row
@@ -21,6 +22,7 @@ from healing_tables.merge.merge import TABLES
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.plan import changes, resolved, without_late
+from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.plan.validation import check_events, check_plan, current_keys
 from healing_tables.sql.types import types_of
 from healing_tables.sql.values import JSON
@@ -73,10 +75,15 @@ def dry_run(
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
-    schema = TABLES[type(table)].as_stored(table, batch.schema)
-    layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch, schema)
-    if stored is not None and spec.change_log is None:
-        spec = replace(spec, change_log=TABLES[type(table)].recorded_log(table, spark))
+    kind = TABLES[type(table)]
+    schema = kind.as_stored(table, batch.schema)
+    computed = table.computed_columns(spark)
+    layout, spec, moment, is_full = resolved(
+        batch, stored, spec, at, full_batch, schema, partial(table.can_widen, spark), computed
+    )
+    if stored is not None:
+        stored = with_wider_types(stored, layout)
+        spec = replace(spec, change_log=spec.change_log or kind.recorded_log(table, spark))
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
     events, aside = events.where("reason is null"), events.where("reason is not null")
@@ -88,7 +95,7 @@ def dry_run(
         logged = log.preview(spark, stored)
         plan = changes_by_log(events, logged, stored, log, moment, is_full=is_full, full_at=full_at, present=aside).plan
     else:
-        tables = TABLES[type(table)](table, layout, spec, None)
+        tables = kind(table, layout, spec, None)
         past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
         known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
         events, late = without_late(events, known, layout, spec, moment, is_full, past)

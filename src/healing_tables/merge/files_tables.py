@@ -7,10 +7,13 @@ import uuid
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import TargetError
 from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG, Change, Written
+from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget
 from healing_tables.targets.files_commits import DATA, Commit, StoredTable
@@ -81,14 +84,15 @@ class FilesTables(FolderTables):
         base = self.base(spark) if snapshot is None else snapshot.commit
         plan, rows = self.rows_to_write(change)
         is_new_state = snapshot is None or bool(WRITES_ROWS & set(counts))
-        if not is_new_state and not rows and not self.layout.new_columns:
+        has_new_schema = bool(self.layout.new_columns or self.layout.widened)
+        if not is_new_state and not rows and not has_new_schema:
             return
         new, tables = uuid.uuid4().hex, dict(base.tables)
         for name, frame in rows.items():
             side = self.side_tables()[name]
             assert isinstance(side, SideTable)
             tables[side.part] = self.append(spark, side, base, frame, f"{DATA}/{name}/{new}")
-        if is_new_state or self.layout.new_columns:
+        if is_new_state or has_new_schema:
             tables[ROWS] = self.write_state(plan, snapshot, f"{DATA}/rows/{new}")
         commits = self.target.commits(spark)
         commit = Commit(
@@ -115,9 +119,10 @@ class FilesTables(FolderTables):
         return Commit(0, str(uuid.uuid4()), "")
 
     def append(self, spark: SparkSession, side: SideTable, base: Commit, rows: DataFrame, folder: str) -> StoredTable:
-        """Write new rows of a table beside the dimension; all of its rows if they are in many folders."""
+        """Write new rows of a table beside the dimension; all of its rows if they are in many folders, or if the new
+        rows have wider types."""
         known = side.stored(spark, base)
-        if known is not None and len(known.folders) >= MOST_FOLDERS:
+        if known is not None and (len(known.folders) >= MOST_FOLDERS or has_wider_types(rows, known)):
             rows = self.target.load(spark, known).unionByName(rows, allowMissingColumns=True)
             return self.target.write(rows, folder, side.file_format)
         new = self.target.write(rows, folder, side.file_format)
@@ -133,3 +138,8 @@ class FilesTables(FolderTables):
         columns = [*snapshot.columns, *[name for name, _ in self.layout.new_columns]]
         state = self.new_state(plan, snapshot.rows, columns)
         return self.target.write(state, folder, snapshot.commit.tables[ROWS].file_format)
+
+
+def has_wider_types(rows: DataFrame, table: StoredTable) -> bool:
+    """Whether rows have a column of a wider type than the files of a table."""
+    return bool(wider_columns(types_of(rows.schema), types_of(StructType.fromJson(dict(table.schema)))))

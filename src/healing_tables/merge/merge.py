@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,7 @@ from healing_tables.merge.postgres_tables import PostgresTables
 from healing_tables.merge.tables import DimensionTables, Written
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
+from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.plan.validation import BatchFigures, check_events, check_plan, reasons_of
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find
@@ -228,6 +230,8 @@ class Merge:
             snapshot = self.table.snapshot(spark)
         if snapshot is not None and log_ is not None:
             self.tables.seed(spark, snapshot.rows)
+        if snapshot is not None:
+            snapshot = replace(snapshot, rows=with_wider_types(snapshot.rows, layout))
         if self.moment is None and log_ is not None:
             self.moment = instants.of(None, self.layout.moment_type)  # rows of the log keep their moment
         Attempt(
@@ -256,6 +260,8 @@ class Merge:
             tables.as_stored(self.table, self.batch.schema),
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
+            can_widen=partial(self.table.can_widen, self.batch.sparkSession),
+            computed={} if snapshot is None else snapshot.computed,
         )
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))

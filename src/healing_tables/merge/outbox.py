@@ -98,11 +98,24 @@ class Outbox(DimensionTables):
         self.prepare_side_tables(spark)
 
     def widen(self, spark: SparkSession, table: SqlTable, columns: Mapping[str, str], within: str = "") -> None:
-        """Add the columns that a table lacks. Args: within: a struct column and a dot."""
-        present = table.rows(spark).select(f"{within}*").columns
+        """Add the columns that a table lacks, and change narrower types. Args: within: a struct column and a dot."""
+        present = types_of(table.rows(spark).select(f"{within}*").schema)
         missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
         if missing:
             table.add_columns(spark, missing, within)
+        if narrower := self.narrower(columns, present):
+            table.change_types(spark, narrower, within)
+
+    def widen_dimension(self, spark: SparkSession) -> None:
+        """Change the types of columns of the dimension, after those of the tables beside it.
+
+        If a merge is killed in between, the next one finds the dimension as it was, and continues.
+        """
+        beside = self.after_widening()
+        if beside.log is not None:
+            beside.log.prepare(spark, self.target.full_name(spark))
+        beside.prepare(spark)
+        self.target.change_types(spark, self.layout.widened)
 
     def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
         return self.target.newest_number(snapshot.rows.sparkSession, mark)
@@ -136,6 +149,8 @@ class Outbox(DimensionTables):
             base_version = table.begin(spark, columns, self.notes(spark))
         else:
             columns, base_version = change.snapshot.columns, change.snapshot.version
+        if self.layout.widened:
+            self.widen_dimension(spark)
         if self.layout.is_sequence and "insert" in counts:
             plan = KeyMap(table, self.layout, self.spec).with_numbers(plan, stored)
         has_changes = bool(counts)

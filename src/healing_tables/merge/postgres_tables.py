@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import is_wider, wider_columns
 from healing_tables.errors import ArgumentError, TargetError
 from healing_tables.merge.postgres_ends import spec_of_table
 from healing_tables.merge.tables import AUDIT, HISTORY, SET_ASIDE, Change, DimensionTables, Written
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.set_aside import ROW_ID
+from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.identifiers import quoted as spark_name
 from healing_tables.sql.instants import EPOCH, MICROSECOND, open_from
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.key_map import numbered, version_of
 from healing_tables.targets.postgres import PostgresTarget, copy_texts, name_of, spelled
-from healing_tables.targets.postgres_types import Column
+from healing_tables.targets.postgres_types import Column, postgres_type
 from healing_tables.targets.table import Snapshot, micro_batch_of
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ class PostgresTables(DimensionTables):
             rows = self.target.load(spark, connection, self.touched(connection), stamps=reading.stamps)
             if self.layout.has_history:
                 reading.past = self.history.load(spark, connection, self.touched(connection, self.history))
-        return rows.localCheckpoint()
+        return with_wider_types(rows.localCheckpoint(), self.layout)
 
     def history_frame(self, spark: SparkSession) -> DataFrame:
         past = self.reading.past
@@ -138,7 +140,8 @@ class PostgresTables(DimensionTables):
         spark = change.plan.sparkSession
         counts = change.counts
         has_rows = bool(counts) or change.set_aside is not None
-        if not has_rows and not self.layout.new_columns and change.snapshot is not None:
+        has_columns = bool(self.layout.new_columns) or bool(self.layout.widened)
+        if not has_rows and not has_columns and change.snapshot is not None:
             return
         xid = ""
         try:
@@ -199,10 +202,14 @@ class PostgresTables(DimensionTables):
         for number, rows in enumerate(beside.values()):
             copy_texts(connection, rows, f"healing_tables_side_{number}")
         if change.snapshot is not None:
-            # readers are not blocked; other writers wait until this transaction ends
-            connection.execute(f"lock table {target.sql_name} in share row exclusive mode")
+            # readers are not blocked, unless types are changed; other writers wait until this transaction ends
+            mode = "access exclusive" if self.layout.widened else "share row exclusive"
+            connection.execute(f"lock table {target.sql_name} in {mode} mode")
             if target.count(connection, self.touched(connection)) != self.reading.stamps:
                 raise StalePlan
+            # after the stamps were compared: PostgreSQL writes the rows again
+            self.widen_types(connection)
+            columns = target.columns(connection) or []
             if change.open_rows == (0, 0) and not self.reading.is_full:
                 # there was no open row: another writer may have begun with another open end
                 _, has_open_rows = spec_of_table(connection, target, self.layout, self.spec)
@@ -213,6 +220,16 @@ class PostgresTables(DimensionTables):
             side = {HISTORY: self.history, AUDIT: self.audit, SET_ASIDE: self.set_aside}[name]
             self.append(connection, side, f"healing_tables_side_{number}")
         self.note_micro_batch(connection, change.merge_id)
+
+    def widen_types(self, connection: Connection[Any]) -> None:
+        """Change the types of columns of the dimension and of its history."""
+        if not self.layout.widened:
+            return
+        self.target.change_types_in(connection, self.layout.widened)
+        if self.layout.has_history:
+            present = {column.name: column.spark for column in self.history.columns(connection) or []}
+            wanted = self.layout.history_columns(self.spec)
+            self.history.change_types_in(connection, wider_columns(wanted, present))
 
     def copy_keys(self, connection: Connection[Any], events: DataFrame) -> None:
         copy_texts(connection, events.select(*key_names(self.layout)).distinct(), KEYS)
@@ -230,6 +247,8 @@ class PostgresTables(DimensionTables):
         parts = []
         for key, name in zip(self.layout.keys, names, strict=True):
             column = spelled(columns, key.name)
+            if is_wider(key.type, column.spark):  # the type of the column is to be changed
+                column = replace(column, type=postgres_type(key.type))
             parts.append(f"t.{name_of(column.name)} = {column.store(f's.{name_of(name)}')}")
         return " and ".join(parts)
 

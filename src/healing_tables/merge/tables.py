@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import CAUSE, DimensionSpec
-from healing_tables.definition.stored_layout import fits
+from healing_tables.definition.stored_layout import fits, wider_columns
 from healing_tables.errors import NOTHING_WRITTEN, Mistake, TargetError, counted
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
@@ -26,6 +26,9 @@ from healing_tables.sql.instants import TIMESTAMP, as_micros
 from healing_tables.sql.types import types_of
 from healing_tables.sql.values import JSON
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 AUDIT_COLUMNS = {
     "dimension": "string",
@@ -219,19 +222,38 @@ class DimensionTables:
             own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older audits lack some
             wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
         for table, columns, own, what in wanted:
-            present = table.ensure(spark, columns, own, what).columns
+            present = types_of(table.ensure(spark, columns, own, what).schema)
             missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
             if missing:
                 table.add_columns(spark, missing)
+            if narrower := self.narrower(columns, present):
+                table.change_types(spark, narrower)
+
+    def narrower(self, wanted: Mapping[str, str], present: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The columns of a table beside the dimension whose types are to be changed, with the new ones.
+
+        They follow the dimension. While its own columns are narrower, none: a batch that is refused changes no type.
+        """
+        return [] if self.layout.widened else wider_columns(wanted, present)
+
+    def after_widening(self) -> Self:
+        """These tables, once the dimension has the types of the layout."""
+        layout = replace(self.layout, widened=())
+        return replace(self, layout=layout, log=None if self.log is None else replace(self.log, layout=layout))
 
     def prepare_set_aside(self, spark: SparkSession, columns: Mapping[str, str]) -> None:
-        """Create the table of the rows set aside, or add missing columns. Args: columns: of set_aside.columns.
+        """Create the table of the rows set aside, or add missing columns and change narrower types.
 
-        Raises: TargetError if a column has another type there.
+        Args: columns: of set_aside.columns. Raises: TargetError if a column has a type that cannot be changed to that.
         """
         table = self.set_aside
         present = types_of(table.ensure(spark, columns, ROWS_SET_ASIDE, "table of the rows set aside").schema)
         missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
+        wider = [
+            (name, kind)
+            for name, kind in wider_columns(columns, present)
+            if table.can_widen(spark, present[find(name, present) or name], kind)
+        ]
         mistakes = [
             Mistake(
                 f"{table.name}.{name}",
@@ -240,12 +262,16 @@ class DimensionTables:
                 "rename or drop that table; the next merge makes a new one",
             )
             for name, kind in columns.items()
-            if (there := find(name, present)) is not None and not fits(kind, present[there])
+            if (there := find(name, present)) is not None
+            and not fits(kind, present[there])
+            and (there, kind) not in wider
         ]
         if mistakes:
             raise TargetError(counted("the table of the rows set aside", mistakes), mistakes)
         if missing:
             table.add_columns(spark, missing)
+        if wider:
+            table.change_types(spark, wider)
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """The stored rows that may have keys of a batch; all rows for a full one. Args: events: of the batch."""
@@ -300,7 +326,7 @@ class DimensionTables:
         if not self.layout.has_history:
             return None
         kind = self.layout.moment_type
-        state = [f"{quoted(column.name)} as a{n}" for n, column in by_name(self.layout)]
+        state = [f"cast({quoted(column.name)} as {column.type}) as a{n}" for n, column in by_name(self.layout)]
         # rows from before the history had the column: the value started no later than the row
         changed = [
             f"coalesce({as_micros(quoted(self.spec.added('changed_at', column.name)), kind)}, "

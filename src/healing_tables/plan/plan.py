@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -10,12 +11,13 @@ from pyspark.sql.types import StructType
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import NO_COLUMNS, CanWiden, always
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_ends import spec_of_rows
-from healing_tables.plan.stored_rows import rows_of, stored_rows
+from healing_tables.plan.stored_rows import rows_of, stored_rows, with_wider_types
 from healing_tables.plan.timeline import LATE, TIED, versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 from healing_tables.sql.values import with_plain_text
@@ -56,6 +58,7 @@ def plan(
     """
     batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
     layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch)
+    stored = None if stored is None else with_wider_types(stored, layout)
     events = events_of(batch, layout, spec, moment)
     usable, aside = events.where("reason is null"), events.where("reason is not null")
     usable, late = without_late(usable, stored, layout, spec, moment, is_full)
@@ -71,17 +74,22 @@ def resolved(
     at: dt.datetime | dt.date | str | None,
     full_batch: bool | None,
     schema: StructType | None = None,
+    can_widen: CanWiden = always,
+    computed: Mapping[str, bool] = NO_COLUMNS,
 ) -> tuple[Layout, DimensionSpec, int, bool]:
     """The layout of the dimension, its definition with what the stored rows show, the moment of the batch, and whether
     absent keys end.
 
-    Args: schema: of the batch, in the types that the table stores. Others, Raises: see `plan`.
+    Args: schema: of the batch, in the types that the table stores; can_widen, computed: see `resolve`.
+        Others and Raises: see `plan`.
     """
     layout = resolve(
         spec,
         schema or batch.schema,
         None if stored is None else stored.schema,
         moment_type="date" if instants.is_date(at) else instants.TIMESTAMP,
+        can_widen=can_widen,
+        computed=computed,
     )
     if stored is not None:
         spec, _ = spec_of_rows(stored, layout, spec)

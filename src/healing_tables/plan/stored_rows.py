@@ -33,6 +33,17 @@ def rows_of(wanted: DataFrame, stored: DataFrame | None, layout: Layout) -> Data
     return stored.join(listed, f.expr(same), "left_semi")
 
 
+def with_wider_types(stored: DataFrame, layout: Layout) -> DataFrame:
+    """The stored rows in the types that their columns get."""
+    wider = dict(layout.widened)
+    if not wider:
+        return stored
+    kinds = {name: wider.get(find(name, wider) or "") for name in stored.columns}
+    return stored.selectExpr(
+        *(f"cast({quoted(name)} as {kind}) as {quoted(name)}" if kind else quoted(name) for name, kind in kinds.items())
+    )
+
+
 def stored_rows(events: DataFrame, stored: DataFrame | None, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The stored rows in the names of the plan.
 

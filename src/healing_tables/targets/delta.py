@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from healing_tables.definition.stored_layout import WHOLE
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.targets.conflicts import StalePlan, has_condition, raised
@@ -25,9 +27,12 @@ MISSING = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
 )
+# In the metadata of a column: its expression; whether an INSERT may give values of an identity column
+GENERATED, EXPLICIT = "delta.generationExpression", "delta.identity.allowExplicitInsert"
+TYPE_WIDENING = "delta.enableTypeWidening"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Commits that change no row
-MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL")
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL", "CHANGE COLUMN")
 # Spark without Delta raises one of these, or reads "describe detail" as a table named detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
@@ -119,7 +124,30 @@ class DeltaTarget(SqlTable):
             rows,
             detail["properties"] or {},
             tuple(detail["partitionColumns"]),
+            computed=self.computed_of(spark, detail),
         )
+
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        detail = self.detail(spark)
+        return {} if detail is None else self.computed_of(spark, detail)
+
+    def computed_of(self, spark: SparkSession, detail: Row) -> dict[str, bool]:
+        """See `Table.computed_columns`. Spark's schema of a table does not show them, but the log of Delta does."""
+        if not {"generatedColumns", "identityColumns"} & set(detail["tableFeatures"] or ()):
+            return {}
+        newest = None
+        for file_format, names in (("json", "*.json"), ("parquet", "*.checkpoint*.parquet")):
+            log = spark.read.schema("metaData struct<schemaString: string>").option("pathGlobFilter", names)
+            found = log.format(file_format).load(f"{detail['location']}/_delta_log").where("metaData is not null")
+            newest = found.selectExpr("max_by(metaData.schemaString, _metadata.file_name)").collect()[0][0]
+            if newest is not None:  # older commits are only in a checkpoint
+                break
+        fields = json.loads(newest)["fields"] if newest else []
+        return {
+            field["name"]: bool(field["metadata"].get(EXPLICIT, False))
+            for field in fields
+            if GENERATED in field["metadata"] or EXPLICIT in field["metadata"]
+        }
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
         detail = self.detail(spark)
@@ -189,6 +217,19 @@ class DeltaTarget(SqlTable):
                     if is_last or not has_condition(error, BEING_MADE):
                         raise
                     time.sleep(1)
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        if spark.version.startswith("3."):  # with Delta 3.3
+            return stored in ("tinyint", "smallint") and given in ("smallint", "int")
+        if stored in WHOLE and given.startswith("decimal("):
+            precision, scale = (int(part) for part in given[8:-1].split(","))
+            return precision - scale >= (20 if stored == "bigint" else 10)
+        return True
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        if columns and self.table_property(spark, TYPE_WIDENING) != "true":
+            self.set_property(spark, TYPE_WIDENING, "true")
+        super().change_types(spark, columns, within)
 
     def begin(
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None

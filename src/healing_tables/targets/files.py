@@ -143,6 +143,9 @@ class FilesTarget(FilesTable):
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """Nothing to do: the next state has them."""
 
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Nothing to do: the next state has them."""
+
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         commit = self.commits(spark).newest()
         return None if commit is None else commit.properties.get(name)

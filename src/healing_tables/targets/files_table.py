@@ -80,6 +80,14 @@ class FilesTable:
         commit = self.commits(spark).newest()
         return 0 if commit is None else commit.version
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """The format has none."""
+        return {}
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        """Every merge writes all rows, in the types of its schema."""
+        return True
+
     def missing(self) -> TargetError:
         return TargetError.one("the target", self.path, "files of a dimension", "none", "merge into it first")
 
@@ -171,6 +179,9 @@ class SideTable(FilesTable):
             return replace(commit, tables={**commit.tables, self.part: table.with_columns(dict(columns))})
 
         commits.amend(change)
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Nothing to do: the next rows have them, and then all rows are written again."""
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         return self.of.full_name(spark) if name == DIMENSION else None

@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from healing_tables.definition.stored_layout import of_fixed_length
+from healing_tables.definition.stored_layout import NEW_TABLE, of_fixed_length
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.sql.values import with_plain_text
@@ -318,6 +318,19 @@ class HiveTarget:
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         spark.sql(f"alter table {self.sql_name} add columns ({column_list(dict(columns))})")
+
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """The format has none."""
+        return {}
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        """Spark does not change the types of the columns in the metastore."""
+        return False
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        listed = ", ".join(f"{name} {kind}" for name, kind in columns)
+        wanted = f"the types of the dimension: {listed}"
+        raise TargetError.one("the target", self.name, wanted, "narrower types", NEW_TABLE)
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         described = self.described(spark)

@@ -22,6 +22,7 @@ from pyspark.sql import types as t
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import scale
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.targets.conflicts import StalePlan, conditions, has_condition, java_causes, java_classes, raised
@@ -194,6 +195,17 @@ class IcebergTarget(SqlTable):
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
         with self.invalid_schemas():
             super().add_columns(spark, columns, within)
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        """Iceberg promotes int to bigint, float to double, and a decimal to one with more digits before the point."""
+        if "decimal(" in stored + given:
+            return stored.startswith("decimal(") and given.startswith("decimal(") and scale(stored) == scale(given)
+        return True
+
+    def change_type(self, spark: SparkSession, column: str, kind: str) -> None:
+        self.refresh(spark)
+        with self.invalid_schemas():
+            self.alter(spark, f"alter column {column} type {kind}")
 
     def add_version(self, spark: SparkSession) -> None:
         with self.named_errors():

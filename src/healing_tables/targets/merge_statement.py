@@ -104,7 +104,9 @@ def merge_statement(
     values = {name: f"{row}.new.{quoted(name)}" for name in columns}
     # schema evolution takes only columns of the source itself
     values |= {name: f"s.{quoted(name)}" for name in new_columns}
-    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items())
+    # the number of a row stays; an identity column cannot be assigned
+    number = layout.surrogate if layout.is_sequence else None
+    assignments = ", ".join(f"{quoted(name)} = {value}" for name, value in values.items() if name != number)
     key = layout.keys[0]
     refused = stale(key, f"to_json({row}.key)", merge_id)
     applied = "('insert', 'close', 'update', 'remove', 'absent')"

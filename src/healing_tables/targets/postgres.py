@@ -150,7 +150,8 @@ class PostgresTarget:
             raise self.error("a table", "a view, or another relation that is not a table", "name its table")
         rows = connection.execute(
             "select attname, format_type(atttypid, atttypmod), "
-            "attidentity <> '' or pg_get_serial_sequence(%s, attname) is not null "
+            "attidentity <> '' or pg_get_serial_sequence(%s, attname) is not null, "
+            "attidentity = 'a' or attgenerated <> '' "
             "from pg_attribute where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped order by attnum",
             [self.sql_name, self.sql_name],
         ).fetchall()
@@ -194,7 +195,9 @@ class PostgresTarget:
         with self.connect() as connection:
             columns = self.columns(connection)
             table_id = self.table_id(connection)
-        return None if columns is None else Snapshot(table_id, 0, frame(spark, columns, []), {}, ())
+        if columns is None:
+            return None
+        return Snapshot(table_id, 0, frame(spark, columns, []), {}, (), computed=computed(columns))
 
     def table_id(self, connection: Connection[Any]) -> str:
         """The number that the server has given the table; empty if there is none."""
@@ -237,12 +240,36 @@ class PostgresTarget:
         for name, kind in columns:
             connection.execute(f"alter table {self.sql_name} add column {name_of(name)} {postgres_type(kind)}")
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        with self.connect() as connection:
+            return computed(self.columns(connection) or [])
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        return True
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Args: columns: names and their new types of Spark."""
+        with self.connect() as connection:
+            self.change_types_in(connection, columns)
+
+    def change_types_in(self, connection: Connection[Any], columns: Sequence[tuple[str, str]]) -> None:
+        """The same, in the transaction of the connection."""
+        present = self.columns(connection) or []
+        for name, kind in columns:
+            column = name_of(spelled(present, name).name)
+            connection.execute(f"alter table {self.sql_name} alter column {column} type {postgres_type(kind)}")
+
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         """PostgreSQL has none."""
         return None
 
     def set_property(self, spark: SparkSession, name: str, value: str) -> None:
         raise NotImplementedError("a table in PostgreSQL has no properties")
+
+
+def computed(columns: Sequence[Column]) -> dict[str, bool]:
+    """See `Table.computed_columns`."""
+    return {column.name: not column.is_always for column in columns if column.is_identity or column.is_always}
 
 
 def name_of(name: str) -> str:

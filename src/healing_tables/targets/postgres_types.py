@@ -63,11 +63,13 @@ class Column:
     Attributes:
         type: as `format_type` writes it.
         is_identity: its values come from a sequence.
+        is_always: the server computes every value; a writer may not give one.
     """
 
     name: str
     type: str
     is_identity: bool = False
+    is_always: bool = False
 
     @property
     def spark(self) -> str:

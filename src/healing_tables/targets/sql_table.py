@@ -16,9 +16,11 @@ from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.stored_layout import is_wider
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.sql.identifiers import in_quotes, quoted
-from healing_tables.targets.conflicts import conditions, is_conflict
+from healing_tables.sql.identifiers import find, in_quotes, quoted
+from healing_tables.sql.types import types_of
+from healing_tables.targets.conflicts import StalePlan, conditions, is_conflict
 from healing_tables.targets.merge_statement import merge_statement
 from healing_tables.targets.naming import full_name, name_beside
 from healing_tables.targets.table import Snapshot, check_side_table
@@ -228,6 +230,40 @@ class SqlTable:
         listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} add columns ({listed})")
+
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """Identity and generated columns, to whether a writer may give their values: none."""
+        return {}
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        """Whether the type of a column can be changed to a wider one; see `stored_layout.is_wider`."""
+        raise NotImplementedError
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
+        """Args: columns: names and their new types; within: a struct column and a dot.
+
+        Raises: StalePlan if another writer changes them, too; TargetError.
+        """
+        for name, kind in columns:
+            stored = self.stored_type(spark, name, within)
+            if stored == kind:
+                continue
+            if stored is None or not is_wider(kind, stored):
+                raise StalePlan("another writer has changed the types")
+            try:
+                with self.named_errors():
+                    self.change_type(spark, f"{within}{quoted(name)}", kind)
+            except TargetError as error:
+                if self.stored_type(spark, name, within) != stored:
+                    raise StalePlan from error
+                raise
+
+    def stored_type(self, spark: SparkSession, column: str, within: str = "") -> str | None:
+        types = types_of(self.rows(spark).select(f"{within}*").schema)
+        return types.get(find(column, types) or "")
+
+    def change_type(self, spark: SparkSession, column: str, kind: str) -> None:
+        spark.sql(f"alter table {self.sql_name} alter column {column} type {kind}")
 
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         """A property of the table; None if it has none of that name."""

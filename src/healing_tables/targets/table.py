@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from healing_tables.definition.stored_layout import fits
+from healing_tables.definition.stored_layout import fits, is_wider
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find
 from healing_tables.sql.types import types_of
@@ -25,6 +25,7 @@ class Snapshot:
 
     Attributes:
         table_id: of the table; it changes if the table is dropped and created again.
+        computed: see `Table.computed_columns`.
     """
 
     table_id: str
@@ -32,6 +33,7 @@ class Snapshot:
     rows: DataFrame
     properties: Mapping[str, str]
     partitions: tuple[str, ...]
+    computed: Mapping[str, bool] = field(default_factory=dict, kw_only=True)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -86,6 +88,15 @@ class Table(Protocol):
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """Args: columns: names and types."""
 
+    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
+        """Identity and generated columns, to whether a writer may give their values."""
+
+    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
+        """Whether the type of a column can be changed to a wider one; see `stored_layout.is_wider`."""
+
+    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
+        """Args: columns: names and their new types. Raises: StalePlan if another writer changes them."""
+
     def table_property(self, spark: SparkSession, name: str) -> str | None:
         """A property of the table; None if it has none of that name."""
 
@@ -104,6 +115,11 @@ def micro_batches_after(before: Mapping[str, int], merge_id: str) -> dict[str, i
     return {**before, **({mine[0]: mine[1]} if mine else {})}
 
 
+def may_hold(wanted: str, present: str) -> bool:
+    """Whether a column has a type, or can be widened to it."""
+    return fits(wanted, present) or is_wider(wanted, present)
+
+
 def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:
     """Raises: TargetError if a table beside a dimension was not created by a merge.
 
@@ -113,7 +129,7 @@ def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], ow
     missing = [
         f"{column} {columns[column]}"
         for column in own
-        if not fits(columns[column], present.get(find(column, present) or "", ""))
+        if not may_hold(columns[column], present.get(find(column, present) or "", ""))
     ]
     if missing:
         mistake = Mistake(
