@@ -43,7 +43,7 @@
     {{- return({'types': columns, 'added': added}) -}}
 {%- endmacro %}
 
-{#- Refuse duplicate keys: their state is ambiguous. Rows without a key are left out and counted. -#}
+{#- Refuse duplicate keys: their state is ambiguous. Rows without a key are left out; returns how many. -#}
 {% macro _check_captured_keys(build) -%}
     {%- set keys = [] -%}
     {%- set nulls = [] -%}
@@ -73,6 +73,7 @@
         {%- do exceptions.warn(healing_tables._plain_names(build.target) ~ ': '
             ~ healing_tables._counted(found['nulls'], 'row') ~ ' of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
+    {{- return(found['nulls'] | int) -}}
 {%- endmacro %}
 
 {#- The number of rows to append. An extract in which too many keys are missing is refused. -#}

@@ -44,7 +44,7 @@
         {{ healing_tables._create_table(build.format, build.candidate, read.sql, read.columns, none) }}
     {%- endcall -%}
     {%- set columns = healing_tables._capture_columns(build, log_table) -%}
-    {%- do healing_tables._check_captured_keys(build) -%}
+    {%- set set_aside = healing_tables._check_captured_keys(build) -%}
     {%- set changes = healing_tables._capture_changes(build.candidate, settings, columns, log_table) -%}
     {%- set figures = healing_tables._capture_figures(build, changes) -%}
     {%- do healing_tables._rename_to_backup(settings.replaced) if attempt == 1 -%}
@@ -66,7 +66,7 @@
         {%- endif -%}
     {%- endif -%}
     {%- do healing_tables._drop_backup(target, settings.replaced) -%}
-    {%- do healing_tables._after_capture(build, figures, at) -%}
+    {%- do healing_tables._after_capture(build, figures, at, set_aside) -%}
     {{- return(true) -}}
 {%- endmacro %}
 
@@ -158,17 +158,19 @@
 {%- endmacro %}
 
 {#-
-    The moment of this capture and the newest one in the log, in microseconds. The moment is the warehouse's clock, read
-    before the source. If the log were ahead of the clock, this run's rows would look older than the stored ones.
+    The moment of this capture and the newest one in the log, in microseconds, and the number of rows in the log
+    (`stored`). The moment is the warehouse's clock, read before the source. If the log were ahead of the clock, this
+    run's rows would look older than the stored ones. The number is right when the rows are appended, too: they are
+    appended only if the newest moment is still the same.
 -#}
 {% macro _capture_moment(settings, log_table) -%}
     {%- set row = run_query(
         'select unix_micros(now()) as moment, '
-        ~ ('max(unix_micros(' ~ healing_tables._id(settings.captured_at) ~ ')) as newest from ' ~ log_table
-            if log_table is not none
-           else 'cast(null as bigint) as newest')).rows[0] -%}
+        ~ ('max(unix_micros(' ~ healing_tables._id(settings.captured_at) ~ ')) as newest, count(*) as stored from '
+            ~ log_table if log_table is not none
+           else 'cast(null as bigint) as newest, 0 as stored')).rows[0] -%}
     {%- set at = {'moment': row['moment'] | int, 'newest': row['newest'] | int if row['newest'] is not none
-        else none} -%}
+        else none, 'stored': row['stored'] | int} -%}
     {%- if at.newest is not none and at.newest >= at.moment -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -209,7 +211,7 @@
 {%- endmacro %}
 
 {#- Finish a capture whose rows are in the log. -#}
-{% macro _after_capture(build, figures, at) -%}
+{% macro _after_capture(build, figures, at, set_aside) -%}
     {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
     {%- set version = build.format.version(build.target) -%}
     {%- if figures.appended == 0 -%}
@@ -220,7 +222,7 @@
             ~ healing_tables._instant_text(at.moment) ~ ': ' ~ summary) -%}
     {%- endif -%}
     {%- do healing_tables._end_build(build, 'unchanged' if figures.appended == 0 else 'published', {
-        'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': figures.appended,
-        'version_after': version}) -%}
+        'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': at.stored,
+        'keys_affected': figures.appended, 'rows_set_aside': set_aside, 'version_after': version}) -%}
     {%- do healing_tables._run('drop table if exists ' ~ build.candidate) -%}
 {%- endmacro %}

@@ -5,21 +5,23 @@
         healing_tables._fields(explained.rules, ['attribute', 'from', 'rule', 'scd_type', 'shows'])) -%}
     {%- do healing_tables._print_part('Rows of the sources', ['source', 'moment', 'became', 'values'],
         healing_tables._fields(explained.rows, ['source', 'moment', 'became', 'says']), 160) -%}
+    {%- set has_overruled = explained.slices | selectattr('overruled') | list | length > 0 -%}
     {%- do healing_tables._print_part(
         'Timeline: ● new values, │ has the key, ○ the key ends',
-        ['slice', 'from'] + explained.sources + ['version', 'attribute', 'value', 'by'],
-        healing_tables._timeline_lines(explained)) -%}
+        ['slice', 'from'] + explained.sources + ['version', 'attribute', 'value', 'by']
+            + (['overruled by'] if has_overruled else []),
+        healing_tables._timeline_lines(explained, has_overruled), 100) -%}
     {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
         healing_tables._fields(explained.versions, ['version', 'valid_from', 'valid_to', 'slices', 'opened_by'])) -%}
 {%- endmacro %}
 
-{#- One line per changed value, one for a slice without changes. Time runs downwards; each source and the versions have
-    a column. -#}
-{% macro _timeline_lines(explained) -%}
+{#- One line per changed or overruled value, one for a slice without any. Time runs downwards; each source and the
+    versions have a column. -#}
+{% macro _timeline_lines(explained, has_overruled) -%}
     {%- set lines = [] -%}
     {%- for slice in explained.slices -%}
         {%- set before = none if loop.first else explained.slices[loop.index0 - 1].version -%}
-        {%- for value in slice.changes or [none] -%}
+        {%- for value in slice.changes + slice.overruled or [none] -%}
             {%- set begins = loop.first -%}
             {%- set line = [slice.slice or 'gap', slice.valid_from] if begins else ['', ''] -%}
             {%- for source in slice.sources -%}
@@ -28,8 +30,11 @@
             {%- endfor -%}
             {%- do line.append('' if slice.version is none else '● ' ~ slice.version
                 if begins and slice.version != before else '│') -%}
-            {%- do lines.append(line
-                + ([value.attribute, value.value, value.owner or '(no source)'] if value else ['', '', ''])) -%}
+            {%- set is_overruled = value and value.why is defined -%}
+            {%- do line.extend([value.attribute, value.value,
+                value.source if is_overruled else value.owner or '(no source)'] if value else ['', '', '']) -%}
+            {%- do line.append(value.owner ~ ' (' ~ value.why ~ ')' if is_overruled else '') if has_overruled -%}
+            {%- do lines.append(line) -%}
         {%- endfor -%}
     {%- endfor -%}
     {{- return(lines) -}}

@@ -30,7 +30,12 @@ owned as (
                 healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(
                 spec, attribute) }} as owner){{ ',' if not loop.last }}
             {%- endfor %}
-        ) as owned
+        ) as owned,
+        array(
+            {%- for attribute in spec.attributes %}
+            {{ healing_tables._offered_values(spec, attribute) }}{{ ',' if not loop.last }}
+            {%- endfor %}
+        ) as offered
     from {{ 'recent' if began else 'points' }}
 )
 {%- for source in spec.sources %}
@@ -40,7 +45,7 @@ union all
 select 'slice' as kind, slice.at as place, {{ healing_tables._trace_json({
     'valid_from': healing_tables._trace_moment('slice.at'), 'valid_to': healing_tables._trace_moment('slice.valid_to'),
     'slice': 'if(slice.versioned is null, null, slice.slice_no)', 'version': 'version.version',
-    'sources': 'owned.sources', 'owned': 'owned.owned'}) }} as told
+    'sources': 'owned.sources', 'owned': 'owned.owned', 'offered': 'owned.offered'}) }} as told
 from neighbours as slice
 join owned on owned.at = slice.at
 left join versions as version
@@ -52,6 +57,24 @@ select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
     'first_slice': 'slice_no', 'last_slice': 'finish.slice_no'}) }} as told
 from versions
 ) /* healing_tables explains */
+{%- endmacro %}
+
+{#- The value that each source has for an attribute, and since when, where a rule compares that. For an attribute of one
+    source it is empty: its value is never overruled. -#}
+{% macro _offered_values(spec, attribute) -%}
+    {%- set values = healing_tables._source_values(attribute) -%}
+    {%- set offered = [] -%}
+    {%- for entry in attribute.from if values | length > 1 -%}
+        {%- set began = healing_tables._began_columns(spec, attribute)[loop.index0]
+            if attribute.rule.startswith('most_recent') else 'null' -%}
+        {%- do offered.append('struct(' ~ healing_tables._text(healing_tables._owner_name(attribute, entry))
+            ~ ' as source, ' ~ healing_tables._state_column(entry.source) ~ ' is not null as present, '
+            ~ healing_tables._trace_text(values[loop.index0], attribute.type) ~ ' as value, cast(' ~ began
+            ~ ' as string) as began)') -%}
+    {%- endfor -%}
+    {{- return('array(' ~ (offered | join(', '))
+        ~ ')' if offered else 'cast(array() as array<struct<source: string, present: boolean, value: string, '
+        ~ 'began: string>>)') -}}
 {%- endmacro %}
 
 {#- The rows of a source with the key, also those that are not read, with the reason. `_timeline` begins with these

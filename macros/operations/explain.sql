@@ -45,7 +45,9 @@
     An `explained`: what explain shows for one key, all as text: {title, counts, sources (names),
     rules (attribute, from, rule, scd_type, shows), rows (source, moment, became, says, deletes),
     slices (slice (its number, none for a gap), version, valid_from, valid_to, sources (source, present, changed),
-    owned (attribute, value, owner), changes (values of owned that differ from the slice before)),
+    owned (attribute, value, owner), changes (values of owned that differ from the slice before),
+    offered (for each attribute of several sources: source, present, value, began),
+    overruled (attribute, value, source, owner, why: new values of sources that are not used)),
     versions (version, valid_from, valid_to, slices, opened_by)}.
 -#}
 {% macro _explained(rendering, key, found) -%}
@@ -102,17 +104,49 @@
 {% macro _explained_slices(spec, found) -%}
     {%- set slices = [] -%}
     {%- for slice in found -%}
-        {%- set before = slices[-1].owned if slices and slices[-1].slice is not none else none -%}
-        {%- set changes = [] -%}
+        {%- set before = slices[-1] if slices and slices[-1].slice is not none else none -%}
+        {%- set changes, overruled = [], [] -%}
         {%- for value in (slice.owned if slice.slice is not none else []) -%}
-            {%- set is_new = value != before[loop.index0] if before is not none else value.value is not none -%}
+            {%- set is_new = value != before.owned[loop.index0] if before is not none else value.value is not none -%}
             {%- do changes.append(value) if is_new -%}
+            {%- do overruled.extend(healing_tables._overruled_values(spec.attributes[loop.index0], value,
+                slice.offered[loop.index0], before.offered[loop.index0] if before is not none else [])) -%}
         {%- endfor -%}
-        {%- do slices.append(dict(slice, changes=changes,
+        {%- do slices.append(dict(slice, changes=changes, overruled=overruled,
             valid_from=healing_tables._display_moment(spec, slice.valid_from),
             valid_to=healing_tables._display_moment(spec, slice.valid_to))) -%}
     {%- endfor -%}
     {{- return(slices) -}}
+{%- endmacro %}
+
+{#-
+    The new values of sources that differ from the value that the rule has chosen. A source that ends or repeats its
+    value has no new one.
+-#}
+{% macro _overruled_values(attribute, owned, offered, offered_before) -%}
+    {%- set overruled = [] -%}
+    {%- for chosen in offered if chosen.source == owned.owner -%}
+        {%- for offer in offered -%}
+            {%- set value_before = offered_before[loop.index0].value if offered_before else none -%}
+            {%- if offer.present and offer.value != owned.value and offer.value != value_before -%}
+                {%- do overruled.append({
+                    'attribute': owned.attribute, 'value': offer.value, 'source': offer.source,
+                    'owner': owned.owner, 'why': healing_tables._why_overruled(attribute.rule, offer, chosen)}) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(overruled) -}}
+{%- endmacro %}
+
+{% macro _why_overruled(rule, offer, chosen) -%}
+    {%- if offer.value is none and rule != 'first_present' -%}
+        {{- return(rule ~ ': NULL does not count') -}}
+    {%- endif -%}
+    {%- if rule.startswith('most_recent') -%}
+        {{- return(rule ~ (': starts at the same time, listed before it' if offer.began == chosen.began
+            else ': starts later')) -}}
+    {%- endif -%}
+    {{- return(rule ~ ': listed before it') -}}
 {%- endmacro %}
 
 {% macro _explained_versions(spec, found) -%}

@@ -19,12 +19,23 @@
         'findings']) -%}
     {%- do healing_tables._print_table(
         ['table', 'last build (UTC)', 'status', 'hours', 'rows', 'finding'], rows) -%}
+    {%- for table in tables if table.rows_after is none -%}
+        {%- do healing_tables._print('  ' ~ table.name ~ ': ' ~ ('hours and rows are NULL: no successful build is logged'
+            if table.hours is none else 'rows is NULL: '
+            ~ healing_tables._why_not_counted(table.mode)
+            ~ ', so it is not checked for shrinking and growing')) -%}
+    {%- endfor -%}
     {%- if mistakes -%}
         {%- do healing_tables._raise_error('healing_tables.health: '
             ~ healing_tables._counted(mistakes | length, 'finding') ~ ' in ' ~ log, mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._print('healing_tables.health: ' ~ healing_tables._counted(rows | length, 'table')
         ~ ', nothing found') -%}
+{%- endmacro %}
+
+{% macro _why_not_counted(mode) -%}
+    {{- return('a ' ~ mode ~ ' does not count the rows that it leaves as they are' if mode in ['merge', 'repair']
+        else 'the version of the package that wrote the row of the log did not count rows') -}}
 {%- endmacro %}
 
 {#- The log in the schema of the target, or in `log_schema` if the project sets it. -#}
@@ -61,9 +72,12 @@ select relation as name,
         as hours,
     max_by(rows_added, finished_at) filter (where status = 'published') as added,
     max_by(rows_removed, finished_at) filter (where status = 'published') as removed,
-    max_by(rows_unchanged + rows_changed + rows_removed, finished_at) filter (where status = 'published')
-        as rows_before,
-    max_by(rows_unchanged + rows_changed + rows_added, finished_at) filter (where status <> 'refused') as rows_after
+    -- the unchanged rows of a merge are those of its batch
+    max_by(rows_unchanged + rows_changed + rows_removed, finished_at) filter (
+        where status = 'published' and mode <> 'merge') as rows_before,
+    max_by(rows_unchanged + rows_changed + rows_added, finished_at) filter (
+        where status <> 'refused' and mode <> 'merge') as rows_after,
+    max_by(mode, finished_at) filter (where status <> 'refused') as mode
 from {{ log }}
 where mode <> 'sample' and status <> 'retried'
 group by relation

@@ -51,8 +51,8 @@
     {{- return(healing_tables._most_recent(spec, attribute, values, results)) -}}
 {%- endmacro %}
 
-{#- The first value in the list that is not NULL and not followed by one that started later. -#}
-{% macro _most_recent(spec, attribute, values, results) -%}
+{#- For each source of an attribute with a rule most_recent_*, the column with the moment that its value is from. -#}
+{% macro _began_columns(spec, attribute) -%}
     {%- set began = [] -%}
     {%- for entry in attribute.from -%}
         {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
@@ -61,6 +61,12 @@
             {%- do began.append(change.began) -%}
         {%- endfor -%}
     {%- endfor -%}
+    {{- return(began) -}}
+{%- endmacro %}
+
+{#- The first value in the list that is not NULL and not followed by one that started later. -#}
+{% macro _most_recent(spec, attribute, values, results) -%}
+    {%- set began = healing_tables._began_columns(spec, attribute) -%}
     {%- set cases = [] -%}
     {%- for value in values[:-1] -%}
         {%- set position = loop.index0 -%}

@@ -12,17 +12,20 @@ from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt_healing_tables.session import MergeResponse, SessionJob
+from dbt_healing_tables.stacks import with_short_errors
 
 SESSION = "session"
 
 
 def with_session_models(stock: type[StockAdapter]) -> type[StockAdapter]:
-    """``stock`` with a submission method ``session``; itself if it is ours already."""
+    """``stock`` with a submission method ``session`` and short errors; itself if it is ours already."""
     if hasattr(stock, "healing_tables_obstacle"):
         return stock
 
     # dbt goes by the name of the class
     class SparkAdapter(stock):  # type: ignore[misc, valid-type]
+        ConnectionManager = with_short_errors(stock.ConnectionManager)
+
         @available
         def healing_tables_obstacle(self, submission_method: str | None) -> dict[str, str] | None:
             """Why a model of healing_merge cannot run here; None if it can."""

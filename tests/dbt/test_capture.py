@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from damage import operation
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab, scripted
 from sessions import FORMAT
@@ -183,11 +184,37 @@ def test_each_run_is_one_commit_and_none_if_nothing_is_new(built: Lab) -> None:
 
 def test_each_run_has_a_row_in_the_log_of_builds(built: Lab) -> None:
     found = built.spark.sql(
-        "select mode, status, rows_added, rows_changed, rows_removed "
+        "select mode, status, rows_added, rows_changed, rows_removed, rows_unchanged, rows_set_aside "
         f"from {built.schema}.healing_log where dimension = 'cap_plain' order by finished_at"
     )
-    appended = [4, 4, 3, 3]  # the last one repeats the third, whose commit was undone
-    assert [tuple(row) for row in found.collect()] == [("capture", "published", rows, 0, 0) for rows in appended]
+    # appended, rows that the log had before, set aside; the last run repeats the third, whose commit was undone
+    counts = [(4, 0, 0), (4, 4, 1), (3, 8, 0), (3, 8, 0)]
+    assert [tuple(row) for row in found.collect()] == [
+        ("capture", "published", added, 0, 0, before, aside) for added, before, aside in counts
+    ]
+    unchanged = built.spark.sql(
+        "select rows_added, rows_unchanged "
+        f"from {built.schema}.healing_log where dimension = 'cap_odd' and status = 'unchanged'"
+    )
+    assert [tuple(row) for row in unchanged.collect()] == [(0, 4)]
+
+
+def test_health_of_captures(built: Lab) -> None:
+    capture(built, "grows", "id, name")
+    found = []
+    for keys in (20, 25, 25, 60):
+        built.table("state", COLUMNS, [["grows", key, "x", "a", 1.5] for key in range(keys)])
+        built.dbt("run", "--select", "cap_grows")
+        lines = operation(built, "health", max_age_hours=1000)
+        (line,) = (line for line in lines if line.strip().startswith(f"{built.schema}.cap_grows ") and "|" in line)
+        found.append([cell.strip() for cell in line.split("|")][2:])
+    assert [(status, rows, finding) for status, _, rows, finding in found] == [
+        ("published", "20", ""),
+        ("published", "25", ""),
+        ("unchanged", "25", ""),
+        ("published", "60", "growing"),
+    ]
+    assert any("is growing" in line for line in lines) and any("at most 0.5 of 25 rows" in line for line in lines)
 
 
 def test_rows_without_a_key_are_set_aside_and_counted(built: Lab) -> None:

@@ -82,6 +82,14 @@ CUT = """
 ) }}
 """
 
+# Only x decides whether the key exists, so the first value of y is older than the first slice.
+RECENT = """
+{{ healing_tables.dimension(
+    {'x': {'relation': ref('x'), 'changed_at': 'day'}, 'y': {'relation': ref('y'), 'changed_at': 'day'}},
+    attributes={'mail': {'from': ['x', 'y'], 'rule': 'most_recent_value'}}, key_columns='id', exists_in=['x']
+) }}
+"""
+
 
 def explained(log: list[str]) -> list[str]:
     lines = [line for text in log for line in text.split("\n")]
@@ -129,7 +137,16 @@ def rules(lab: Lab) -> Lab:
     )
     lab.model("cut_log", f"select * from {lab.schema}.cut_rows")
     lab.model("dim_cut", CUT)
-    lab.dbt("run", "--select", "left", "right", "snap", "terms", "cut_log")
+    starts = {"x": ["2024-01-02", "2024-01-05"], "y": ["2024-01-01", "2024-01-05"]}
+    for name, (first, then) in starts.items():
+        lab.table(
+            f"{name}_rows",
+            [["day", "date"], ["id", "int"], ["mail", "string"]],
+            [[first, 1, f"{name}1"], [then, 1, f"{name}2"], ["2024-01-06", 1, "same"], ["2024-01-07", 1, "x3"]],
+        )
+        lab.model(name, f"select * from {lab.schema}.{name}_rows")
+    lab.model("dim_recent", RECENT)
+    lab.dbt("run", "--select", "left", "right", "snap", "terms", "cut_log", "x", "y")
     return lab
 
 
@@ -163,23 +180,26 @@ healing_tables explain: {0}.dim_four, shop = 1, code = x'1: 14 rows in the sourc
   left   | NULL       | set aside: NULL moment in at | a=x, c=c1, d=d1, no=1
 
   Timeline: ● new values, │ has the key, ○ the key ends
-  slice | from       | left | r, s | version | attribute | value | by
-  ----- | ---------- | ---- | ---- | ------- | --------- | ----- | ------
-  1     | 2024-01-01 | ●    |      | ● 1     | d         | d1    | left
-        |            | │    |      | │       | a         | a1    | left
-        |            | │    |      | │       | b         | b1    | left
-        |            | │    |      | │       | c         | c1    | left
-  2     | 2024-01-15 | │    | ●    | ● 2     | d         | d2    | r, s
-        |            | │    | │    | │       | c         | d2    | r, s.d
-  3     | 2024-02-01 | ●    | │    | ● 3     | a         | a2    | r, s
-        |            | │    | │    | │       | b         | NULL  | left
-        |            | │    | │    | │       | c         | c1    | left
-  4     | 2024-02-15 | ●    | │    | │       | d         | d9    | left
-  5     | 2024-04-01 | │    | ●    | ● 4     | d         | d3    | r, s
-        |            | │    | │    | │       | c         | d3    | r, s.d
-  6     | 2024-05-01 | ○    | │    | ● 5     | b         | b2    | r, s
-  gap   | 2024-06-01 |      | ○    |         |           |       |
-  7     | 2024-08-01 |      | ●    | ● 6     | a         | a2    | r, s
+  slice | from       | left | r, s | version | attribute | value | by     | overruled by
+  ----- | ---------- | ---- | ---- | ------- | --------- | ----- | ------ | ------------------------------------------
+  1     | 2024-01-01 | ●    |      | ● 1     | d         | d1    | left   |
+        |            | │    |      | │       | a         | a1    | left   |
+        |            | │    |      | │       | b         | b1    | left   |
+        |            | │    |      | │       | c         | c1    | left   |
+  2     | 2024-01-15 | │    | ●    | ● 2     | d         | d2    | r, s   |
+        |            | │    | │    | │       | c         | d2    | r, s.d |
+        |            | │    | │    | │       | a         | a2    | r, s   | left (first_non_null: listed before it)
+        |            | │    | │    | │       | b         | b2    | r, s   | left (first_present: listed before it)
+  3     | 2024-02-01 | ●    | │    | ● 3     | a         | a2    | r, s   |
+        |            | │    | │    | │       | b         | NULL  | left   |
+        |            | │    | │    | │       | c         | c1    | left   |
+        |            | │    | │    | │       | a         | NULL  | left   | r, s (first_non_null: NULL does not count)
+  4     | 2024-02-15 | ●    | │    | │       | d         | d9    | left   |
+  5     | 2024-04-01 | │    | ●    | ● 4     | d         | d3    | r, s   |
+        |            | │    | │    | │       | c         | d3    | r, s.d |
+  6     | 2024-05-01 | ○    | │    | ● 5     | b         | b2    | r, s   |
+  gap   | 2024-06-01 |      | ○    |         |           |       |        |
+  7     | 2024-08-01 |      | ●    | ● 6     | a         | a2    | r, s   |
 
   Versions
   version | valid_from | valid_to   | slices | opened by
@@ -209,23 +229,25 @@ crm | 2022-06-01 | change
 erp | 2022-06-01 | change
 """,
     "Timeline": """
-1   | 2020-01-01 | ● | ● |  | ● 1 | customer_name   | Nordlicht GmbH           | crm
-    |            | │ | │ |  | │   | customer_status | active                   | crm
-    |            | │ | │ |  | │   | credit_limit    | 40000                    | erp
-    |            | │ | │ |  | │   | payment_terms   | net 30                   | erp
-    |            | │ | │ |  | │   | email           | office@nordlicht.example | crm
-2   | 2020-01-05 | │ | ● |  | │   |                 |                          |
-3   | 2020-01-09 | │ | ● |  | ● 2 | credit_limit    | 30000                    | erp
-gap | 2020-01-11 | ○ | ○ |  |     |                 |                          |
-4   | 2022-01-01 | ● | ● |  | ● 3 | customer_name   | Nordlicht GmbH           | crm
-    |            | │ | │ |  | │   | customer_status | active                   | crm
-    |            | │ | │ |  | │   | credit_limit    | 30000                    | erp
-    |            | │ | │ |  | │   | payment_terms   | net 30                   | erp
-    |            | │ | │ |  | │   | email           | office@nordlicht.example | crm
-5   | 2022-03-01 | ● | │ |  | │   | email           | hello@nordlicht.example  | crm
-6   | 2022-05-01 | │ | ● |  | │   |                 |                          |
-gap | 2022-06-01 | ○ | ○ |  |     |                 |                          |
-""",
+1   | 2020-01-01 | ● | ● |  | ● 1 | customer_name   | Nordlicht GmbH           | crm           |
+    |            | │ | │ |  | │   | customer_status | active                   | crm           |
+    |            | │ | │ |  | │   | credit_limit    | 40000                    | erp           |
+    |            | │ | │ |  | │   | payment_terms   | net 30                   | erp           |
+    |            | │ | │ |  | │   | email           | office@nordlicht.example | crm           |
+    |            | │ | │ |  | │   | customer_name   | NORDLICHT                | erp.cust_name | LOST
+2   | 2020-01-05 | │ | ● |  | │   | customer_name   | NORDLICHT GMBH           | erp.cust_name | LOST
+3   | 2020-01-09 | │ | ● |  | ● 2 | credit_limit    | 30000                    | erp           |
+gap | 2020-01-11 | ○ | ○ |  |     |                 |                          |               |
+4   | 2022-01-01 | ● | ● |  | ● 3 | customer_name   | Nordlicht GmbH           | crm           |
+    |            | │ | │ |  | │   | customer_status | active                   | crm           |
+    |            | │ | │ |  | │   | credit_limit    | 30000                    | erp           |
+    |            | │ | │ |  | │   | payment_terms   | net 30                   | erp           |
+    |            | │ | │ |  | │   | email           | office@nordlicht.example | crm           |
+    |            | │ | │ |  | │   | customer_name   | NORDLICHT GMBH           | erp.cust_name | LOST
+5   | 2022-03-01 | ● | │ |  | │   | email           | hello@nordlicht.example  | crm           |
+6   | 2022-05-01 | │ | ● |  | │   | customer_name   | NORDLICHT GMBH & CO KG   | erp.cust_name | LOST
+gap | 2022-06-01 | ○ | ○ |  |     |                 |                          |               |
+""".replace("LOST", "crm (first_present: listed before it)"),
     "Versions": """
 1 | 2020-01-01 | 2020-01-09 | 1 to 2 | first seen
 2 | 2020-01-09 | 2020-01-11 | 3      | credit_limit
@@ -270,7 +292,9 @@ def test_the_page(rules: Lab) -> None:
     text = file.read_text()
     assert f'<h1 title="{rules.schema}.dim_four, shop = 1, code = x&#39;1">' in text
     assert text.count('<a href="#from-') == 8  # seven slices and the gap
-    assert "c = <code>d3</code>, was <code>c1</code>" in re.sub(r"\s+", " ", text)
+    changes = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", text))
+    assert "c = d3, was c1" in changes
+    assert "a = a2, r, s, overruled by left (first_non_null: listed before it)" in changes
 
 
 # A snapshot that lacks the key ends it; periods that touch and agree are no change.
@@ -301,6 +325,20 @@ def test_snapshots_and_periods(rules: Lab) -> None:
     lines = ask(rules, dimension="dim_kinds", key="1")
     for title, expected in OTHER_KINDS.items():
         assert part(lines, title) == cells(expected.strip("\n").split("\n")), title
+
+
+def test_values_that_are_less_recent(rules: Lab) -> None:
+    lines = ask(rules, dimension="dim_recent", key="1")
+    expected = """
+gap | 2024-01-01 |   | ● |     |      |      |   |
+1   | 2024-01-02 | ● | │ | ● 1 | mail | x1   | x |
+    |            | │ | │ | │   | mail | y1   | y | x (most_recent_value: starts later)
+2   | 2024-01-05 | ● | ● | ● 2 | mail | x2   | x |
+    |            | │ | │ | │   | mail | y2   | y | x (most_recent_value: starts at the same time, listed before it)
+3   | 2024-01-06 | ● | ● | ● 3 | mail | same | x |
+4   | 2024-01-07 | ● | ● | ● 4 | mail | x3   | x |
+"""
+    assert part(lines, "Timeline") == cells(expected.strip().split("\n"))
 
 
 def test_rows_outside_of_a_cut(rules: Lab) -> None:

@@ -20,7 +20,10 @@ BUILDS: dict[str, list[tuple[Any, ...]]] = {
     "shrinking": [(1, "published", 0, 0, 6, 94)],
     "growing": [(1, "published", 51, 0, 0, 100)],
     "small": [(1, "published", 30, 0, 9, 10)],
+    "merged": [(1, "published", 30, 0, 9, 40)],  # rows of the batch
+    "old_capture": [(1, "published", 30, 0, 0, "null")],
 }
+MODES = {"merged": "merge", "old_capture": "capture"}
 FOUND = {
     "fine": "",
     "first": "",
@@ -31,8 +34,15 @@ FOUND = {
     "shrinking": "shrinking",
     "growing": "growing",
     "small": "",
+    "merged": "",
+    "old_capture": "",
 }
-ROWS = {"fine": "105", "first": "1000", "quiet": "100", "never": "NULL", "growing": "151"}
+ROWS = {"fine": "105", "first": "1000", "quiet": "100", "never": "NULL", "growing": "151", "merged": "NULL"}
+NOTES = {
+    "never": "hours and rows are NULL: no successful build is logged",
+    "merged": "rows is NULL: a merge does not count the rows that it leaves as they are, so it is not checked",
+    "old_capture": "rows is NULL: the version of the package that wrote the row of the log did not count rows",
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +55,12 @@ def logged(lab: Lab) -> Lab:
     )
     lab.dbt("run")
     for name, builds in BUILDS.items():
+        mode = MODES.get(name, "rebuild")
         for hours, status, *rows in builds:
             counts = ", ".join(str(count) for count in rows)
             lab.spark.sql(
                 f"insert into {lab.schema}.healing_log (relation, mode, status, reason, finished_at, rows_added, "
-                f"rows_changed, rows_removed, rows_unchanged) select '{lab.schema}.{name}', 'rebuild', '{status}', "
+                f"rows_changed, rows_removed, rows_unchanged) select '{lab.schema}.{name}', '{mode}', '{status}', "
                 f"'a check', now() - interval '{hours}' hour, {counts}"
             )
     return lab
@@ -62,6 +73,9 @@ def test_findings(logged: Lab) -> None:
     assert {name: table[name][5] for name in FOUND} == FOUND
     assert {name: table[name][4] for name in ROWS} == ROWS
     text = "\n".join(lines)
+    for name, note in NOTES.items():
+        assert f"  {logged.schema}.{name}: {note}" in text
+    assert text.count(" NULL: ") == len(NOTES)
     assert "7 findings" in text and "51 rows" in text and "at most 0.05 of 100 rows" in text, text
 
 

@@ -65,6 +65,11 @@ def built(lab: Lab) -> Lab:
     lab.write("models/five.py", NUMBERS.format(step=3))
     lab.write("models/failing.py", FAILING)
     lab.write("models/no_column.py", NO_COLUMN)
+    lab.model("no_number", "select java_method('java.lang.Integer', 'parseInt', 'x') as n", materialized="table")
+    lab.model("no_format", "select 1 as n", materialized="table", file_format="nothing")
+    lab.write(
+        "tests/no_rows.sql", "select id from range(2) where java_method('java.lang.Integer', 'parseInt', 'x') = id"
+    )
     lab.dbt("run")
     return lab
 
@@ -73,6 +78,26 @@ def built(lab: Lab) -> Lab:
 def test_models_of_both_languages_run_on_the_session(built: Lab, name: str, n: int) -> None:
     assert built.results[name][0] == "success", built.results[name]
     assert built.rows(name) == [(n,)]
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [("no_number", 'NumberFormatException: For input string: "x"'), ("no_format", "Failed to find the data source")],
+)
+def test_an_error_of_the_jvm_has_no_stack(built: Lab, name: str, words: str) -> None:
+    status, message = built.results[name]
+    assert status == "error"
+    assert words in message and "Py4J" not in message
+    assert len(message.splitlines()) < 10, message
+
+
+def test_an_error_of_a_fetch_has_no_stack(built: Lab) -> None:
+    built.dbt("test", "--select", "no_rows")
+    status, message = built.results["no_rows"]
+    assert status == "error"
+    assert 'NumberFormatException: For input string: "x"' in message
+    assert len(message.splitlines()) < 10, message
+    assert "at java.base/" in (built.home / "logs" / "dbt.log").read_text()
 
 
 def test_a_traceback_shows_the_users_lines_and_no_others(built: Lab) -> None:

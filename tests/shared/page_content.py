@@ -27,6 +27,7 @@ def explained(versions: int, *, text: str = "Oslo") -> dict[str, Any]:
                 "owner": "erp" if number else None,
             },
         ]
+        lost = {"attribute": "name", "value": f"erp {text}", "source": "erp.label", "owner": "crm", "why": "a rule"}
         slices.append(
             {
                 "slice": version,
@@ -39,6 +40,7 @@ def explained(versions: int, *, text: str = "Oslo") -> dict[str, Any]:
                 ],
                 "owned": owned,
                 "changes": [] if is_gap else owned if erp_changes else owned[:1],
+                "overruled": [lost] if number == 1 else [],
             }
         )
         if version is not None:

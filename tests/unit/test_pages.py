@@ -59,6 +59,14 @@ def test_changes_have_the_value_before() -> None:
     assert [each["ended"] for each in shown] == [[], [], ["crm", "erp"], []]
 
 
+def test_overruled_values_are_among_the_changes() -> None:
+    row = re.search(r'<tr id="from-2">.*?</tr>', page("explain"), re.DOTALL)
+    assert row is not None
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", row[0]))
+    assert "name = erp Oslo, erp.label, overruled by crm (a rule)" in text
+    assert "no value changes" not in text
+
+
 def test_builds_of_a_table() -> None:
     customer, player = report_page(logged(70))["tables"]
     assert (customer["built"], customer["refused"], customer["retried"]) == (70, 0, 0)
