@@ -20,8 +20,8 @@
     {%- do healing_tables._print_table(
         ['table', 'last build (UTC)', 'status', 'hours', 'rows', 'finding'], rows) -%}
     {%- for table in tables if table.rows_after is none -%}
-        {%- do healing_tables._print('  ' ~ table.name ~ ': ' ~ ('hours and rows are NULL: no successful build is logged'
-            if table.hours is none else 'rows is NULL: '
+        {%- do healing_tables._print('  ' ~ table.name ~ ': '
+            ~ ('hours and rows are NULL: no successful build is logged' if table.hours is none else 'rows is NULL: '
             ~ healing_tables._why_not_counted(table.mode)
             ~ ', so it is not checked for shrinking and growing')) -%}
     {%- endfor -%}
