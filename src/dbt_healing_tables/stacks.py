@@ -10,9 +10,9 @@ from typing import Any
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtRuntimeError
 
-FRAME = re.compile(
-    r"\s*(?:at [^\s(]+\((?:Native Method|Unknown Source|[^()]+\.(?:java|scala)(?::\d+)?)\)|\.{3} \d+ more)"
-)
+# on a Connect server, a place is `(Name.scala:-1)` or `(:-1)`
+PLACE = r"Native Method|Unknown Source|(?:[^()]+\.(?:java|scala))?(?::-?\d+)?"
+FRAME = re.compile(rf"\s*(?:at [^\s(]+\((?:{PLACE})\)|\.{{3}} \d+ more)")
 CAUSE = re.compile(r"\s*(?:Caused by: |JVM stacktrace:|Driver stacktrace:)")
 CLASS = re.compile(r"(?:[a-z]\w*\.)+[A-Z][\w$]*(?:: |$)")
 CALL = re.compile(r"An error occurred while calling \w+\.\w+\.\n: ")
@@ -38,7 +38,8 @@ def without_stack(text: str) -> str:
     for part in parts[1:]:
         cause = "\n".join(part).rstrip()
         says = CAUSE.sub("", cause, count=1).strip().partition("\n")[0]
-        if (CLASS.sub("", says, count=1) or says) not in found:
+        message = CLASS.sub("", says, count=1) or (says if "Caused by: " in cause else "")
+        if message not in found:
             found += "\n" + cause
     return found
 

@@ -36,6 +36,14 @@ CASES = {
         f'{FAILED}\nCaused by: java.lang.NumberFormatException: For input string: "x"',
     ),
     "Connect": (f"{TIE}\n\nJVM stacktrace:\norg.apache.spark.SparkRuntimeException: {TIE}{FRAMES}", TIE),
+    "Connect, without places": (
+        (
+            f"{TIE}\n\nJVM stacktrace:\norg.apache.spark.SparkRuntimeException\n"
+            "\tat org.apache.spark.sql.errors.QueryExecutionErrors.raiseError(QueryExecutionErrors.scala:-1)\n"
+            "\tat org.apache.spark.sql.catalyst.expressions.GeneratedClass$Iterator.processNext(:-1)"
+        ),
+        TIE,
+    ),
     "as dbt indents it": (f"Database Error\n  {RAISED}{FRAMES.replace(chr(9), '  ')}", f"Database Error\n  {RAISED}"),
     "no stack": (f"no such column at line 1\n{SQL}\n", f"no such column at line 1\n{SQL}\n"),
     "the user's SQL": (f"{HIVE}{SQL}{FRAMES}", f"{HIVE}{SQL}"),
