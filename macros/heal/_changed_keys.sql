@@ -103,8 +103,15 @@
     complete: then there are only the times. -#}
 {% macro _rows_of_feed_beside_times(source, mark, last_mark) -%}
     {%- if 'version' not in mark or 'version' not in last_mark
-        or (mark.version == last_mark.version and mark.table_id == last_mark.table_id)
-        or healing_tables._change_feed_obstacle(source, mark, last_mark) is not none -%}
+        or (mark.version == last_mark.version and mark.table_id == last_mark.table_id) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set obstacle = healing_tables._change_feed_obstacle(source, mark, last_mark) -%}
+    {%- if obstacle is not none -%}
+        {%- if mark.table_id == last_mark.table_id and mark.has_change_feed and last_mark.has_change_feed -%}
+            {%- do log(healing_tables._plain_names('healing_table ' ~ this ~ ': ' ~ obstacle
+                ~ '; only its loaded_at is used'), info=true) -%}
+        {%- endif -%}
         {{- return(none) -}}
     {%- endif -%}
     {{- return(healing_tables._rows_changed_since(source, last_mark.version)) -}}

@@ -139,6 +139,13 @@ def test_a_late_row_with_an_old_time_is_in_the_feed(built: Lab) -> None:
     assert 5 not in [row[0] for row in built.rows("loaded", "id")]
     run(built, "--select", "loaded")
     assert touched(built, "loaded") == "0"
+    # a feed with a gap is not used, and the log says so
+    for value in ("false", "true"):
+        built.spark.sql(f"alter table {built.schema}.web set tblproperties (delta.enableChangeDataFeed = {value})")
+        if value == "false":
+            built.spark.sql(f"delete from {built.schema}.web where id = 77")
+    run(built, "--select", "loaded")
+    assert any("only its loaded_at is used" in line for line in built.log), built.log
 
 
 @pytest.mark.slow
