@@ -39,11 +39,13 @@
 {#- Only the library, if dbt has it, knows the versions of other packages. -#}
 {% macro _check_versions(rows) -%}
     {%- set library, adapter_name = 'dbt-healing-tables', 'dbt-' ~ adapter.type() -%}
-    {%- set versions = adapter.healing_tables_versions([library, adapter_name])
+    {%- set parser = 'dbt-core-experimental-parser' -%}
+    {%- set versions = adapter.healing_tables_versions([library, adapter_name, parser])
         if adapter.healing_tables_versions is defined else {} -%}
     {%- set package = healing_tables._package_version() -%}
     {%- do rows.append(['dbt-core', dbt_version, 'pin dbt-core-experimental-parser to 2.0.0a4: this version of dbt '
-        'requires it, and pip would take its newest pre-release' if dbt_version == '1.12.0' else '']) -%}
+        'requires it, and pip would take its newest pre-release'
+        if dbt_version == '1.12.0' and versions[parser] != '2.0.0a4' else '']) -%}
     {%- do rows.append([adapter_name, versions[adapter_name] or 'see dbt --version', '']) -%}
     {%- do rows.append(['this package', package, '']) -%}
     {%- set mistakes, notes = [], [] -%}

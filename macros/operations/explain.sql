@@ -37,7 +37,11 @@
     {%- endfor -%}
     {%- set explained = healing_tables._explained(rendering, key, found) -%}
     {%- do healing_tables._print('healing_tables explain: ' ~ explained.title ~ ': ' ~ explained.counts) -%}
-    {%- if found.row -%} {%- do healing_tables._print_explained(explained) -%} {%- endif -%}
+    {%- if found.row -%}
+        {%- do healing_tables._print_explained(explained) -%}
+    {%- else -%}
+        {%- do healing_tables._print('  no source has a row with this key: compare the values and their types') -%}
+    {%- endif -%}
     {%- if html is not none -%} {%- do healing_tables._write_page('explain', explained, html) -%} {%- endif -%}
 {%- endmacro %}
 

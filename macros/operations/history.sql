@@ -1,12 +1,12 @@
 {#-
     Print the last builds, merges and captures of a dimension, the newest first; without a dimension, of all in the log:
 
-    finished (UTC)      | mode    | status    | publish   | added | changed | removed | unchanged | seconds | version |
-                        reason
-    2024-03-02 02:00:07 | heal    | unchanged | NULL      | 0     | 0       | 0       | 4         | 3.1     | 0       |
-                                  NULL
-    2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 8.4     | 0       |
-                                                                  NULL
+    finished (UTC)      | mode    | status    | publish   | added | changed | removed | unchanged | set aside |
+                        seconds | version | reason
+    2024-03-02 02:00:07 | heal    | unchanged | NULL      | 0     | 0       | 0       | 4         | NULL      |
+                        3.1     | 0       | NULL
+    2024-03-01 02:00:11 | rebuild | published | overwrite | 4     | 0       | 0       | 0         | 0         |
+                        8.4     | 0       | NULL
 -#}
 {% macro history(dimension=none, limit=10) -%}
     {%- set mistakes = [] -%}
@@ -28,7 +28,7 @@
             'select ' ~ ('dimension, ' if relation is none)
             ~ "date_format(to_utc_timestamp(finished_at, current_timezone()), 'yyyy-MM-dd HH:mm:ss') as finished, "
             "mode, status, publish,"
-            ~ ' rows_added, rows_changed, rows_removed, rows_unchanged,'
+            ~ ' rows_added, rows_changed, rows_removed, rows_unchanged, rows_set_aside,'
             ~ ' round((unix_micros(finished_at) - unix_micros(started_at)) / 1000000, 1) as seconds, version_after, '
             'reason from ' ~ log
             ~ (' where ' ~ healing_tables._log_condition(relation) if relation is not none)
@@ -44,8 +44,8 @@
         ~ (relation if relation is not none else 'all dimensions in ' ~ log)) -%}
     {%- do healing_tables._print_table(
         (['dimension'] if relation is none else [])
-        + ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'seconds',
-            'version', 'reason'], found) -%}
+        + ['finished (UTC)', 'mode', 'status', 'publish', 'added', 'changed', 'removed', 'unchanged', 'set aside',
+            'seconds', 'version', 'reason'], found) -%}
 {%- endmacro %}
 
 {#- The log_schema of the model, or else of the project. -#}

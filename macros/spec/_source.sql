@@ -145,7 +145,10 @@
                 names | join(', '), "write a map such as {'" ~ (key_columns | first) ~ "': 'cust_no'}") -%}
         {%- endif -%}
     {%- endif -%}
-    {%- do healing_tables._check_columns(mistakes, at ~ '.key_columns', names, source.relation, source.columns) -%}
+    {%- for name in names -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.key_columns', [name], source.relation, source.columns,
+            "name the column of this source: 'key_columns': {'" ~ key_columns[loop.index0] ~ "': '<column>'}; ") -%}
+    {%- endfor -%}
     {%- set keys = [] -%}
     {%- for name in names -%}
         {#- column_types may use the dimension's name of a key -#}

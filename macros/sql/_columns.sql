@@ -89,12 +89,14 @@
     {{- return(columns[found] if found is not none else none) -}}
 {%- endmacro %}
 
-{% macro _check_columns(mistakes, argument, names, relation, columns) -%}
+{#- `otherwise`: a remedy where no column has a similar name. -#}
+{% macro _check_columns(mistakes, argument, names, relation, columns, otherwise='') -%}
     {%- if columns is not none -%}
         {%- for name in healing_tables._missing_names(names, columns) -%}
             {%- set question = healing_tables._did_you_mean(name, columns) -%}
             {%- do healing_tables._mistake(mistakes, argument, 'a column of ' ~ relation, name,
-                (question ~ ' ' if question is not none) ~ 'its columns are ' ~ (columns | join(', '))) -%}
+                (question ~ ' ' if question is not none else otherwise)
+                ~ 'its columns are ' ~ (columns | join(', '))) -%}
         {%- endfor -%}
     {%- endif -%}
 {%- endmacro %}

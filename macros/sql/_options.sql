@@ -44,8 +44,21 @@
     {%- do healing_tables._check_table_name(mistakes) -%}
     {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
     {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._model_options(), known) -%}
+    {%- do healing_tables._check_place_of_options(mistakes, known) -%}
     {%- do healing_tables._check_options(
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
+{%- endmacro %}
+
+{#- dbt accepts any name in config(), and nothing would read it. It gives empty values to names of its own. -#}
+{% macro _check_place_of_options(mistakes, known) -%}
+    {%- set config = healing_tables._model_config() -%}
+    {%- if config.get('materialized') in ['healing_table', 'healing_merge', 'capture'] -%}
+        {%- for name in known if config.get(name) not in [none, {}, []] -%}
+            {%- do healing_tables._mistake(
+                mistakes, name, 'this option in meta.healing_tables', 'it in config() itself',
+                'write meta={' ~ "'healing_tables': {'" ~ name ~ "': ...}}") -%}
+        {%- endfor -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#- dbt does not quote table names: two hyphens would start a comment, and another table would be written. -#}

@@ -36,7 +36,8 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
     try:
         result = merge_batch(given, spark, model)
     except HealingTablesError as error:
-        write_log(spark, given["log"], started, status="refused", reason=str(error))
+        found = "; ".join(f"{mistake.where}: {mistake.got}" for mistake in error.mistakes)
+        write_log(spark, given["log"], started, status="refused", reason=found or str(error))
         raise
     retried = result.attempts - 1
     changes = {
@@ -53,8 +54,9 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
         version = result.commit_version
         more = {"publish": "merge", "version_after": version}
         write_log(spark, given["log"], started, retried, status="published", **more, **changes)
+    aside = f", {result.set_aside} set aside" if result.set_aside else ""
     return MergeResponse(
-        _message=f"{result.inserted} inserted, {result.closed} closed, {result.updated} updated",
+        _message=f"{result.inserted} inserted, {result.closed} closed, {result.updated} updated{aside}",
         code="OK",
         rows_affected=result.inserted + result.closed + result.updated,
         rows_in_batch=result.rows_in_batch,

@@ -48,6 +48,10 @@ class HealingTablesError(Exception):
         mistakes = [Mistake(where, wanted, got, remedy)]
         return cls(counted(about, mistakes), mistakes)
 
+    def of(self, table: str) -> HealingTablesError:
+        """This error, with the name of the dimension in its first line."""
+        return type(self)(f"{table}: {self.what}", self.mistakes)
+
     def after(self, written: str) -> HealingTablesError:
         """This error, where something was written before it. Args: written: what."""
         return type(self)(self.what.replace(NOTHING_WRITTEN, written), self.mistakes)

@@ -44,6 +44,10 @@ CALLS = {
         f"sources={{'crm': {{{CRM}, 'key_columns': {{'id': 'idd'}}}}}}",
         ["sources.crm.key_columns", "idd"],
     ),
+    "key_of_another_name": (
+        "sources={'erp': {'relation': relation('erp'), 'changed_at': 'at'}}",
+        ["sources.erp.key_columns", "'key_columns': {'id': '<column>'}; its columns are cust_no, at, name"],
+    ),
     "unknown_option": (
         f"sources={{'crm': {{{CRM}, 'tie_breaker': 'seq'}}}}",
         ["sources.crm.tie_breaker", "tie_break_by"],
@@ -193,6 +197,27 @@ def test_checks_that_nobody_knows(given: object, wanted: str, got: str) -> None:
     project.macros._configured_checks(mistakes, given, {"no_gaps": {}})
     assert len(mistakes) == 1
     assert wanted in mistakes[0]["wanted"] and got in str(mistakes[0]["got"])
+
+
+@pytest.mark.parametrize("kind", ["healing_table", "healing_merge", "capture"])
+def test_options_in_the_wrong_place(kind: str) -> None:
+    """In config() itself, nothing would read them; other names there are dbt's or the user's."""
+    config = {
+        "materialized": kind,
+        "key_columns": ["id"],
+        "tags": ["x"],
+        "unique_key": "id",
+        "my_own": 1,
+        "column_types": {},
+    }
+    mistakes: list[dict[str, str]] = []
+    Project(CATALOGUE, config=config).macros._check_model_options(mistakes)
+    assert [(mistake["argument"], mistake["remedy"]) for mistake in mistakes] == [
+        ("key_columns", "write meta={'healing_tables': {'key_columns': ...}}")
+    ]
+    mistakes = []
+    Project(CATALOGUE, config={**config, "materialized": "view"}).macros._check_model_options(mistakes)
+    assert mistakes == []
 
 
 def test_known_options_are_listed_once() -> None:

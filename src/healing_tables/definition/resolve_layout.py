@@ -89,6 +89,10 @@ def resolve(
         for name, column in columns.items()
         if (attribute := spec.attribute(name)) is not None
     )
+    lost = [attribute.name for attribute in attributes if attribute.column is None]
+    if lost:
+        kept = "their stored values stay" if spec.missing_columns == "keep" else "they become NULL"
+        log.warning("the batch lacks %s, which the table has: %s (missing_columns)", ", ".join(lost), kept)
     assert isinstance(spec.attributes, Mapping)
     named = [(name, item.scd_type, item.changed_at) for name, item in spec.attributes.items() if item and name != "*"]
     known = [*named, *((item.name, item.scd_type, item.changed_at) for item in attributes)]

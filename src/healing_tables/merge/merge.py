@@ -147,9 +147,9 @@ def merge(
         with table.session(batch.sparkSession):
             attempts = retrying(table.name, work.attempt, lambda: str(work.written))
     except HealingTablesError as error:
-        if str(work.written) == NOTHING_WRITTEN:
-            raise
-        raise error.after(str(work.written)) from error
+        if str(work.written) != NOTHING_WRITTEN:
+            error = error.after(str(work.written))
+        raise error.of(table.name) from error.__cause__
     written = work.written
     left_table = written.rows["remove"] if work.layout.has_history else 0
     result = MergeResult(
