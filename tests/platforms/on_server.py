@@ -71,6 +71,13 @@ select * from {{ ref('batch') }}
 select id, timestamp '2024-01-01' as valid_from, timestamp '9999-12-31' as valid_to, true as is_current, name
 from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
 """,
+    "dim_tied": """
+{{ config(materialized='healing_table', unique_key='id') }}
+with people as (
+    select id, timestamp '2024-01-01' as changed_at, name from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
+)
+{{ healing_tables.dimension({'people': {'relation': 'people', 'changed_at': 'changed_at'}}, 'id', ['name']) }}
+""",
 }
 OPERATIONS: dict[str, dict[str, Any]] = {
     "check_setup": {},
@@ -175,6 +182,7 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
 def main(home: Path) -> None:
     runs = Runs(home)
     rows = run_people(runs, write_project(home))
+    runs.run("tied", home / "people", "run", "--select", "dim_tied")
     os.environ["DBT_PROJECT_DIR"] = str(ROOT)
     runs.run("examples", ROOT, "build", "--select", "+dim_customer", "+dim_legislator")
     runs.run("examples again", ROOT, "run", "--select", "dim_customer")
