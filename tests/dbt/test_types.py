@@ -51,6 +51,10 @@ def built(lab: Lab) -> Lab:
         lab, "mapped", "id int, at date, name string, seq map<string, int>", "(1, date '2024-01-01', 'a', map('a', 1))"
     )
     made(lab, "unpadded", "code string, at date, note string", "('AB', date '2024-02-01', 'seen')")
+    # decision 51: a Delta table shows a char column as string, a view over it does not
+    lab.spark.sql(f"create table {lab.schema}.delta_padded (code char(3), at date, name char(5)) using {FORMAT}")
+    lab.spark.sql(f"insert into {lab.schema}.delta_padded values ('AB', date '2024-01-01', 'Ann')")
+    lab.spark.sql(f"create view {lab.schema}.padded_view as select * from {lab.schema}.delta_padded")
     wide = f"struct<{FIELDS}, d: double, `the list`: array<struct<x: double>>>"
     rows = [
         f"(1, date '2024-01-0{day}', named_struct({VALUES}, 'd', cast('{d}' as double), 'the list', array(named_struct("
@@ -62,7 +66,7 @@ def built(lab: Lab) -> Lab:
          f"(1, date '2024-01-01', named_struct({VALUES}, 'm', map('a', 1)))")  # fmt: skip
     made(lab, "hidden_text", f"id int, at date, thing struct<{FIELDS}, d: string>",
          f"(1, date '2024-01-01', named_struct({VALUES}, 'd', 'a'))")  # fmt: skip
-    names = ["collated", "tied", "padded", "unpadded", "wide", "hidden_map", "hidden_text", "mapped"]
+    names = ["collated", "tied", "padded", "unpadded", "wide", "hidden_map", "hidden_text", "mapped", "padded_view"]
     tables = ", ".join(f"{{name: {name}}}" for name in names)
     lab.write("models/sources.yml", f"sources: [{{name: raw, schema: {lab.schema}, tables: [{tables}]}}]\n")
 
@@ -73,6 +77,7 @@ def built(lab: Lab) -> Lab:
     table("dim_collated_files", f"{{'s': {source('collated')}}}", "code", file_format="parquet")
     table("dim_tied", f"{{'s': {source('tied')}}}", "code")
     table("dim_padded", f"{{'one': {source('padded')}, 'two': {source('unpadded')}}}", "code")
+    table("dim_padded_view", f"{{'one': {source('padded_view')}, 'two': {source('unpadded')}}}", "code")
     table("dim_wide", f"{{'s': {source('wide')}}}")
     for kind in ("parquet", "orc"):
         table(f"dim_wide_{kind}", f"{{'s': {source('wide')}}}", file_format=kind)
@@ -131,6 +136,12 @@ def test_padding_is_no_part_of_a_value(built: Lab) -> None:
         ("AB", "Ann", "x", "seen", hashed),
         ("AB", "Ann", "x", None, hashed),
     ]
+
+
+def test_padding_of_a_delta_table_behind_a_view(built: Lab) -> None:
+    assert built.results["dim_padded_view"][0] == "success", built.results["dim_padded_view"]
+    rows = built.rows("dim_padded_view", "code", "name", "note")
+    assert sorted(rows, key=str) == [("AB", "Ann", "seen"), ("AB", "Ann", None)]
 
 
 @pytest.mark.parametrize("name", ["dim_wide", "dim_wide_parquet", "dim_wide_orc"])
