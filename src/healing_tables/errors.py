@@ -50,7 +50,7 @@ class HealingTablesError(Exception):
 
     def of(self, table: str) -> HealingTablesError:
         """This error, with the name of the dimension in its first line."""
-        return type(self)(f"{table}: {self.what}", self.mistakes)
+        return self if self.what.startswith(f"{table}: ") else type(self)(f"{table}: {self.what}", self.mistakes)
 
     def after(self, written: str) -> HealingTablesError:
         """This error, where something was written before it. Args: written: what."""

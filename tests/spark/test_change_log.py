@@ -272,6 +272,7 @@ def test_a_conflict_says_what_is_written(tables: Tables, dim: str, monkeypatch: 
     assert "the MERGE has committed as version" in str(error.value)
     assert "the change log has the batch" in str(error.value)
     assert "nothing was written" not in str(error.value)
+    assert str(error.value).count(f"{dim}: ") == 1
     monkeypatch.undo()
     assert merge(batch(tables, (1, "B", None)), dim, spec, at=day(2)).commit_version is None
     assert tables.spark.table(f"{dim}__pending").isEmpty()

@@ -192,6 +192,7 @@ def test_errors_name_the_moments_of_rows(tables: Tables, dim: str) -> None:
         merge(batch(tables, rows, ddl), dim, DimensionSpec(key_columns="id", changed_at="at"))
     found = {mistake.where: (mistake.got, mistake.remedy) for mistake in error.value.mistakes}
     assert found["two different rows for one key and moment"][0] == "id = 1 at 2024-01-05 10:30:00 UTC"
+    assert str(error.value).startswith(f"healing_tables: {dim}: the batch has 1 mistake; nothing was written.")
 
 
 def test_rows_that_cannot_be_ordered(tables: Tables, dim: str) -> None:
