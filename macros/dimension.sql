@@ -49,7 +49,7 @@ select * from versions
 {% macro _report_lookup(sources) -%}
     {%- if execute and flags.WHICH in ['run', 'build'] and sources is mapping
         and healing_tables._model_config().get('materialized') == 'healing_table' -%}
-        {%- do log('healing_table ' ~ this ~ ': looking at ' ~ healing_tables._counted(sources | length, 'source'),
-            info=true) -%}
+        {%- do log(healing_tables._plain_names('healing_table ' ~ this ~ ': looking at '
+            ~ healing_tables._counted(sources | length, 'source')), info=true) -%}
     {%- endif -%}
 {%- endmacro %}
