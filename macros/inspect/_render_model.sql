@@ -114,14 +114,19 @@
     {%- set mistakes = [] -%}
     {%- set found = [] -%}
     {%- set models = [] -%}
-    {%- for node in graph.nodes.values() if node.resource_type == 'model' and node.language == 'sql' -%}
-        {%- do models.append(node.name) if 'healing_tables.dimension' in node.raw_code
-            or node.config.materialized == 'healing_table' -%}
+    {%- set in_python = [] -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
+        {%- do models.append(node.name) if node.language == 'sql' and ('healing_tables.dimension' in node.raw_code
+            or node.config.materialized == 'healing_table') -%}
         {%- if dimension == node.unique_id or dimension in healing_tables._node_names(node) -%}
-            {%- do found.append(node) -%}
+            {%- do (found if node.language == 'sql' else in_python).append(node) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if found | length != 1 -%}
+    {%- if in_python and not found -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'dimension', 'a SQL model, whose sources have the history', dimension ~ ', a Python model',
+            'what its batches changed is in its audit: docs/merging.md, Causes and the audit') -%}
+    {%- elif found | length != 1 -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'the name of one SQL model',
             (dimension if dimension is not none else 'none') ~ (', which several have' if found),

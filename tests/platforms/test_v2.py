@@ -163,9 +163,8 @@ def test_rows(answer: Answer) -> None:
 def test_batches_are_healed_once(answer: Answer) -> None:
     assert "rebuild from 1 source, nothing is stored yet" in answer.text("batch 1")
     for batch, keys in ((2, "2 changed keys"), (3, "1 changed key")):
-        assert (
-            f"healing_table people.dim_person: heal from 1 source, stored version {batch - 2}, {keys};"
-            in (answer.text(f"batch {batch}"))
+        assert f"healing_table people.dim_person: heal from 1 source, stored version {batch - 2}, {keys};" in (
+            answer.text(f"batch {batch}")
         ), answer.text(f"batch {batch}")
         assert answer.text(f"batch {batch}").count("dim_person: published in one commit") == 1
     assert answer.text("no news").count("unchanged, nothing to publish") == 2

@@ -220,6 +220,22 @@ def test_options_in_the_wrong_place(kind: str) -> None:
     assert mistakes == []
 
 
+def test_operations_that_need_a_sql_model() -> None:
+    """A Python model is named as one; another name is answered with the models that have sources."""
+
+    def node(name: str, language: str, materialized: str) -> dict[str, object]:
+        config = {"materialized": materialized}
+        own = {"name": name, "unique_id": f"model.lab.{name}", "language": language, "config": config}
+        return {"resource_type": "model", "raw_code": "", "package_name": "lab", **own}
+
+    nodes = {"a": node("dim_player", "python", "healing_merge"), "b": node("dim_crm", "sql", "healing_table")}
+    project = Project(CATALOGUE)
+    project.context["graph"] = {"nodes": nodes}
+    for name, wanted in {"dim_player": "dim_player, a Python model", "dim_other": "one of dim_crm"}.items():
+        with pytest.raises(CompilerError, match=wanted):
+            project.macros._find_sql_model("compare", name)
+
+
 def test_known_options_are_listed_once() -> None:
     """For the first one that is similar to none of them; the same in both languages."""
     given, known = ["colour", "max_row", "zebra"], ["mode", "max_rows", "checks"]
