@@ -76,7 +76,10 @@ from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
 with people as (
     select id, timestamp '2024-01-01' as changed_at, name from values (1, 'Ann'), (1, 'Bea') as rows (id, name)
 )
-{{ healing_tables.dimension({'people': {'relation': 'people', 'changed_at': 'changed_at'}}, 'id', ['name']) }}
+{{ healing_tables.dimension(
+    {'people': {'relation': 'people', 'changed_at': 'changed_at'}}, 'id', ['name'],
+    column_types={'id': 'int', 'name': 'string', 'changed_at': 'timestamp'}
+) }}
 """,
 }
 OPERATIONS: dict[str, dict[str, Any]] = {
