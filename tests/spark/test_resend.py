@@ -96,8 +96,10 @@ def test_the_end_of_time_is_no_moment(tables: Tables) -> None:
     spec = DimensionSpec(attributes=["a"], valid_to_current="2024-01-20", **TIMED)
     merge(batch(tables, (1, False, "A", None)), table, spec)
     for late in (20, 25):
-        with pytest.raises(BatchError, match="at or after the end of time"):
-            merge(batch(tables, (late, False, "B", None)), table, spec)
+        result = merge(batch(tables, (late, False, "B", None)), table, spec)
+        assert (result.set_aside, result.commit_version) == (1, None)
+    reasons = plain_rows(tables.spark.table(f"{table}__set_aside"), ["reason"])
+    assert reasons == [("moment at or after the end of time in at",)] * 2
     assert versions(tables, table) == [("A", day(1), "2024-01-20 00:00:00", True)]
 
 
