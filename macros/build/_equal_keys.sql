@@ -1,4 +1,4 @@
-{#- Two rows must not have one surrogate key: looked for where the key is that of dbt_utils. -#}
+{#- Checks that no two rows of a dimension have the same surrogate key, if the strategy of the key is dbt_utils. -#}
 
 {#- The keys of dbt_utils join texts by a hyphen, so different rows can have one key. A hash as the package makes it
     cannot. What a merge writes is compared with the stored rows, see _refuse_equal_keys(). -#}

@@ -139,7 +139,7 @@ def test_a_late_row_with_an_old_time_is_in_the_feed(built: Lab) -> None:
     assert 5 not in [row[0] for row in built.rows("loaded", "id")]
     run(built, "--select", "loaded")
     assert touched(built, "loaded") == "0"
-    # a feed with a gap is not used, and the log says so
+    # an incomplete feed is not used, and a line of the log says why
     for value in ("false", "true"):
         built.spark.sql(f"alter table {built.schema}.web set tblproperties (delta.enableChangeDataFeed = {value})")
         if value == "false":

@@ -107,7 +107,7 @@ def test_rows_without_a_place(tables: Tables, dim: Any, caplog: pytest.LogCaptur
 
 
 def test_a_full_batch_with_rows_set_aside(tables: Tables, dim: Any) -> None:
-    """A key whose row is set aside is there: it does not end. Rows without a key say nothing."""
+    """A key does not end if its row is set aside. Rows without a key have no influence."""
     merge(batch(tables, (1, "A", "a", "U", 1), (2, "B", "b", "U", 1), (3, "C", "c", "U", 1)), dim, TYPES)
     result = merge(
         batch(tables, (1, "A", "a", "U", 2), (2, "B", "b", "U", None), (None, "C", "c", "U", 2)),
@@ -146,7 +146,7 @@ def test_late_rows(tables: Tables, dim: Any) -> None:
     late = "a change before what is stored for its key, which disagrees with it"
     tie = "a row that differs from the stored one of its key and moment"
     assert aside(tables, dim, "id", "name", "reason") == [(1, "X", late), (2, "Y", tie)]
-    # a full batch: a key with late rows only is there
+    # in a full batch, a key that has only late rows does not end
     result = merge(batch(tables, (1, "X", "a", "U", 4), (3, "N", "n", "U", 8)), dim, spec, at=day(9), full_batch=True)
     assert [row[:2] for row in versions(tables, dim) if row[-1]] == [(1, "C"), (3, "N")]
     assert (result.set_aside, result.closed) == (1, 1)

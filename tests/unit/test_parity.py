@@ -106,7 +106,7 @@ def test_reasons_for_which_rows_are_set_aside() -> None:
     source = {"key_columns": [{"column": "id"}, {"column": "region"}], "moment": "at", "types": {"at": "timestamp"}}
     in_sql = MACROS._set_aside_reason({"valid_to_current": None}, source)
     layout = Layout((Column("id", "id", "int"), Column("region", "region", "int")), (), {}, instants.TIMESTAMP)
-    in_library = reason(layout, DimensionSpec(key_columns=["id", "region"], changed_at="at"))
+    in_library = reason(["id", "region"], "at", layout, DimensionSpec(key_columns=["id", "region"], changed_at="at"))
     wanted = [
         "NULL in key column id",
         "NULL in key column region",

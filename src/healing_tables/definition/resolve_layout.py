@@ -13,6 +13,7 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import (
+    APPENDS,
     NO_COLUMNS,
     CanWiden,
     always,
@@ -211,7 +212,7 @@ def missing_attributes(spec: DimensionSpec, found: Iterable[str], stored: Mappin
 
 def is_optional(spec: DimensionSpec, is_stored: bool) -> bool:
     """Whether a batch may lack an attribute: one that the table has, or one that arrives later."""
-    return spec.missing_columns != "error" if is_stored else spec.on_schema_change != "fail"
+    return spec.missing_columns != "error" if is_stored else spec.on_schema_change in APPENDS
 
 
 def is_named(column: str, expression: str | None) -> bool:

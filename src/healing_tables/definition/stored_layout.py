@@ -176,7 +176,8 @@ def columns_to_add(
 
 
 def columns_to_widen(spec: DimensionSpec, layout: Layout, stored: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Keys, attributes and the columns that these add, if their stored type is narrower than that of the layout.
+    """The columns whose stored type is narrower than the one in the layout, with the new type: keys, attributes, and
+    the columns that attributes add.
 
     Those that are added come first: if a merge is killed in between, the next one finds the attribute as it was.
     """

@@ -26,7 +26,7 @@ from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import types_of
 from healing_tables.targets.merge_statement import stale
-from healing_tables.targets.table import DIMENSION, Table
+from healing_tables.targets.table import DIMENSION, Table, missing_columns
 
 # Columns besides the keys, the attributes and the tie breakers
 GENERATED = {
@@ -110,8 +110,7 @@ class ChangeLog:
             )
             raise TargetError(counted("the change log", [mistake]), [mistake])
         present = types_of(table.schema)
-        missing = [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
-        if missing:
+        if missing := missing_columns(wanted, present):
             self.target.add_columns(spark, missing)
         narrower = wider_columns(wanted, present)
         if narrower and not self.layout.widened:  # see `DimensionTables.narrower`
@@ -144,9 +143,9 @@ class ChangeLog:
         if table is None:
             ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
             return self.as_events(spark.createDataFrame([], ddl))
-        missing = {name: kind for name, kind in columns.items() if find(name, table.columns) is None}
+        missing = missing_columns(columns, types_of(table.schema))
         return self.as_events(
-            table.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in missing.items()))
+            table.selectExpr("*", *(f"cast(null as {kind}) as {quoted(name)}" for name, kind in missing))
         )
 
     def as_events(self, rows: DataFrame) -> DataFrame:

@@ -32,7 +32,7 @@ from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
 from healing_tables.targets.sql_table import SqlTable, Unfinished
-from healing_tables.targets.table import Snapshot, Table
+from healing_tables.targets.table import Snapshot, Table, missing_columns
 
 ABANDONED = "interval 1 day"
 # base_version: of the dimension when the row was staged, so the commit of its merge is newer
@@ -100,8 +100,7 @@ class Outbox(DimensionTables):
     def widen(self, spark: SparkSession, table: SqlTable, columns: Mapping[str, str], within: str = "") -> None:
         """Add the columns that a table lacks, and change narrower types. Args: within: a struct column and a dot."""
         present = types_of(table.rows(spark).select(f"{within}*").schema)
-        missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
-        if missing:
+        if missing := missing_columns(columns, present):
             table.add_columns(spark, missing, within)
         if narrower := self.narrower(columns, present):
             table.change_types(spark, narrower, within)

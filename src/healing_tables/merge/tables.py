@@ -25,7 +25,7 @@ from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP, as_micros
 from healing_tables.sql.types import types_of
 from healing_tables.sql.values import JSON
-from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
+from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table, missing_columns
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -223,8 +223,7 @@ class DimensionTables:
             wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
         for table, columns, own, what in wanted:
             present = types_of(table.ensure(spark, columns, own, what).schema)
-            missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
-            if missing:
+            if missing := missing_columns(columns, present):
                 table.add_columns(spark, missing)
             if narrower := self.narrower(columns, present):
                 table.change_types(spark, narrower)
@@ -248,11 +247,10 @@ class DimensionTables:
         """
         table = self.set_aside
         present = types_of(table.ensure(spark, columns, ROWS_SET_ASIDE, "table of the rows set aside").schema)
-        missing = [(name, kind) for name, kind in columns.items() if find(name, present) is None]
         wider = [
             (name, kind)
             for name, kind in wider_columns(columns, present)
-            if table.can_widen(spark, present[find(name, present) or name], kind)
+            if table.can_widen(spark, present[name], kind)
         ]
         mistakes = [
             Mistake(
@@ -268,7 +266,7 @@ class DimensionTables:
         ]
         if mistakes:
             raise TargetError(counted("the table of the rows set aside", mistakes), mistakes)
-        if missing:
+        if missing := missing_columns(columns, present):
             table.add_columns(spark, missing)
         if wider:
             table.change_types(spark, wider)

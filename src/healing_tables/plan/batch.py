@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -58,7 +58,10 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
     said = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
     keys = [f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)]
-    whole_row = as_given(types_of(batch.drop(END).schema))
+    given = as_given(types_of(batch.drop(END).schema))
+    why = reason([value(key) for key in layout.keys], moment, layout, spec)
+    if spec.on_late == "error":  # in the same projection: a later one would build it for every row
+        given = f"if(({why}) is null, null, {given})"
     rows = batch.selectExpr(
         *keys,
         f"{moment} as at",
@@ -67,10 +70,9 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         f"{tie(spec)} as tie",
         f"{cause(said)} as cause",
         "false as is_logged",
-        f"{whole_row} as given",
-    ).selectExpr("*", f"{reason(layout, spec)} as reason")
-    if spec.on_late == "error":
-        rows = rows.withColumn("given", f.expr("if(reason is null, null, given)"))
+        f"{why} as reason",
+        f"{given} as given",
+    )
     return one_per_moment(rows, layout, spec)
 
 
@@ -93,17 +95,19 @@ def with_end(batch: DataFrame, condition: str) -> DataFrame:
     return rows
 
 
-def reason(layout: Layout, spec: DimensionSpec) -> str:
-    """Why a row of ``k1..n`` and ``at`` has no place on a timeline, as SQL; NULL if it has one. The words are those of
-    the macro `_set_aside_reason`."""
+def reason(keys: Sequence[str], at: str, layout: Layout, spec: DimensionSpec) -> str:
+    """Why a row has no place on a timeline, as SQL; NULL if it has one. The words are those of the macro
+    `_set_aside_reason`.
+
+    Args: keys: the values of the key columns, as SQL; at: the moment, in microseconds.
+    """
     moment = spec.changed_at or "the moment of the batch"
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
     found = {
-        f"{name} is null": f"NULL in key column {key.column}"
-        for name, key in zip(key_names(layout), layout.keys, strict=True)
+        f"({key}) is null": f"NULL in key column {column.column}" for key, column in zip(keys, layout.keys, strict=True)
     }
-    found["at is null"] = f"NULL moment in {moment}"
-    found[f"at >= {end}L"] = f"moment at or after the end of time in {moment}"
+    found[f"({at}) is null"] = f"NULL moment in {moment}"
+    found[f"({at}) >= {end}L"] = f"moment at or after the end of time in {moment}"
     return f"case {' '.join(f'when {case} then {literal(text)}' for case, text in found.items())} end"
 
 

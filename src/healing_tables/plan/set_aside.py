@@ -1,4 +1,4 @@
-"""Rows of a batch that are set aside: they have no place on a timeline, or they are late and the spec says so."""
+"""Rows that a merge sets aside because they have no place on a timeline, or because they are late (`on_late`)."""
 
 from __future__ import annotations
 

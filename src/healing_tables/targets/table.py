@@ -120,6 +120,11 @@ def may_hold(wanted: str, present: str) -> bool:
     return fits(wanted, present) or is_wider(wanted, present)
 
 
+def missing_columns(wanted: Mapping[str, str], present: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The columns that a table lacks, with their types."""
+    return [(name, kind) for name, kind in wanted.items() if find(name, present) is None]
+
+
 def check_side_table(name: str, table: DataFrame, columns: Mapping[str, str], own: Iterable[str], what: str) -> None:
     """Raises: TargetError if a table beside a dimension was not created by a merge.
 
