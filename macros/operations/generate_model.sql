@@ -29,7 +29,24 @@
     {%- set name = 'dim_' ~ modules.re.sub('_' ~ healing_tables._key_ending(), '', keys[-1] | lower) -%}
     {%- do healing_tables._print_code('generate_model', '-- models/' ~ name ~ '.sql\n'
         ~ healing_tables._generated_model(tables, keys) ~ '\n\n# models/' ~ name ~ '.yml\n'
-        ~ healing_tables._generated_yml(name, keys), file) -%}
+        ~ healing_tables._generated_yml(name, keys, attributes=healing_tables._guessed_attributes(tables, keys)),
+        file) -%}
+{%- endmacro %}
+
+{#- {attribute: where it comes from} of the generated model. -#}
+{% macro _guessed_attributes(tables, keys) -%}
+    {%- set owners, attributes = {}, {} -%}
+    {%- for given, columns in tables.items() -%}
+        {%- set guess = healing_tables._guess_source(given, '', columns, keys) -%}
+        {%- for name in guess.attributes -%}
+            {%- do owners.setdefault(name | lower, []).append(guess.name) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- for name, sources in owners.items() -%}
+        {%- do attributes.update({name: 'From ' ~ (sources | join(' or '))
+            ~ (': the first value that is not NULL' if sources | length > 1) ~ '.'}) -%}
+    {%- endfor -%}
+    {{- return(attributes) -}}
 {%- endmacro %}
 
 {#- Columns that all tables have and that are named like a key. -#}

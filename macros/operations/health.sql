@@ -91,7 +91,7 @@ order by relation
     {%- if row['status'] == 'refused' -%}
         {%- do found.append('refused') -%}
         {%- do healing_tables._mistake(mistakes, row['name'] ~ ' is refused', 'a newest build that was not refused',
-            row['reason'] or 'refused', 'see the reason in healing_tables.history, and correct it') -%}
+            row['reason'] or 'refused', 'remove the cause, and build again') -%}
     {%- endif -%}
     {%- if row['hours'] is none or row['hours'] > limits.max_age_hours -%}
         {%- do found.append('stale') -%}

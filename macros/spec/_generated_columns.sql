@@ -22,7 +22,7 @@
             {%- if name is not none and (name is not string or not name) -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out',
-                    healing_tables._display_value(name), 'correct it') -%}
+                    healing_tables._display_value(name), "write a name in quotes: {'valid_from': 'start'}") -%}
             {%- else -%}
                 {%- do names.update({column: name}) -%}
             {%- endif -%}
@@ -43,7 +43,7 @@
         {%- if column in names and name is not none and (name is not string or not name) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column_names.' ~ column, 'a name, or none to leave the column out', name | string,
-                'correct it') -%}
+                "write a name in quotes: {'city_changed_at': 'city_since'}") -%}
         {%- elif column in names -%} {%- do names.update({column: name}) -%}
         {%- elif column not in spec.names -%}
             {%- do healing_tables._check_options(mistakes, 'column_names', [column],

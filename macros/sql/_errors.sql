@@ -18,7 +18,7 @@
     {%- if mistakes -%}
         {%- set model_name = healing_tables._model_name() -%}
         {%- set head = 'healing_tables' ~ ('.' ~ macro_name ~ '()' if macro_name is not none)
-            ~ (' in model ' ~ model_name if model_name != '(inline)') ~ ' has '
+            ~ (' in ' ~ healing_tables._model_kind() ~ ' ' ~ model_name if model_name != '(inline)') ~ ' has '
             ~ healing_tables._counted(mistakes | length, 'mistake') ~ '; nothing was written.' -%}
         {%- do healing_tables._raise_error(head, mistakes, is_numbered=true) -%}
     {%- endif -%}

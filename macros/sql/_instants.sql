@@ -121,7 +121,7 @@
     {%- if match is none -%}
         {%- do healing_tables._mistake(
             mistakes, argument, "an interval of fixed length such as '86400 seconds' or '1 day'", text,
-            'correct it') -%}
+            'write a number and one unit, from seconds to weeks') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set unit = {'second': 1, 'minute': 60, 'hour': 3600, 'day': 86400, 'week': 604800}[match.group(2)] -%}

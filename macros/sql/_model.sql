@@ -27,6 +27,12 @@
     {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
+{#- model, data test, unit test: what it is, for messages. -#}
+{% macro _model_kind() -%}
+    {%- set kind = healing_tables._current_model().get('resource_type') or 'model' -%}
+    {{- return('data test' if kind == 'test' else kind | replace('_', ' ')) -}}
+{%- endmacro %}
+
 {#- The configuration of the model that is built, rendered (see _render_model) or tested. -#}
 {% macro _model_config() -%}
     {%- set rendering, model = healing_tables._rendering(), healing_tables._current_model() -%}

@@ -144,7 +144,11 @@ def session(settings: Sequence[str]) -> SparkSession:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
             raise ArgumentError.one(
-                "the call", "--conf", "NAME=VALUE, with a name that begins with spark.", setting, "correct it"
+                "the call",
+                "--conf",
+                "NAME=VALUE, with a name that begins with spark.",
+                setting,
+                "write --conf spark.sql.shuffle.partitions=4",
             )
         given[name] = value
     active = SparkSession.getActiveSession()
@@ -207,7 +211,11 @@ def read_batch(spark: SparkSession, batch: str, schema: str | None) -> DataFrame
     except Exception as error:  # each kind of source has errors of its own
         first = str(error).strip().splitlines()[0]
         raise ArgumentError.one(
-            "the call", "--batch", "a table, or a file that Spark can read", f"{batch}: {first}", "correct it"
+            "the call",
+            "--batch",
+            "a table, or a file that Spark can read",
+            f"{batch}: {first}",
+            "name a table as schema.table, or a file by its path",
         ) from error
 
 

@@ -329,3 +329,13 @@ def test_values_and_columns_that_the_library_takes_for_others() -> None:
         "surrogate_key.strategy": "did you mean hash?",
         "column_names.previous_nam": "did you mean previous_name?",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"), [("model", "model dim"), ("test", "data test dim"), ("unit_test", "unit test dim")]
+)
+def test_an_error_names_what_has_the_mistake(kind: str, shown: str) -> None:
+    project = Project(CATALOGUE)
+    project.context["model"]["resource_type"] = kind
+    with pytest.raises(CompilerError, match=rf"healing_tables.dimension\(\) in {shown} has"):
+        project.render("{{ healing_tables.dimension({}, 'id') }}")

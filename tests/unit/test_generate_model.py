@@ -75,7 +75,13 @@ def test_the_documented_model() -> None:
     text = made.macros._generated_model(tables, ["customer_id"])
     page = (ROOT / "docs" / "operations.md").read_text()
     assert f"-- models/dim_customer.sql\n{text}\n```" in page
-    yml = made.macros._generated_yml("dim_customer", ["customer_id"])
+    attributes = made.macros._guessed_attributes(tables, ["customer_id"])
+    assert attributes == {
+        "customer_name": "From crm_customers.",
+        "email": "From crm_customers or web_profiles: the first value that is not NULL.",
+    }
+    yml = made.macros._generated_yml("dim_customer", ["customer_id"], attributes=attributes)
+    assert '- name: "email"' in yml
     assert "description: One row for each version of a customer." in yml
     for name in ("valid_from", "row_hash"):
         assert f"doc('healing_tables', 'healing_tables_{name}')" in yml

@@ -83,7 +83,7 @@ def end_of_time(end: Any, kind: str, mistakes: list[Mistake]) -> int:
         limit = instants.open_from(end, kind)
     except (ValueError, AttributeError):
         wanted = "a moment such as '9999-12-31 00:00:00', or None"
-        mistakes.append(Mistake("valid_to_current", wanted, repr(end), "correct it"))
+        mistakes.append(Mistake("valid_to_current", wanted, repr(end), "write a date, or a date and a time"))
         limit = instants.open_from(None, kind)
     return instants.FAR if limit == instants.open_from(None, kind) else limit
 

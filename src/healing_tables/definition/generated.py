@@ -73,7 +73,7 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
         can_be_left_out = wanted is None and name in GENERATED
         if not can_be_left_out and not (isinstance(wanted, str) and wanted):
             choice = "a name or None" if name in GENERATED else "a name"
-            mistakes.append(Mistake(f"column_names.{name}", choice, repr(wanted), "correct it"))
+            mistakes.append(Mistake(f"column_names.{name}", choice, repr(wanted), "write a name in quotes"))
     values["column_names"] = dict(given)
     for option in ("current_values", "deleted_values"):
         flags = values[option]
@@ -85,7 +85,9 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
             or len({type(flag) for flag in flags if flag is not None}) != 1
         ):
             wanted = "two values of one type that differ, such as ['Y', 'N']"
-            mistakes.append(Mistake(option, wanted, repr(flags), "correct it"))
+            mistakes.append(
+                Mistake(option, wanted, repr(flags), "write the value for True first, then the one for False")
+            )
         else:
             values[option] = flags if isinstance(flags, tuple) else tuple(flags)
 

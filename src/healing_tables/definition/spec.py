@@ -235,7 +235,14 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
-        mistakes.append(Mistake("max_removed_keys_ratio", "a number from 0 to 1", repr(ratio), "1 allows everything"))
+        mistakes.append(
+            Mistake(
+                "max_removed_keys_ratio",
+                "a number from 0 to 1",
+                repr(ratio),
+                "write a share such as 0.2; 1 switches this guard off",
+            )
+        )
     for name in ("valid_to_current", "valid_from_first"):
         try:
             if values[name] is not None:
@@ -246,7 +253,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
                     name,
                     "a moment such as '9999-12-31 00:00:00', or None",
                     repr(values[name]),
-                    "correct it",
+                    "write a date, or a date and a time",
                 )
             )
     audit = values["audit"]

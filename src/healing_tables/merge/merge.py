@@ -329,7 +329,7 @@ def check_partitions(layout: Layout, spec: DimensionSpec) -> None:
     for name in layout.partitions:
         found = find(name, columns)
         if found is None:
-            wanted, remedy = f"columns of the dimension: {', '.join(columns)}", "correct it"
+            wanted, remedy = f"columns of the dimension: {', '.join(columns)}", "choose one of them"
             mistakes.append(Mistake("partition_by", wanted, name, remedy))
         elif columns[found] == instants.TIMESTAMP:
             wanted = "columns whose values do not depend on the time zone of the session"

@@ -90,7 +90,7 @@ def with_end(batch: DataFrame, condition: str) -> DataFrame:
         got = f"{condition}: {str(error).strip().splitlines()[0]}"
     if got is not None:
         wanted = f"a condition over the columns of the batch: {', '.join(batch.columns)}"
-        mistake = Mistake("deleted_when", wanted, got, "correct it")
+        mistake = Mistake("deleted_when", wanted, got, "write it in SQL, as in a where clause")
         raise BatchError(counted("the batch", [mistake]), [mistake])
     return rows
 

@@ -109,7 +109,7 @@ def moment_of(at: dt.datetime | dt.date | str | None, layout: Layout, spec: Dime
         is_wrong = True
     if is_wrong:
         wanted = "a moment before the end of time, such as '2024-01-31 10:00:00', or None for now"
-        mistake = Mistake("at", wanted, repr(at), "correct it")
+        mistake = Mistake("at", wanted, repr(at), "give a datetime, or a text such as '2024-01-31 02:00:00'")
         raise ArgumentError(counted("the batch", [mistake]), [mistake])
     return moment
 
@@ -119,7 +119,7 @@ def full_batch_of(given: bool | None, spec: DimensionSpec) -> bool:
     if given is None:
         return spec.full_batch
     if not isinstance(given, bool):
-        mistake = Mistake("full_batch", "True, False or None", repr(given), "correct it")
+        mistake = Mistake("full_batch", "True, False or None", repr(given), "give one of the three")
         raise ArgumentError(counted("the batch", [mistake]), [mistake])
     return given
 

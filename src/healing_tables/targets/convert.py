@@ -53,7 +53,9 @@ def convert_table(
     found = [find(key, rows.columns) for key in keys]
     if (key_buckets is None) != (not keys) or None in found:
         wanted = "columns of the table, together with key_buckets" if key_buckets else "none without key_buckets"
-        mistake = Mistake("key_columns", wanted, ", ".join(keys) or "none", "correct it")
+        mistake = Mistake(
+            "key_columns", wanted, ", ".join(keys) or "none", "give both key_columns and key_buckets, or neither"
+        )
         raise ArgumentError(counted("the call", [mistake]), [mistake])
 
     merge_id = str(uuid.uuid4())

@@ -55,10 +55,14 @@ class FilesTarget(FilesTable):
         object.__setattr__(self, "path", checked_path(self.path))
         mistakes = []
         if self.file_format not in FORMATS:
-            mistakes.append(Mistake("file_format", " or ".join(FORMATS), repr(self.file_format), "correct it"))
+            mistakes.append(Mistake("file_format", " or ".join(FORMATS), repr(self.file_format), "choose one of them"))
         number = self.keep_versions
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            mistakes.append(Mistake("keep_versions", "a whole number from 1 on", repr(number), "correct it"))
+            mistakes.append(
+                Mistake(
+                    "keep_versions", "a whole number from 1 on", repr(number), "give the number of versions to keep"
+                )
+            )
         if mistakes:
             raise ArgumentError(counted("the target", mistakes), mistakes)
 

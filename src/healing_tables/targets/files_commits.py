@@ -116,7 +116,13 @@ class Commits:
         found = self.read(version)
         if found is None:
             wanted = f"a version that is kept: {', '.join(map(str, self.versions())) or 'none'}"
-            raise ArgumentError.one("the call", "version", wanted, str(version), "correct it")
+            raise ArgumentError.one(
+                "the call",
+                "version",
+                wanted,
+                str(version),
+                "read one that is kept; more are kept with a larger keep_versions",
+            )
         return found
 
     def add(self, commit: Commit) -> None:

@@ -147,12 +147,12 @@ class HiveTarget:
             raise bad_name(self.name, "a table such as 'schema.table'")
         mistakes = []
         if self.file_format not in FORMATS:
-            mistakes.append(Mistake("file_format", " or ".join(FORMATS), repr(self.file_format), "correct it"))
+            mistakes.append(Mistake("file_format", " or ".join(FORMATS), repr(self.file_format), "choose one of them"))
         buckets = self.key_buckets
         is_number = isinstance(buckets, int) and not isinstance(buckets, bool)
         if buckets is not None and not (is_number and 2 <= buckets <= MOST_BUCKETS):
             wanted = f"a whole number from 2 to {MOST_BUCKETS}, or None"
-            mistakes.append(Mistake("key_buckets", wanted, repr(buckets), "correct it"))
+            mistakes.append(Mistake("key_buckets", wanted, repr(buckets), "give a number of buckets, or leave it out"))
         if buckets is not None and self.partition_columns:
             remedy = "leave one of them out"
             mistakes.append(Mistake("partition_by", "none beside key_buckets", str(self.partition_by), remedy))

@@ -40,7 +40,7 @@ def bad_name(name: object, wanted: str) -> ArgumentError:
         "target",
         wanted,
         repr(name),
-        "correct it; a part with other characters than letters, digits and _ must be in backticks",
+        "put a part with other characters than letters, digits and _ in backticks",
     )
     return ArgumentError(counted("the target", [mistake]), [mistake])
 

@@ -21,7 +21,7 @@ def checked_path(path: object) -> str:
         return ArgumentError.one("the target", "path", wanted, got, remedy)
 
     if not isinstance(path, str) or not path.strip():
-        raise bad(repr(path), "correct it")
+        raise bad(repr(path), "give the path as a text")
     text = path.strip()
     if PATTERN.search(text):
         raise bad(repr(path), r"choose a name without * ? [ ] { } and \, which Spark reads as a pattern")
