@@ -9,7 +9,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 # Tests of builds that hold for every format with commits, beside those of tests/iceberg
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py tests/spark/test_set_aside.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
-	writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
+	statements.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
 .PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden release clean
 
@@ -66,7 +66,9 @@ bench: setup ## Measure a rebuild; ARGS='--rows 5000000' passes arguments
 	@$(BIN)/python benchmarks/rebuild.py $(ARGS)
 
 golden: setup ## Write the golden files of the generated SQL anew, to be reviewed like code
-	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py $(ARGS)
+	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py tests/dbt/test_statements.py $(ARGS)
+	@tests/environments/setup.sh iceberg
+	@UPDATE_GOLDEN=1 HEALING_TABLES_FORMAT=iceberg .environments/iceberg/bin/python -m pytest tests/dbt/test_statements.py
 
 release: setup ## Make the commits and files of a release: VERSION=0.2.0; see CONTRIBUTING.md
 	@$(BIN)/python scripts/release.py $(VERSION)

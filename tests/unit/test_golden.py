@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 from calls import CALLS, CATALOGUE
+from pyspark.sql import types as t
 from rendering import Project
 from sessions import ROOT
+
+from healing_tables import DimensionSpec
+from healing_tables.definition.resolve_layout import resolve
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.targets.merge_statement import merge_statement
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -20,12 +26,51 @@ GOLDEN = Path(__file__).parent / "golden"
 @pytest.mark.parametrize("name", CALLS)
 def test_golden(name: str) -> None:
     sql = Project(CATALOGUE, name=name).render(f"{{{{ {CALLS[name]} }}}}").strip() + "\n"
+    check(name, sql)
+    # dbt-glue puts SQL into a string of Python, which drops a backslash; what a call knows of itself is a comment
+    assert "\\" not in re.sub(r"/\*.*?\*/", "", sql, flags=re.DOTALL)
+
+
+def check(name: str, sql: str) -> None:
     golden = GOLDEN / f"{name}.sql.golden"  # dbt takes a .sql file here for a test
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(sql)
     assert sql == golden.read_text()
-    # dbt-glue puts SQL into a string of Python, which drops a backslash; what a call knows of itself is a comment
-    assert "\\" not in re.sub(r"/\*.*?\*/", "", sql, flags=re.DOTALL)
+
+
+JSON_NAMES = {"int": "integer", "bigint": "long", "timestamp_ltz": "timestamp"}
+# what the merge is of: its spec, a full batch
+MERGES = {
+    "merge_versions": (DimensionSpec(key_columns="id", changed_at="at"), False),
+    "merge_full_batch": (DimensionSpec(key_columns="id", full_batch=True), True),
+    "merge_current_rows": (DimensionSpec(key_columns="id", attributes={"*": 1}), False),
+    "merge_new_column": (DimensionSpec(key_columns="id", on_schema_change="append_new_columns"), False),
+}
+
+
+@pytest.mark.parametrize("name", MERGES)
+def test_merge_statement(name: str) -> None:
+    """The MERGE of the library, on Delta and Iceberg."""
+    spec, is_full = MERGES[name]
+    batch = t.StructType().add("id", "integer").add("city", "string").add("at", "timestamp")
+    stored = resolve(spec, batch, None, moment_type=TIMESTAMP).columns(spec)
+    if spec.on_schema_change != "fail":
+        batch = batch.add("phone", "string")
+    table = t.StructType()
+    for column, kind in stored.items():
+        table.add(column, JSON_NAMES.get(kind, kind))
+    layout = resolve(spec, batch, table, moment_type=TIMESTAMP)
+    sql = merge_statement(
+        "db.dim",
+        "plan",
+        layout,
+        spec,
+        merge_id="ffffffff",
+        stored=stored,
+        keys="t.`id` >= 1 and t.`id` <= 9",
+        open_rows=(2, 77) if is_full else None,
+    )
+    check(name, sql.strip() + "\n")
 
 
 def test_dbt_docs_show_the_public_macros_only() -> None:
