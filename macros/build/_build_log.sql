@@ -23,18 +23,6 @@
         database=relation.database, schema=log_schema or relation.schema, identifier='healing_log', type='table')) -}}
 {%- endmacro %}
 
-{% macro _table_exists(relation) -%}
-    {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
-        ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
-{%- endmacro %}
-
-{#- Create the schema of a side table. dbt has already created the schema of the target. -#}
-{% macro _ensure_schema(target, beside) -%}
-    {%- if beside.schema != target.schema -%}
-        {%- do healing_tables._run('create schema if not exists ' ~ beside.without_identifier()) -%}
-    {%- endif -%}
-{%- endmacro %}
-
 {#-
     Create the log if it does not exist, before the build does anything. If several runs create it at the same time,
     Delta accepts only one; the others wait until the table exists. Of the threads of a run, one creates it. `is_known`:

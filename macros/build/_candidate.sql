@@ -167,15 +167,6 @@
     {{- return(build.last.row_count | int if is_known else '(select count(*) from ' ~ build.existing ~ ')') -}}
 {%- endmacro %}
 
-{#- The single row of a query as a map, with numbers as integers. -#}
-{% macro _read_figures(query) -%}
-    {%- set figures = {} -%}
-    {%- for name, value in healing_tables._row_map(run_query(query).rows[0]).items() -%}
-        {%- do figures.update({name: value if value is none or value is string else value | int}) -%}
-    {%- endfor -%}
-    {{- return(figures) -}}
-{%- endmacro %}
-
 {#-
     Write the candidate to a table if one statement cannot publish it: files are published from its folder, and the key
     map must have its integer keys before readers see them.

@@ -56,10 +56,6 @@
 
 {% macro _allows_replace() -%} {{ return(var('allow_replace', false) is sameas true) }} {%- endmacro %}
 
-{% macro _has_rows(relation) -%}
-    {{- return(run_query('select 1 as one from ' ~ relation ~ ' limit 1').rows | length > 0) -}}
-{%- endmacro %}
-
 {#- The backup name of a table while it is replaced, or permanently if it is kept. -#}
 {% macro _backup_relation(target) -%}
     {{- return(target.incorporate(path={'identifier': target.identifier ~ '__before_' ~ invocation_id[:8]})) -}}

@@ -71,26 +71,6 @@
         ~ ' is null)')) -}}
 {%- endmacro %}
 
-{% macro _overlap_start(until) -%}
-    {{- return(until ~ ' - ' ~ healing_tables._overlap_micros()) -}}
-{%- endmacro %}
-
-{% macro _overlap_micros() -%}
-    {{- return(((healing_tables._overlap_seconds([]) | float) * 1000000) | int) -}}
-{%- endmacro %}
-
-{#- The column stands alone where its type allows it, so that files can be skipped. -#}
-{% macro _compare_loaded_at(source, operator, micros) -%}
-    {{- return(source.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._from_micros(micros, 'timestamp')
-        if source.loaded_type == 'timestamp'
-        else source.loaded_at ~ ' ' ~ operator ~ ' ' ~ micros) -}}
-{%- endmacro %}
-
-{% macro _overlap_seconds(mistakes) -%}
-    {{- return(healing_tables._interval_seconds(mistakes, 'overlap',
-        healing_tables._option('overlap', none, '1 hour'))) -}}
-{%- endmacro %}
-
 {% macro _rows_changed_since(source, version) -%}
     {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}

@@ -110,40 +110,6 @@
     {{- return(marks) -}}
 {%- endmacro %}
 
-{#- A time that is still to come would hide all that is loaded until then. -#}
-{% macro _is_past(source) -%}
-    {{- return(healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')) -}}
-{%- endmacro %}
-
-{#- Rows without a time are always read: they may be new. -#}
-{% macro _where_loaded_since(source, floor) -%}
-    {%- if floor is none -%} {{ return('') }} {%- endif -%}
-    {{- return(' where ' ~ healing_tables._compare_loaded_at(source, '>=',
-        healing_tables._overlap_start(healing_tables._instant_micros(floor))) ~ ' or ' ~ source.loaded_column
-        ~ ' is null') -}}
-{%- endmacro %}
-
-{#- Number and hash of the rows that count in the time before `until` that is read twice, as an aggregate. -#}
-{% macro _overlap_hash(source, until) -%}
-    {%- if until is none -%} {{ return("'none'") }} {%- endif -%}
-    {%- set is_in = (source.where if source.is_row_local else 'true') ~ ' and '
-        ~ healing_tables._is_in_overlap(source, until) -%}
-    {{- return('concat(count_if(' ~ is_in ~ "), ', ', coalesce(sum(if(" ~ is_in ~ ', cast('
-        ~ healing_tables._row_hash_of_source(source) ~ ' as decimal(20,0)), null)), 0))') -}}
-{%- endmacro %}
-
-{% macro _is_in_overlap(source, until) -%}
-    {%- set until = healing_tables._instant_micros(until) -%}
-    {{- return(healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
-        ~ healing_tables._compare_loaded_at(source, '<=', until)) -}}
-{%- endmacro %}
-
-{% macro _row_hash_of_source(source) -%}
-    {%- set row = source['keys'] + [source.at, source.state or 'true']
-        + ([source.until] if source.until is not none else []) -%}
-    {{- return('xxhash64(' ~ (row | join(', ')) ~ ')') -}}
-{%- endmacro %}
-
 {#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. A
     condition that reads more than its row may name a CTE of the model; such a source is not healed. -#}
 {% macro _snapshots_taken(source) -%}
@@ -169,19 +135,4 @@ with taken as (
 {% macro _empty_snapshots(range) -%}
     {%- set empty = ' filter (where not is_seen and ' ~ range ~ ')' -%}
     {{- return('concat(count(*)' ~ empty ~ ", ', ', coalesce(bit_xor(xxhash64(at))" ~ empty ~ ', 0))') -}}
-{%- endmacro %}
-
-{#- Microseconds as text in UTC, and back; none where there is none. -#}
-{% macro _instant_text(micros) -%}
-    {%- if micros is none -%} {{ return(none) }} {%- endif -%}
-    {%- set days = (micros | int) // 86400000000 -%}
-    {%- set rest = (micros | int) % 86400000000 -%}
-    {%- set day = modules.datetime.date(1970, 1, 1) + modules.datetime.timedelta(days=days) -%}
-    {%- set seconds = rest // 1000000 -%}
-    {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60,
-        rest % 1000000)) -}}
-{%- endmacro %}
-
-{% macro _instant_micros(text) -%}
-    {{- return(none if text is none else healing_tables._micros_constant(text)) -}}
 {%- endmacro %}

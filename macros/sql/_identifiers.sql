@@ -1,12 +1,5 @@
 {#- One place for quoting: identifiers, relations and text never reach SQL any other way. -#}
 
-{#- A relation, or text with names of tables, for messages and for the log: `a`.`b`, as dbt v2 writes a table of Spark,
-    becomes a.b, as dbt-core does. -#}
-{% macro _plain_names(text) -%}
-    {%- if not healing_tables._is_dbt_v2() or adapter.type() != 'spark' -%} {{ return(text | string) }} {%- endif -%}
-    {{- return(modules.re.sub('`(\\w+)`[.]`(\\w+)`', '\\1.\\2', text | string)) -}}
-{%- endmacro %}
-
 {% macro _id(name) -%}
     {%- if '${' in name | string -%}
         {%- set mistakes = [] -%}
@@ -16,6 +9,13 @@
         {%- do healing_tables._raise_mistakes(none, mistakes) -%}
     {%- endif -%}
     {{- return('`' ~ (name | string | replace('`', '``')) ~ '`') -}}
+{%- endmacro %}
+
+{#- Text as one literal. Spark would replace ${...} with the value of a setting; it does not if the dollar sign is
+    escaped. -#}
+{% macro _text(value) -%}
+    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{'))
+        ~ "'") -}}
 {%- endmacro %}
 
 {#- A list stays a list, a single value becomes a list of one, none becomes an empty list. -#}
@@ -47,4 +47,18 @@
     {%- set names = [] -%}
     {%- for _ in keys -%} {%- do names.append('key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(names | join(', ')) -}}
+{%- endmacro %}
+
+{#- The name in the relation's spelling, or none. -#}
+{% macro _find_column(name, columns) -%}
+    {%- for column in columns if column | lower == name | string | lower -%}
+        {{- return(column) -}}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
+{#- The type of a column, none if it cannot be looked up. -#}
+{% macro _type_of_column(columns, name) -%}
+    {%- set found = healing_tables._find_column(name, columns or {}) -%}
+    {{- return(columns[found] if found is not none else none) -}}
 {%- endmacro %}

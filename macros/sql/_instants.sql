@@ -132,3 +132,18 @@
 {% macro _utc_text(micros) -%}
     {{- return("cast(timestamp_ntz '1970-01-01 00:00:00' + " ~ micros ~ " * interval '0.000001' second as string)") -}}
 {%- endmacro %}
+
+{#- Microseconds as text in UTC, and back; none where there is none. -#}
+{% macro _instant_text(micros) -%}
+    {%- if micros is none -%} {{ return(none) }} {%- endif -%}
+    {%- set days = (micros | int) // 86400000000 -%}
+    {%- set rest = (micros | int) % 86400000000 -%}
+    {%- set day = modules.datetime.date(1970, 1, 1) + modules.datetime.timedelta(days=days) -%}
+    {%- set seconds = rest // 1000000 -%}
+    {{- return(day.isoformat() ~ ' %02d:%02d:%02d.%06dZ' | format(seconds // 3600, seconds % 3600 // 60, seconds % 60,
+        rest % 1000000)) -}}
+{%- endmacro %}
+
+{% macro _instant_micros(text) -%}
+    {{- return(none if text is none else healing_tables._micros_constant(text)) -}}
+{%- endmacro %}

@@ -33,13 +33,6 @@
     {{- return(is_same) -}}
 {%- endmacro %}
 
-{#- Text as one literal. Spark would replace ${...} with the value of a setting; it does not if the dollar sign is
-    escaped. -#}
-{% macro _text(value) -%}
-    {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{'))
-        ~ "'") -}}
-{%- endmacro %}
-
 {#- A value of `current_values` as a SQL literal: true, 1 or 'Y'. -#}
 {% macro _literal(value) -%}
     {%- if value is sameas true -%} {{ return('true') }}

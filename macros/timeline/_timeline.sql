@@ -48,19 +48,6 @@ points as (
 )
 {%- endmacro %}
 
-{#- Names of columns about a source: `crm event`, `crm now`, ... The blank avoids clashes with other names. -#}
-{% macro _source_column(source, what) -%}
-    {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
-{%- endmacro %}
-
-{#- The column with the state of a source, NULL if it does not have the key: named like the source, unless the timeline
-    uses that name. -#}
-{% macro _state_column(name) -%}
-    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$',
-        name | lower) is not none -%}
-    {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
-{%- endmacro %}
-
 {#- The events of one source in the common shape; an end is a moment of its own, even without another event. -#}
 {% macro _events(spec, source, source_no) -%}
 {%- set event = 'struct(state, until)' if source.has_end else 'struct(state)' %}

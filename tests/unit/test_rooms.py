@@ -106,4 +106,4 @@ def test_one_place_raises_errors() -> None:
     raising = [
         str(file.relative_to(MACROS)) for file in MACROS.rglob("*.sql") if "raise_compiler_error" in file.read_text()
     ]
-    assert raising == ["sql/_errors.sql"]
+    assert raising == ["errors/_mistakes.sql"]

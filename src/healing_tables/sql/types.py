@@ -1,5 +1,5 @@
 """The type in which key columns of two tables compare by value; the macros have the same rules in
-macros/sql/_types.sql."""
+macros/sql/_types.sql and _cast.sql."""
 
 from __future__ import annotations
 

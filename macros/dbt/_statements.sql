@@ -14,9 +14,6 @@
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
 {%- endmacro %}
 
-{#- Whether dbt v2 runs the macros. -#}
-{% macro _is_dbt_v2() -%} {{ return(dbt_version.split('.')[0] | int >= 2) }} {%- endmacro %}
-
 {#- `session`: see _session_settings(); the answer is cached in it. dbt v2 sends each part of a script on its own. -#}
 {% macro _has_scripts(session={}) -%}
     {%- if healing_tables._is_dbt_v2() -%} {{ return(false) }} {%- endif -%}
@@ -54,6 +51,15 @@ end
     {%- set cells = {} -%}
     {%- for name in row.keys() -%} {%- do cells.update({name: row[name]}) -%} {%- endfor -%}
     {{- return(cells) -}}
+{%- endmacro %}
+
+{#- The single row of a query as a map, with numbers as integers. -#}
+{% macro _read_figures(query) -%}
+    {%- set figures = {} -%}
+    {%- for name, value in healing_tables._row_map(run_query(query).rows[0]).items() -%}
+        {%- do figures.update({name: value if value is none or value is string else value | int}) -%}
+    {%- endfor -%}
+    {{- return(figures) -}}
 {%- endmacro %}
 
 {#- The value of a setting of the session; '<undefined>' if it has none, or if the platform has no SET. -#}

@@ -98,3 +98,15 @@
     {{- return(var('heal_keys', none) is not none or var('heal_where', none) is not none
         or var('heal_since', none) is not none) -}}
 {%- endmacro %}
+
+{#- `unique_key` of the model, as a list. -#}
+{% macro _unique_key() -%}
+    {%- set given = healing_tables._model_config().get('unique_key') -%}
+    {%- if given is none and healing_tables._is_unit_test() -%}
+        {#- a unit test has only the code of its model -#}
+        {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
+            healing_tables._current_model().get('raw_code') or '') -%}
+        {%- set given = fromyaml(found[1]) if found else none -%}
+    {%- endif -%}
+    {{- return(healing_tables._as_list(given)) -}}
+{%- endmacro %}

@@ -75,20 +75,6 @@
     {{- return(types) -}}
 {%- endmacro %}
 
-{#- The name in the relation's spelling, or none. -#}
-{% macro _find_column(name, columns) -%}
-    {%- for column in columns if column | lower == name | string | lower -%}
-        {{- return(column) -}}
-    {%- endfor -%}
-    {{- return(none) -}}
-{%- endmacro %}
-
-{#- The type of a column, none if it cannot be looked up. -#}
-{% macro _type_of_column(columns, name) -%}
-    {%- set found = healing_tables._find_column(name, columns or {}) -%}
-    {{- return(columns[found] if found is not none else none) -}}
-{%- endmacro %}
-
 {#- `otherwise`: a remedy where no column has a similar name. -#}
 {% macro _check_columns(mistakes, argument, names, relation, columns, otherwise='') -%}
     {%- if columns is not none -%}

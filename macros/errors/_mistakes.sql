@@ -46,6 +46,13 @@
     {{- return(mistake.got if mistake.got | string | trim else "'" ~ mistake.got ~ "'") -}}
 {%- endmacro %}
 
+{#- A relation, or text with names of tables, for messages and for the log: `a`.`b`, as dbt v2 writes a table of Spark,
+    becomes a.b, as dbt-core does. -#}
+{% macro _plain_names(text) -%}
+    {%- if not healing_tables._is_dbt_v2() or adapter.type() != 'spark' -%} {{ return(text | string) }} {%- endif -%}
+    {{- return(modules.re.sub('`(\\w+)`[.]`(\\w+)`', '\\1.\\2', text | string)) -}}
+{%- endmacro %}
+
 {#- Report unknown options. The known ones are listed once, for the first option that is similar to none of them. -#}
 {% macro _check_options(mistakes, argument, given, known) -%}
     {%- set listed = [] -%}

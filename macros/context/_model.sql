@@ -53,18 +53,6 @@
     {{- return(model is not none and model.get('tested_node_unique_id') is not none) -}}
 {%- endmacro %}
 
-{#- `unique_key` of the model, as a list. -#}
-{% macro _unique_key() -%}
-    {%- set given = healing_tables._model_config().get('unique_key') -%}
-    {%- if given is none and healing_tables._is_unit_test() -%}
-        {#- a unit test has only the code of its model -#}
-        {%- set found = modules.re.search('unique_key[^\\w=:]? *[=:] *([[][^]]*[]]|\'[^\']*\'|"[^"]*")',
-            healing_tables._current_model().get('raw_code') or '') -%}
-        {%- set given = fromyaml(found[1]) if found else none -%}
-    {%- endif -%}
-    {{- return(healing_tables._as_list(given)) -}}
-{%- endmacro %}
-
 {#- The node of the model that a generic test belongs to, or none. -#}
 {% macro _attached_node() -%}
     {%- set model = healing_tables._current_model() -%}
@@ -111,3 +99,6 @@
     {%- for name in names[:] -%} {%- do names.append(node.package_name ~ '.' ~ name) -%} {%- endfor -%}
     {{- return(names) -}}
 {%- endmacro %}
+
+{#- Whether dbt v2 runs the macros. -#}
+{% macro _is_dbt_v2() -%} {{ return(dbt_version.split('.')[0] | int >= 2) }} {%- endmacro %}

@@ -71,3 +71,19 @@
 {% macro _relation_of_parts(parts) -%}
     {{- return(api.Relation.create(database=parts[0], schema=parts[1], identifier=parts[2], type='table')) -}}
 {%- endmacro %}
+
+{% macro _table_exists(relation) -%}
+    {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
+        ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
+{%- endmacro %}
+
+{#- Create the schema of a side table. dbt has already created the schema of the target. -#}
+{% macro _ensure_schema(target, beside) -%}
+    {%- if beside.schema != target.schema -%}
+        {%- do healing_tables._run('create schema if not exists ' ~ beside.without_identifier()) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{% macro _has_rows(relation) -%}
+    {{- return(run_query('select 1 as one from ' ~ relation ~ ' limit 1').rows | length > 0) -}}
+{%- endmacro %}
