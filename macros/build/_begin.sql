@@ -140,22 +140,6 @@
         'changed_key_count': run_query('select count(*) as n from ' ~ table).rows[0]['n'] | int}) -%}
 {%- endmacro %}
 
-{#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}
-{% macro _create_side_table(build, suffix, query) -%}
-    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
-    {%- do build.side_tables.append(table) -%}
-    {%- do healing_tables._run(
-        'create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' as ' ~ query) -%}
-    {{- return(table) -}}
-{%- endmacro %}
-
-{% macro _drop_side_tables(build) -%}
-    {%- for table in build.side_tables -%}
-        {%- do healing_tables._run('drop table if exists ' ~ table) -%}
-    {%- endfor -%}
-    {%- do build.side_tables.clear() -%}
-{%- endmacro %}
-
 {#- A table that was built from all rows is not replaced by a few of them by mistake. -#}
 {% macro _check_sample(existing, last) -%}
     {%- if existing is none or var('allow_sample', false) is sameas true
@@ -170,11 +154,4 @@
             "build into another schema; or allow it once: --vars '{allow_sample: true}'") -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
-{%- endmacro %}
-
-{#- The name that this run gives a table it writes beside another one. -#}
-{% macro _candidate_relation(target) -%}
-    {{- return(api.Relation.create(
-        database=target.database, schema=target.schema, type='table',
-        identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
 {%- endmacro %}

@@ -4,36 +4,6 @@
 -#}
 
 {#-
-    The change to publish [see _compare.sql]. If the candidate can be compared with the stored table, one pass finds the
-    rows that differ. A heal that cannot be merged into the stored table, for example because a column has a new type,
-    becomes a rebuild.
--#}
-{% macro _compute_change(build, sequence) -%}
-    {%- set is_heal = build.log_row.mode == 'heal' -%}
-    {%- do healing_tables._prepare_query(build, sequence) -%}
-    {%- set is_comparable = healing_tables._is_comparable(build) -%}
-    {%- set obstacle = healing_tables._merge_obstacle(build, is_comparable) -%}
-    {%- if is_heal and obstacle is not none -%}
-        {%- do healing_tables._rebuild_instead(build, obstacle) -%}
-        {{- return(healing_tables._compute_change(build, sequence)) -}}
-    {%- endif -%}
-    {%- set counts = healing_tables._set_aside_counts(build, not is_comparable) if not is_heal else none -%}
-    {%- set has_rows = healing_tables._look_for_rows(build, counts) if not is_comparable else none -%}
-    {%- set needs_table = build.location is not none or sequence is not none -%}
-    {%- set is_written = obstacle is not none and needs_table -%}
-    {%- do healing_tables._write_candidate(build) if is_written -%}
-    {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
-    {%- set change = healing_tables._compute_difference(build, obstacle, counts) -%}
-    {%- if change.how == 'overwrite' and is_heal -%}
-        {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
-        {{- return(healing_tables._compute_change(build, sequence)) -}}
-    {%- endif -%}
-    {%- do healing_tables._write_candidate(build)
-        if change.how == 'overwrite' and needs_table and not is_written -%}
-    {{- return(change) -}}
-{%- endmacro %}
-
-{#-
     Set query, columns, conditions, hashes and is_pure_call of the build. The query computes the dimension, or only the
     keys that are healed.
 -#}
@@ -125,46 +95,6 @@
             healing_tables._as_text(start, healing_tables._type_of_column(columns, names.valid_from)))}) -%}
     {%- endif -%}
     {{- return(hashes) -}}
-{%- endmacro %}
-
-{#- Find the rows that differ, in one pass [see _pass.sql]. They are stored in a table if they are to be merged;
-    otherwise only figures are computed. `counts`: see _set_aside_counts(); none in a heal. -#}
-{% macro _compute_difference(build, obstacle, counts) -%}
-    {#- both sides are partitioned by key: the join by key and start needs no other shuffle -#}
-    {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false',
-        build.settings.session) -%}
-    {%- set started = healing_tables._utc_now() -%}
-    {%- set inputs = healing_tables._diff_inputs(build) -%}
-    {%- set changes = healing_tables._changes(build, inputs) -%}
-    {%- if healing_tables._is_sharded(build) -%} {%- do healing_tables._compute_changes_by_shard(build, inputs) -%}
-    {%- elif obstacle is none -%}
-        {%- do build.update({'changes': healing_tables._create_side_table(build, '_changes', changes)}) -%}
-    {%- endif -%}
-    {%- set figures = healing_tables._read_figures(healing_tables._change_figures(
-        '(\n' ~ changes ~ '\n)' if build.changes is none else build.changes | string, inputs,
-        healing_tables._stored_rows_count(build), counts)) -%}
-    {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
-    {%- do healing_tables._log_progress(
-        build.target, 'computed ' ~ (healing_tables._counted(figures.candidate_versions, 'version')
-            if build.changed_keys is none else healing_tables._counted(build.changed_key_count, 'key'))
-        ~ ', compared with ' ~ healing_tables._counted(figures.stored_versions, 'stored row') ~ ': '
-        ~ healing_tables._counted(figures.differing_keys, 'key')
-        ~ (' differs (' if figures.differing_keys == 1 else ' differ (')
-        ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
-    {#- before the checks, so that a refused build reports these rows, too -#}
-    {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}
-    {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
-    {%- do healing_tables._report_passed_checks(build) -%}
-    {%- set change = healing_tables._change_of_figures(build, inputs, figures, obstacle) -%}
-    {%- do healing_tables._refuse_equal_keys(build, inputs) if change.how == 'merge' -%}
-    {{- return(change) -}}
-{%- endmacro %}
-
-{#- The number of stored rows, as SQL: the count of the last build if it still holds. -#}
-{% macro _stored_rows_count(build) -%}
-    {%- set is_known = build.last is not none and build.last.row_count is not none
-        and (build.is_as_left or build.last.is_tagged) -%}
-    {{- return(build.last.row_count | int if is_known else '(select count(*) from ' ~ build.existing ~ ')') -}}
 {%- endmacro %}
 
 {#-

@@ -62,3 +62,16 @@
         'newest': commits[0].version,
         'others': commits | selectattr('version', 'gt', commit.version) | list}) -}}
 {%- endmacro %}
+
+{#- The high-water marks of a build, without the fields that only this build needs. -#}
+{% macro _kept_marks(build) -%}
+    {%- set marks = {} -%}
+    {%- for name, mark in (build.get('marks') or {}).items() -%}
+        {%- set kept = {} -%}
+        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'recent_rows'] -%}
+            {%- do kept.update({field: value}) -%}
+        {%- endfor -%}
+        {%- do marks.update({name: kept}) -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}

@@ -17,11 +17,6 @@
         'remedy': 'use the strategy hash', 'of_all': true}]) -}}
 {%- endmacro %}
 
-{#- A build whose conditions read only their own row: of the others, it does not have all rows. -#}
-{% macro _without_conditions_of_all(build) -%}
-    {{- return(dict(build, conditions=build.conditions | rejectattr('of_all', 'defined') | list)) -}}
-{%- endmacro %}
-
 {#-
     Refuse a merge after which two rows would have the same key of dbt_utils: new rows are compared with each other,
     and with the stored rows that stay.

@@ -36,32 +36,3 @@
     {%- endfor -%}
     {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
 {%- endmacro %}
-
-{#- The two ratios: from a variable of the run, or else from the option. -#}
-{% macro _removal_ratios(mistakes) -%}
-    {%- set ratios = {} -%}
-    {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
-        {%- do ratios.update({option: healing_tables._check_ratio(mistakes, option,
-            var(option, healing_tables._option(option, none, default)))}) -%}
-    {%- endfor -%}
-    {{- return(ratios) -}}
-{%- endmacro %}
-
-{% macro _check_ratio(mistakes, option, ratio) -%}
-    {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
-        {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson,
-            'write a share such as 0.2; 1 switches this guard off') -%}
-    {%- endif -%}
-    {{- return(ratio) -}}
-{%- endmacro %}
-
-{#- Raise the error of a refused build. `has_candidate`: there is one to inspect. `reasons`: for the log. -#}
-{% macro _refuse(build, mistakes, has_candidate=true, head='refused', reasons=none) -%}
-    {%- set found = [] -%}
-    {%- for mistake in mistakes -%} {%- do found.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}
-    {%- set kept = healing_tables._keep_for_a_look(build) if has_candidate else none -%}
-    {%- do healing_tables._end_build(build, 'refused', {'reason': (reasons or found) | join('; ')}) -%}
-    {%- do healing_tables._raise_error(
-        config.get('materialized') ~ ' ' ~ build.target ~ ': ' ~ head ~ '; the target is unchanged.', mistakes,
-        'To look at it: ' ~ kept if kept is not none else none) -%}
-{%- endmacro %}

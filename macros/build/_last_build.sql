@@ -1,4 +1,4 @@
-{#- The last build of a table, later commits to the table, and leftovers of killed builds. -#}
+{#- The last build of a table, and later commits to the table. -#}
 
 {#-
     What is known about the builds of the stored table, {last, newest, others}:

@@ -11,7 +11,8 @@
     {%- elif change.how == 'merge' -%}
         {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
         {{- return(healing_tables._run_or_conflict(build, 'main',
-            healing_tables._merge_row_diff(build, place, change))
+            healing_tables._merge_row_diff(place, change, healing_tables._commit_tag(build, change.row_count)
+                if build.format.has_commit_tags else none))
             or build.format.end_commit(build.target, build.log_row.version_before)) -}}
     {%- elif healing_tables._can_use_branch(build) -%}
         {{- return(healing_tables._run_checked(build, 'main', healing_tables._insert_candidate(
@@ -36,25 +37,6 @@
     {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
         build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
         dict({'healing_tables.spec': build.settings.property}, **healing_tables._tag_properties(build))))) -}}
-{%- endmacro %}
-
-{#- Whether all rows can be replaced in a branch of the stored table. -#}
-{% macro _can_use_branch(build) -%}
-    {{- return(build.format.has_branches and build.stored and not build.keeps_foreign
-        and healing_tables._replace_reason(build) is none) -}}
-{%- endmacro %}
-
-{#- Create the branch of this build and delete its rows. INSERT OVERWRITE would keep partitions without new rows in a
-    session with partitionOverwriteMode = dynamic. -#}
-{% macro _empty_branch(build) -%}
-    {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
-    {%- do healing_tables._run('delete from ' ~ place ~ ' where true') -%}
-    {{- return(place) -}}
-{%- endmacro %}
-
-{% macro _insert_candidate(build, place, query) -%}
-    {%- set columns = healing_tables._ids(build.columns) -%}
-    {{- return('insert into ' ~ place ~ ' (' ~ (columns | join(', ')) ~ ')\n' ~ query) -}}
 {%- endmacro %}
 
 {#-
@@ -105,38 +87,4 @@
         'rows_added': 'count(*)' if written_rows is none else written_rows,
         'keys_affected': 'count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
             else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))'}) -}}
-{%- endmacro %}
-
-{#- Insert the build's row into the log and drop its side tables; only the candidate may be kept. `more`, `counted_in`:
-    see _log_insert(). -#}
-{% macro _end_build(build, status, more, counted_in=none) -%}
-    {%- do healing_tables._log_progress(build.target, 'writing its row of ' ~ build.log) -%}
-    {%- set marks = {} -%}
-    {%- for name, mark in healing_tables._kept_marks(build).items() -%}
-        {%- do marks.update({name: tojson(mark)}) -%}
-    {%- endfor -%}
-    {%- set insert = healing_tables._log_insert(build.log, dict(build.log_row, high_water_marks=marks, status=status,
-        finished_at=healing_tables._utc_now(), **more), counted_in) -%}
-    {%- if build.side_tables and healing_tables._has_scripts(build.settings.session) -%}
-        {#- one script instead of several statements -#}
-        {%- do healing_tables._run('begin\n' ~ insert ~ ';\ndrop table if exists '
-            ~ build.side_tables | join(';\ndrop table if exists ') ~ ';\nend') -%}
-        {%- do build.side_tables.clear() -%}
-        {{- return(none) -}}
-    {%- endif -%}
-    {%- do healing_tables._run(insert) -%}
-    {%- do healing_tables._drop_side_tables(build) -%}
-{%- endmacro %}
-
-{#- The high-water marks of a build, without the fields that only this build needs. -#}
-{% macro _kept_marks(build) -%}
-    {%- set marks = {} -%}
-    {%- for name, mark in (build.get('marks') or {}).items() -%}
-        {%- set kept = {} -%}
-        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'recent_rows'] -%}
-            {%- do kept.update({field: value}) -%}
-        {%- endfor -%}
-        {%- do marks.update({name: kept}) -%}
-    {%- endfor -%}
-    {{- return(marks) -}}
 {%- endmacro %}

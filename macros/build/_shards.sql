@@ -11,12 +11,7 @@
     0    | true   | NULL  | NULL       | false   |           0    | true   | NULL
 -#}
 
-{% macro _is_sharded(build) -%}
-    {{- return(build.settings.get('shards', 1) > 1 and build.get('changed_keys') is none
-        and build.log_row.mode == 'rebuild') -}}
-{%- endmacro %}
-
-{#- The rows that differ [see _pass.sql], shard by shard, as the table of changes. -#}
+{#- The rows that differ [see _difference.sql], shard by shard, as the table of changes. -#}
 {% macro _compute_changes_by_shard(build, inputs) -%}
     {%- set keys, nulls = [], [] -%}
     {%- for key in inputs.key_columns -%}
@@ -54,33 +49,6 @@
         'settings': dict(build.settings, checks={})}) -%}
 {%- endmacro %}
 
-{#- A build whose query reads only the keys of one shard. `stored_columns`: of the table that it is compared with, whose
-    keys may have other types. -#}
-{% macro _cut_to_shard(build, stored_columns=none) -%}
-    {%- set settings, conditions = build.settings, {} -%}
-    {%- for source in settings.metadata.sources -%}
-        {%- set keys = [] -%}
-        {%- for key in settings.key_columns -%}
-            {%- set expression = source['keys'][loop.index0] -%}
-            {%- do keys.append(expression if stored_columns is none else healing_tables._comparable_column(
-                key, stored_columns, build.columns, '(' ~ expression ~ ')').candidate) -%}
-        {%- endfor -%}
-        {%- do conditions.update({source.name: healing_tables._is_in_shard(keys, settings.shards)}) -%}
-    {%- endfor -%}
-    {{- return(dict(build, query=healing_tables._with_inputs(build.query, settings.metadata.sources, conditions))) -}}
-{%- endmacro %}
-
-{#- The placeholder for the number of the shard. -#}
-{% macro _shard_mark() -%} {{ return('/* healing_tables shard */ 0') }} {%- endmacro %}
-
-{% macro _is_in_shard(keys, shards) -%}
-    {{- return(healing_tables._bucket_of(keys, shards) ~ ' = ' ~ healing_tables._shard_mark()) -}}
-{%- endmacro %}
-
-{% macro _of_shard(statement_text, number) -%}
-    {{- return(statement_text | replace(healing_tables._shard_mark(), number)) -}}
-{%- endmacro %}
-
 {#- Run a select for each shard; returns the table of parts. `kind`: changes or rows; `end`: the columns of the last row
     of a part; `base`: a string that identifies what the select reads besides the sources. -#}
 {% macro _compute_parts(build, kind, select, end, base) -%}
@@ -110,23 +78,4 @@
         build.target, 'a source has changed since the first part was begun: later parts may have newer rows')
         if healing_tables._state_of_sources(build).state != begun.sources -%}
     {{- return(table) -}}
-{%- endmacro %}
-
-{#- The parts in a table that are complete and occur once. -#}
-{% macro _complete_parts(table) -%}
-    {%- set parts = [] -%}
-    {%- for row in run_query('select part from ' ~ table ~ ' where is_end group by part having count(*) = 1').rows -%}
-        {%- do parts.append(row['part'] | int) -%}
-    {%- endfor -%}
-    {{- return(parts) -}}
-{%- endmacro %}
-
-{#- An adapter may run a statement again if it did not see the first one finish. -#}
-{% macro _check_parts(table, shards) -%}
-    {%- set complete, mistakes = healing_tables._complete_parts(table) | length, [] -%}
-    {%- if complete != shards -%}
-        {%- do healing_tables._mistake(mistakes, 'shards', shards ~ ' parts in ' ~ table ~ ', each of them once',
-            complete, 'run it again: it computes the others anew') -%}
-    {%- endif -%}
-    {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
 {%- endmacro %}

@@ -58,19 +58,6 @@
     {%- do healing_tables._refuse(build, mistakes, true, head, reasons) if mistakes -%}
 {%- endmacro %}
 
-{#- One row: for each check the number of violations and up to five keys, for each condition the rows that break it. -#}
-{% macro _violation_summary(build) -%}
-    {%- set counts = [] -%}
-    {%- for condition in build.conditions -%} {%- do counts.append('count_if(broken_' ~ loop.index ~ ') as broken_'
-        ~ loop.index) -%} {%- endfor -%}
-    {%- if not build.settings.checks -%}
-        {{- return('with ' ~ healing_tables._checked_candidate(build) ~ '\nselect ' ~ (counts | join(', '))
-            ~ ' from checked') -}}
-    {%- endif -%}
-    {{- return(healing_tables._check_summary(dict(build.settings, relation='(\n'
-        ~ healing_tables._as_subquery(build.query) ~ ')'), build.conditions, counts)) -}}
-{%- endmacro %}
-
 {#- Report once the checks that all rows have passed. -#}
 {% macro _report_passed_checks(build) -%}
     {%- if build.get('is_checked') -%} {{ return(none) }} {%- endif -%}
@@ -79,24 +66,4 @@
     {%- for check in checks -%} {%- do build.log_row.checks.update({check: 0}) -%} {%- endfor -%}
     {%- do healing_tables._log_progress(build.target, 'passed ' ~ (checks | join(', ')) if checks
         else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
-{%- endmacro %}
-
-{#- What a refused build keeps for inspection, as a sentence: a branch, or else its table of changes. -#}
-{% macro _keep_for_a_look(build) -%}
-    {%- if build.get('query') and healing_tables._can_use_branch(build) and not healing_tables._is_sharded(build) -%}
-        {%- set place = healing_tables._empty_branch(build) -%}
-        {%- do healing_tables._run(healing_tables._insert_candidate(build, place, healing_tables._checked_select(
-            dict(build, conditions=[], settings=dict(build.settings, checks={}))))) -%}
-        {{- return('the whole candidate is in a branch of the table: select * from ' ~ place
-            ~ '. The next build, or ' ~ healing_tables._drop_command() ~ ', drops the branch.') -}}
-    {%- elif build.get('changes') is not none -%}
-        {%- do build.side_tables.remove(build.changes) if build.changes in build.side_tables -%}
-        {{- return('the rows that differ from the stored ones, and those that violate a check, are kept in '
-            ~ build.changes ~ '; dbt show --select ' ~ model.name ~ ' shows the whole candidate. '
-            ~ healing_tables._drop_command() ~ ' drops the table.') -}}
-    {%- elif build.get('is_written', true) -%}
-        {{- return('the candidate ' ~ build.candidate ~ ' is kept. ' ~ healing_tables._drop_command()
-            ~ ' drops it.') -}}
-    {%- endif -%}
-    {{- return('dbt show --select ' ~ model.name ~ ' shows the candidate.') -}}
 {%- endmacro %}

@@ -20,3 +20,8 @@
     {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')",
         bare | lower) is not none) -}}
 {%- endmacro %}
+
+{#- A query for use in parentheses, without a final semicolon; the line break ends a comment in its last line. -#}
+{% macro _as_subquery(query) -%}
+    {{- return(modules.re.sub(';\\s*$', '', query) ~ '\n') -}}
+{%- endmacro %}

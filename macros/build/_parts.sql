@@ -1,4 +1,4 @@
-{#- Reuse or drop the parts [see _shards.sql] that killed runs have left. -#}
+{#- The table of the parts of a build in shards [see _shards.sql], and those that killed runs have left. -#}
 
 {#-
     Returns {parts (those in the table of this run), create (the start of the statement that creates it, if it has
@@ -85,4 +85,23 @@
             {%- do healing_tables._log_progress(build.target, 'dropped ' ~ left ~ ', which another run has left') -%}
         {%- endif -%}
     {%- endfor -%}
+{%- endmacro %}
+
+{#- The parts in a table that are complete and occur once. -#}
+{% macro _complete_parts(table) -%}
+    {%- set parts = [] -%}
+    {%- for row in run_query('select part from ' ~ table ~ ' where is_end group by part having count(*) = 1').rows -%}
+        {%- do parts.append(row['part'] | int) -%}
+    {%- endfor -%}
+    {{- return(parts) -}}
+{%- endmacro %}
+
+{#- An adapter may run a statement again if it did not see the first one finish. -#}
+{% macro _check_parts(table, shards) -%}
+    {%- set complete, mistakes = healing_tables._complete_parts(table) | length, [] -%}
+    {%- if complete != shards -%}
+        {%- do healing_tables._mistake(mistakes, 'shards', shards ~ ' parts in ' ~ table ~ ', each of them once',
+            complete, 'run it again: it computes the others anew') -%}
+    {%- endif -%}
+    {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
 {%- endmacro %}

@@ -1,57 +1,78 @@
 {#-
-    How the candidate and the stored table are read for the comparison in _pass.sql, and the MERGE of the rows that
-    differ.
+    One pass over the sources computes the dimension, checks it and joins the stored rows. Only rows that differ or
+    violate a check are written, to a table of changes beside the target.
+
+    The select has already shuffled its rows by key, so the join shuffles only the stored rows.
+
+    key_1 | start      | differs | stored_row | candidate_row | was_current | is_current | is_repeated | violations
+    1     | 2024-02-01 | true    | Bea        | Eve           | true        | true       | false       | NULL
+    2     | 2024-03-01 | true    | NULL       | Dan           | false       | true       | false       | [no_gaps]
 -#}
-
-{#- Figures of the stored table over all keys: only a build that removes something needs them. -#}
-{% macro _stored_figures(inputs, existing) -%}
-select count(distinct if(is_current, struct({{ inputs.key_names }}), null)) as current_keys,
-count_if(not is_current) as closed_versions
-from (select {{ inputs.stored }} from {{ existing }})
-{%- endmacro %}
-
-{#- The bucket number of a key, the same for equal keys: a short list of numbers covers a few keys of any type. -#}
-{% macro _key_bucket(keys) -%} pmod(xxhash64({{ keys | join(', ') }}), 65536) {%- endmacro %}
-
-{#-
-    The difference as one MERGE. It matches rows by key and start only, so that Delta does not read all columns of the
-    target again. A commit of another writer since the comparison makes the build retry (_retry.sql), so what this
-    MERGE has overwritten is compared with the sources again.
-    If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled. The list
-    begins with ten numbers that no bucket has: Spark writes up to ten values into the code that it generates, and would
-    compile that again for each build.
--#}
-{% macro _merge_row_diff(build, target, change) -%}
-{%- set inputs = change.inputs -%}
-{%- set tag = healing_tables._text(healing_tables._commit_tag(build, change.row_count))
-    if build.format.has_commit_tags else none -%}
-{%- set names = [] -%}
-{%- set values = [] -%}
-{%- set assignments = [] -%}
-{%- set target_keys = [] -%}
-{%- for key in inputs.key_columns -%} {%- do target_keys.append('t.' ~ healing_tables._id(key)) -%} {%- endfor -%}
-{%- set same_start = [] -%}
-{%- for key in target_keys -%} {%- do same_start.append(key ~ ' <=> d.key_' ~ loop.index) -%} {%- endfor -%}
-{%- if inputs.valid_from is not none -%}
-    {%- do same_start.append('t.' ~ healing_tables._id(inputs.valid_from) ~ ' <=> d.start') -%}
-{%- endif -%}
-{%- for column in inputs.columns -%}
-    {%- set name = healing_tables._id(column) -%}
-    {%- do names.append(name) -%}
-    {%- do values.append('d.candidate_row.' ~ name) -%}
-    {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}
+{% macro _changes(build, inputs) -%}
+{%- set build = healing_tables._without_conditions_of_all(build) -%}
+{%- set keys = inputs.key_names -%}
+{#- rows of dimension() are unique by key and start, which are not NULL; rows of another select may not be -#}
+{%- set same = '=' if build.is_pure_call else '<=>' -%}
+{%- set pairs = [] -%}
+{%- for key in inputs.key_columns -%}
+    {%- do pairs.append('made.key_' ~ loop.index ~ ' ' ~ same ~ ' stored.key_' ~ loop.index) -%}
 {%- endfor -%}
-merge into {{ target }} as t
-using (select *{{ ', ' ~ tag ~ ' as tag' if tag is not none }} from {{ change.staged }} where differs) as d
-on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ range(-10, 0) | join(', ') }}, {{
-    change.buckets }})
-and {% endif -%}
-{{ same_start | join(' and ') }}
-{%- if tag is not none %} and d.tag = {{ tag }}{% endif %}
-when matched and d.candidate_row is null then delete
-when matched then update set {{ assignments | join(', ') }}
-when not matched and d.candidate_row is not null then insert ({{ names | join(', ') }}) values ({{ values
-    | join(', ') }})
+{%- set place = healing_tables._order_column() if inputs.is_ordered else 'start' -%}
+{%- do pairs.append('made.' ~ place ~ ' ' ~ same ~ ' stored.' ~ place) if inputs.valid_from is not none -%}
+{%- do pairs.append('made.nth = stored.nth') if not inputs.is_unique -%}
+{%- set violations = healing_tables._violations_of_row(build) -%}
+{%- set differs = 'not (' ~ inputs.compared_row ~ ' <=> stored_row)' -%}
+with {{ healing_tables._checked_candidate(build, inputs.is_ordered) }},
+{{ 'made' if inputs.is_unique or build.is_pure_call else 'made_rows' }} as (
+    select {{ inputs.candidate }}, row
+        {%- if inputs.is_ordered %},
+        {{ place }}
+        {%- endif %}
+        {%- if violations is not none %},
+        {{ violations }} as violations
+        {%- endif %}
+        {%- if build.is_pure_call and not inputs.is_unique %},
+        1 as nth, false as is_repeated
+        {%- endif %}
+    from checked
+),
+{%- if not (inputs.is_unique or build.is_pure_call) %}
+made as (
+    {{- healing_tables._number_equal_starts('made_rows', keys, inputs.compared_row) }}
+),
+{%- endif %}
+{{ 'stored' if inputs.is_unique else 'stored_rows' }} as (
+    select {{ inputs.stored }}
+    from {{ inputs.stored_rows }}
+),
+{%- if not inputs.is_unique %}
+stored as (
+    {{- healing_tables._number_equal_starts('stored_rows', keys, 'stored_row') }}
+),
+{%- endif %}
+differing as (
+    select
+        {%- for key in inputs.key_columns %}
+        coalesce(made.key_{{ loop.index }}, stored.key_{{ loop.index }}) as key_{{ loop.index }},
+        {%- endfor %}
+        coalesce(made.start, stored.start) as start,
+        {{ differs }} as differs,
+        stored_row,
+        row,
+        coalesce(stored.is_current, false) as was_current,
+        coalesce(made.is_current, false) as is_current,
+        {{ 'false' if inputs.is_unique
+            else 'coalesce(stored.is_repeated, false) or coalesce(made.is_repeated, false)' }} as is_repeated,
+        {{ 'violations' if violations is not none else 'cast(null as array<string>)' }} as violations
+    from made
+    full outer join stored on {{ pairs | join(' and ') }}
+    where {{ differs }}{{ ' or violations is not null' if violations is not none }}
+)
+select {{ keys }}, start, differs, stored_row,
+    case when row is not null then struct(
+        {{- healing_tables._published_columns(build) | join(', ') }}) end as candidate_row,
+    was_current, is_current, is_repeated, violations
+from differing
 {%- endmacro %}
 
 {#-
@@ -118,31 +139,4 @@ when not matched and d.candidate_row is not null then insert ({{ names | join(',
         'stored_rows': build.existing | string if build.changed_keys is none
             else '(select * from ' ~ build.existing ~ ' where ' ~ healing_tables._is_changed_key(stored_keys,
                 build.changed_keys) ~ ')'}) -}}
-{%- endmacro %}
-
-{#- A column of both tables, converted so that values can be compared: {stored, candidate, type ('micros' for two types
-    of moments)}. `made`: the candidate's expression for it, if not its name. -#}
-{% macro _comparable_column(column, stored_columns, columns, made=none) -%}
-    {%- set name = healing_tables._id(column) -%}
-    {%- set names = {'stored': name, 'candidate': made or name} -%}
-    {%- set types = {
-        'stored': healing_tables._type_of_column(stored_columns, column),
-        'candidate': healing_tables._type_of_column(columns, column)} -%}
-    {%- for side, type in types.items() if healing_tables._plain_type(type) != type -%}
-        {%- do names.update({side: healing_tables._normalized_value(names[side], type)}) -%}
-    {%- endfor -%}
-    {%- set types = {'stored': healing_tables._plain_type(types.stored),
-        'candidate': healing_tables._plain_type(types.candidate)} -%}
-    {%- set is_moment = types.values() | reject('in', ['date', 'timestamp', 'timestamp_ntz']) | list | length == 0 -%}
-    {%- set common = healing_tables._common_type(types.values() | list) -%}
-    {%- set found = {
-        'type': types.stored if types.stored == types.candidate else 'micros' if is_moment else 'string'
-        if common == 'mixed' else common} -%}
-    {%- for side, type in types.items() -%}
-        {%- do found.update({side: names[side] if type == found.type
-            else healing_tables._to_micros(names[side], type) if is_moment
-            else 'cast(' ~ names[side] ~ ' as string)' if common == 'mixed'
-            else healing_tables._cast(names[side], type, common)}) -%}
-    {%- endfor -%}
-    {{- return(found) -}}
 {%- endmacro %}

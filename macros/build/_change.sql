@@ -9,6 +9,69 @@
     inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Only for a merge.
 -#}
 
+{#-
+    The change to publish. If the candidate can be compared with the stored table, one pass finds the
+    rows that differ. A heal that cannot be merged into the stored table, for example because a column has a new type,
+    becomes a rebuild.
+-#}
+{% macro _compute_change(build, sequence) -%}
+    {%- set is_heal = build.log_row.mode == 'heal' -%}
+    {%- do healing_tables._prepare_query(build, sequence) -%}
+    {%- set is_comparable = healing_tables._is_comparable(build) -%}
+    {%- set obstacle = healing_tables._merge_obstacle(build, is_comparable) -%}
+    {%- if is_heal and obstacle is not none -%}
+        {%- do healing_tables._rebuild_instead(build, obstacle) -%}
+        {{- return(healing_tables._compute_change(build, sequence)) -}}
+    {%- endif -%}
+    {%- set counts = healing_tables._set_aside_counts(build, not is_comparable) if not is_heal else none -%}
+    {%- set has_rows = healing_tables._look_for_rows(build, counts) if not is_comparable else none -%}
+    {%- set needs_table = build.location is not none or sequence is not none -%}
+    {%- set is_written = obstacle is not none and needs_table -%}
+    {%- do healing_tables._write_candidate(build) if is_written -%}
+    {%- if not is_comparable -%} {{ return(healing_tables._all_rows_as_new(build, obstacle, has_rows)) }} {%- endif -%}
+    {%- set change = healing_tables._compute_difference(build, obstacle, counts) -%}
+    {%- if change.how == 'overwrite' and is_heal -%}
+        {%- do healing_tables._rebuild_instead(build, change.obstacle) -%}
+        {{- return(healing_tables._compute_change(build, sequence)) -}}
+    {%- endif -%}
+    {%- do healing_tables._write_candidate(build)
+        if change.how == 'overwrite' and needs_table and not is_written -%}
+    {{- return(change) -}}
+{%- endmacro %}
+
+{#- Find the rows that differ, in one pass [see _difference.sql]. They are stored in a table if they are to be merged;
+    otherwise only figures are computed. `counts`: see _set_aside_counts(); none in a heal. -#}
+{% macro _compute_difference(build, obstacle, counts) -%}
+    {#- both sides are partitioned by key: the join by key and start needs no other shuffle -#}
+    {%- do healing_tables._set_session_conf('spark.sql.requireAllClusterKeysForCoPartition', 'false',
+        build.settings.session) -%}
+    {%- set started = healing_tables._utc_now() -%}
+    {%- set inputs = healing_tables._diff_inputs(build) -%}
+    {%- set changes = healing_tables._changes(build, inputs) -%}
+    {%- if healing_tables._is_sharded(build) -%} {%- do healing_tables._compute_changes_by_shard(build, inputs) -%}
+    {%- elif obstacle is none -%}
+        {%- do build.update({'changes': healing_tables._create_side_table(build, '_changes', changes)}) -%}
+    {%- endif -%}
+    {%- set figures = healing_tables._read_figures(healing_tables._change_figures(
+        '(\n' ~ changes ~ '\n)' if build.changes is none else build.changes | string, inputs,
+        healing_tables._stored_rows_count(build), counts)) -%}
+    {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
+    {%- do healing_tables._log_progress(
+        build.target, 'computed ' ~ (healing_tables._counted(figures.candidate_versions, 'version')
+            if build.changed_keys is none else healing_tables._counted(build.changed_key_count, 'key'))
+        ~ ', compared with ' ~ healing_tables._counted(figures.stored_versions, 'stored row') ~ ': '
+        ~ healing_tables._counted(figures.differing_keys, 'key')
+        ~ (' differs (' if figures.differing_keys == 1 else ' differ (')
+        ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
+    {#- before the checks, so that a refused build reports these rows, too -#}
+    {%- do healing_tables._report_set_aside(build, fromjson(figures.set_aside)) if counts is not none -%}
+    {%- do healing_tables._refuse_violations(build) if figures.violated > 0 -%}
+    {%- do healing_tables._report_passed_checks(build) -%}
+    {%- set change = healing_tables._change_of_figures(build, inputs, figures, obstacle) -%}
+    {%- do healing_tables._refuse_equal_keys(build, inputs) if change.how == 'merge' -%}
+    {{- return(change) -}}
+{%- endmacro %}
+
 {#- The change of a heal without changed keys: the stored table still has the rows of the last build. -#}
 {% macro _no_change(build) -%}
     {{- return({'how': 'unchanged', 'summary': 'no key has changed', 'row_count': build.last.row_count, 'log_row': {
@@ -80,84 +143,9 @@
         'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': 0}}) -}}
 {%- endmacro %}
 
-{#- Why the whole table is written instead of merging the rows that differ; none if they can be merged. -#}
-{% macro _merge_obstacle(build, is_comparable) -%}
-    {%- if not is_comparable -%}
-        {{- return('nothing is stored' if not build.stored else 'the stored table cannot be compared') -}}
-    {%- endif -%}
-    {%- set obstacle = build.format.part_obstacle(build.stored) -%}
-    {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
-    {%- if build.location is not none and not build.is_as_left -%}
-        {{- return('another writer may have put rows into the wrong key buckets') -}}
-    {%- endif -%}
-    {%- if build.settings.publish == 'overwrite' and build.log_row.mode != 'heal' -%}
-        {{- return('publish: overwrite') -}}
-    {%- endif -%}
-    {{- return(healing_tables._overwrite_reason(build)) -}}
-{%- endmacro %}
-
-{#- Why all rows must be written, even those that do not differ; none if writing the difference is enough. -#}
-{% macro _overwrite_reason(build) -%}
-    {{- return(healing_tables._replace_reason(build) or ('--full-refresh' if flags.FULL_REFRESH else none)) -}}
-{%- endmacro %}
-
-{#- Why the stored table must be replaced; none if rows can be written to it. -#}
-{% macro _replace_reason(build) -%}
-    {%- if build.stored.get('provider') != build.format.name -%}
-        {{- return('it is stored as ' ~ build.stored.get('provider')) -}}
-    {%- endif -%}
-    {%- if build.stored.columns.items() | list != build.columns.items() | list -%}
-        {{- return('the columns differ') -}}
-    {%- endif -%}
-    {%- for type in build.columns.values() if healing_tables._has_no_equality(type) -%}
-        {{- return('a column has a type without equality') -}}
-    {%- endfor -%}
-    {%- if build.stored.partitions | map('lower') | list != healing_tables._as_list(config.get('partition_by'))
-        | map('lower') | map('replace', ', ', ',') | list -%}
-        {{- return('the partitions differ') -}}
-    {%- endif -%}
-    {%- if build.location is not none
-        and healing_tables._stored_buckets(build.stored.location).buckets != healing_tables._key_buckets() -%}
-        {{- return('the number of key buckets differs') -}}
-    {%- endif -%}
-    {{- return(none) -}}
-{%- endmacro %}
-
-{#-
-    Check columns that are added, removed or changed in type. Changes that lose no values are allowed: a new column, or
-    a type that holds every old value. on_schema_change: fail refuses these, too; sync_all_columns and --full-refresh
-    allow everything.
--#}
-{% macro _check_schema_changes(build, stored_columns, columns) -%}
-    {%- set added = [] -%}
-    {%- set widened = [] -%}
-    {%- set lost = [] -%}
-    {%- for name, type in columns.items() -%}
-        {%- set stored = healing_tables._find_column(name, stored_columns) -%}
-        {%- set text = 'column ' ~ name ~ ' becomes ' ~ type ~ ', it was ' ~ stored_columns.get(stored) -%}
-        {%- if stored is none -%}
-            {%- do added.append('column ' ~ name ~ ' (' ~ type ~ ') is new: added to all versions') -%}
-        {%- elif not healing_tables._type_holds(type, stored_columns[stored]) -%} {%- do lost.append(text) -%}
-        {%- elif stored_columns[stored] != type -%} {%- do widened.append(text) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- for name, type in stored_columns.items() if healing_tables._find_column(name, columns) is none -%}
-        {%- do lost.append('column ' ~ name ~ ' (' ~ type ~ ') goes') -%}
-    {%- endfor -%}
-    {%- for text in added + widened + lost -%}
-        {%- do healing_tables._log_progress(build.target, text) -%}
-    {%- endfor -%}
-    {%- set option = config.get('on_schema_change') or 'ignore' -%}
-    {%- set refused = {'fail': added + widened + lost, 'append_new_columns': widened + lost,
-        'ignore': lost}.get(option, []) -%}
-    {%- if refused and not flags.FULL_REFRESH -%}
-        {%- set mistakes = [] -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'on_schema_change: ' ~ option, {
-                'fail': 'the stored columns', 'append_new_columns': 'the stored columns, or more',
-                'ignore': 'the stored columns, or more, in types that hold every stored value'}[option],
-                refused | join('; '),
-            'correct the model; or set on_schema_change: sync_all_columns; or run it once with --full-refresh') -%}
-        {%- do healing_tables._refuse(build, mistakes, false) -%}
-    {%- endif -%}
+{#- The number of stored rows, as SQL: the count of the last build if it still holds. -#}
+{% macro _stored_rows_count(build) -%}
+    {%- set is_known = build.last is not none and build.last.row_count is not none
+        and (build.is_as_left or build.last.is_tagged) -%}
+    {{- return(build.last.row_count | int if is_known else '(select count(*) from ' ~ build.existing ~ ')') -}}
 {%- endmacro %}

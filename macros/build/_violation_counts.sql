@@ -1,16 +1,16 @@
-{#- Counts that a sharded build makes per shard, since one statement would sort all rows. -#}
+{#- How many rows of a candidate violate each check and condition. -#}
 
-{#- The number of ties in a source, as SQL: a select or a number. -#}
-{% macro _ties_of_source(build, source, ctes) -%}
-    {%- if not source.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
-    {%- if not healing_tables._is_sharded(build) -%} {{ return(source.ties) }} {%- endif -%}
-    {%- set shards, counted = build.settings.shards, [] -%}
-    {%- set where = ' as tie from ' ~ source.relation ~ ' where ' -%}
-    {%- set ties = source.ties.replace(where, where ~ healing_tables._is_in_shard(source['keys'], shards) ~ ' and ') -%}
-    {%- for number in range(shards) -%}
-        {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(ties, number)).rows[0][0] | int) -%}
-    {%- endfor -%}
-    {{- return('cast(' ~ (counted | sum) ~ ' as bigint)') -}}
+{#- One row: for each check the number of violations and up to five keys, for each condition the rows that break it. -#}
+{% macro _violation_summary(build) -%}
+    {%- set counts = [] -%}
+    {%- for condition in build.conditions -%} {%- do counts.append('count_if(broken_' ~ loop.index ~ ') as broken_'
+        ~ loop.index) -%} {%- endfor -%}
+    {%- if not build.settings.checks -%}
+        {{- return('with ' ~ healing_tables._checked_candidate(build) ~ '\nselect ' ~ (counts | join(', '))
+            ~ ' from checked') -}}
+    {%- endif -%}
+    {{- return(healing_tables._check_summary(dict(build.settings, relation='(\n'
+        ~ healing_tables._as_subquery(build.query) ~ ')'), build.conditions, counts)) -}}
 {%- endmacro %}
 
 {#- The number of rows that violate each check and each condition, and some keys: see _violation_summary. -#}

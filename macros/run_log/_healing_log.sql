@@ -117,7 +117,3 @@
     {%- else -%} {{ return('cast(' ~ value ~ ' as ' ~ type ~ ')') }}
     {%- endif -%}
 {%- endmacro %}
-
-{% macro _utc_now() -%}
-    {{- return(modules.datetime.datetime.now(modules.pytz.utc)) -}}
-{%- endmacro %}

@@ -99,3 +99,20 @@
     {{- return('dbt run-operation healing_tables.drop_candidates'
         ~ (" --args '{build_hours: 0}'" if is_forced)) -}}
 {%- endmacro %}
+
+{#- The name that this run gives a table it writes beside another one. -#}
+{% macro _candidate_relation(target) -%}
+    {{- return(api.Relation.create(
+        database=target.database, schema=target.schema, type='table',
+        identifier=target.identifier ~ '__candidate_' ~ invocation_id | replace('-', ''))) -}}
+{%- endmacro %}
+
+{#- If a build was killed between the two renames, the rows are still in the backup. -#}
+{% macro _warn_about_backups(target, tables) -%}
+    {%- set kept = healing_tables._tables_of_other_runs(target, tables, 'before') -%}
+    {%- if kept -%}
+        {%- do healing_tables._log_progress(
+            target, 'no table has this name, but what was there before is kept as ' ~ (kept | sort | join(', '))
+            ~ '; a build may have died while it replaced it') -%}
+    {%- endif -%}
+{%- endmacro %}
