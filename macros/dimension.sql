@@ -33,9 +33,10 @@
 {{ healing_tables._call_begin(spec) }}
 select
     {%- for column in healing_tables._output_columns(spec) %}
-    {{ healing_tables._mark_hash(column) }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {{ healing_tables._slot('hash', ' ' ~ column.expression ~ ' ') if column.is_hash else column.expression
+        }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
-    {{ healing_tables._order_mark() }}
+    {{ healing_tables._slot('order') }}
 from (
 {{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},
 {{ healing_tables._slices(spec) }},

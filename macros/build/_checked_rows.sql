@@ -91,7 +91,7 @@ where case
 {% macro _has_order(build) -%}
     {#- a contract wraps the query, and a sequence adds a join -#}
     {{- return(build.is_pure_call and build.settings.sequence is none and not config.get('contract').enforced
-        and healing_tables._order_mark() in build.query) -}}
+        and healing_tables._has_slot(build.query, 'order')) -}}
 {%- endmacro %}
 
 {#- A build whose conditions read only their own row: of the others, it does not have all rows. -#}

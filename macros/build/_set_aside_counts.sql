@@ -69,12 +69,11 @@
 {#- The number of ties in a source, as SQL: a select or a number. -#}
 {% macro _ties_of_source(build, source, ctes) -%}
     {%- if not source.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
-    {%- if not healing_tables._is_sharded(build) -%} {{ return(source.ties) }} {%- endif -%}
+    {%- if not healing_tables._is_sharded(build) -%} {{ return(healing_tables._count_ties(source)) }} {%- endif -%}
     {%- set shards, counted = build.settings.shards, [] -%}
-    {%- set where = ' as tie from ' ~ source.relation ~ ' where ' -%}
-    {%- set ties = source.ties.replace(where, where ~ healing_tables._is_in_shard(source['keys'], shards) ~ ' and ') -%}
+    {%- set ties = healing_tables._count_ties(source, healing_tables._is_in_shard(source['keys'], shards)) -%}
     {%- for number in range(shards) -%}
-        {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(ties, number)).rows[0][0] | int) -%}
+        {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(ties, number, 1)).rows[0][0] | int) -%}
     {%- endfor -%}
     {{- return('cast(' ~ (counted | sum) ~ ' as bigint)') -}}
 {%- endmacro %}

@@ -21,13 +21,12 @@
     {{- return(dict(build, query=healing_tables._with_inputs(build.query, settings.metadata.sources, conditions))) -}}
 {%- endmacro %}
 
-{#- The placeholder for the number of the shard. -#}
-{% macro _shard_mark() -%} {{ return('/* healing_tables shard */ 0') }} {%- endmacro %}
-
+{#- The slot `shard` is the number of a shard. -#}
 {% macro _is_in_shard(keys, shards) -%}
-    {{- return(healing_tables._bucket_of(keys, shards) ~ ' = ' ~ healing_tables._shard_mark()) -}}
+    {{- return(healing_tables._bucket_of(keys, shards) ~ ' = ' ~ healing_tables._slot('shard', ' 0 ')) -}}
 {%- endmacro %}
 
-{% macro _of_shard(statement_text, number) -%}
-    {{- return(statement_text | replace(healing_tables._shard_mark(), number)) -}}
+{#- `times`: how often the statement has that slot. -#}
+{% macro _of_shard(statement_text, number, times) -%}
+    {{- return(healing_tables._fill_slot(statement_text, 'shard', number, times)) -}}
 {%- endmacro %}

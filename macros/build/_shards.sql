@@ -52,9 +52,11 @@
 {#- Run a select for each shard; returns the table of parts. `kind`: changes or rows; `end`: the columns of the last row
     of a part; `base`: a string that identifies what the select reads besides the sources. -#}
 {% macro _compute_parts(build, kind, select, end, base) -%}
-    {%- set shards, mark = build.settings.shards, healing_tables._shard_mark() -%}
-    {%- set part = 'select ' ~ mark ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select ' ~ mark
-        ~ ', true, ' ~ end -%}
+    {%- set shards, shard = build.settings.shards, healing_tables._slot('shard', ' 0 ') -%}
+    {%- set part = 'select ' ~ shard ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select '
+        ~ shard ~ ', true, ' ~ end -%}
+    {#- in these two places, in the input of each source, and in that of the stored rows -#}
+    {%- set times = 2 + build.settings.metadata.sources | length + (1 if kind == 'changes' else 0) -%}
     {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_' ~ kind
         ~ '_parts'}) -%}
     {%- do build.side_tables.append(table) -%}
@@ -66,7 +68,7 @@
     {%- for number in range(shards) if number not in begun.parts -%}
         {%- set started = healing_tables._utc_now() -%}
         {%- set statement_text = (begun.create if loop.first and not begun.parts else 'insert into ' ~ table) ~ '\n'
-            ~ healing_tables._of_shard(part, number) -%}
+            ~ healing_tables._of_shard(part, number, times) -%}
         {%- if is_script -%} {%- do healing_tables._run_checked(build, 'part', statement_text) -%}
         {%- else -%} {%- do healing_tables._run(statement_text) -%}
         {%- endif -%}

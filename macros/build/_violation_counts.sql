@@ -16,7 +16,7 @@
 {#- The number of rows that violate each check and each condition, and some keys: see _violation_summary. -#}
 {% macro _count_violations(build) -%}
     {#- the query of a build whose parts are complete reads them, and no source -#}
-    {%- if not healing_tables._is_sharded(build) or healing_tables._inputs_begin() not in build.query -%}
+    {%- if not healing_tables._is_sharded(build) or not healing_tables._has_slot(build.query, 'inputs') -%}
         {{- return(healing_tables._read_figures(healing_tables._violation_summary(build))) -}}
     {%- endif -%}
     {%- set numbers, found = range(build.settings.shards) | list, {} -%}
@@ -29,7 +29,8 @@
     {%- endif -%}
     {%- set summary = healing_tables._violation_summary(healing_tables._cut_to_shard(build)) -%}
     {%- for number in numbers -%}
-        {%- for name, value in healing_tables._read_figures(healing_tables._of_shard(summary, number)).items() -%}
+        {%- for name, value in healing_tables._read_figures(healing_tables._of_shard(summary, number,
+            build.settings.metadata.sources | length)).items() -%}
             {%- do found.update({name: (found.get(name) or value) if value is string
                 else found.get(name, 0) + value}) -%}
         {%- endfor -%}

@@ -56,7 +56,7 @@ select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
     'valid_to': healing_tables._trace_moment('finish.valid_to'),
     'first_slice': 'slice_no', 'last_slice': 'finish.slice_no'}) }} as told
 from versions
-) /* healing_tables explains */
+) {{ healing_tables._call_end() }}
 {%- endmacro %}
 
 {#- The value that each source has for an attribute, and since when, where a rule compares that. For an attribute of one

@@ -22,7 +22,7 @@
     {%- endif -%}
     {%- set node = healing_tables._find_sql_model('explain', dimension) -%}
     {%- set rendering = healing_tables._render_model(node, key) -%}
-    {%- set after = modules.re.sub('--[^\n]*', '', rendering.code.split('/* healing_tables explains */')[-1]) | trim -%}
+    {%- set after = healing_tables._without_comments(rendering.code.split(healing_tables._call_end())[-1]) -%}
     {%- if rendering.explained != 1 or after -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'a model that ends with one call of dimension()',

@@ -22,37 +22,10 @@
 
 {% macro _call_end() -%} {{ return('/* healing_tables end */') }} {%- endmacro %}
 
-{#- Two comments around the CTEs that read the sources: a heal puts others in their place. -#}
-{% macro _inputs_begin() -%} {{ return('/* healing_tables inputs */') }} {%- endmacro %}
-
-{% macro _inputs_end() -%} {{ return('/* healing_tables inputs end */') }} {%- endmacro %}
-
-{#- A hash stands between two comments: a build computes it later, and only for the rows that it writes. -#}
-{% macro _mark_hash(column) -%}
-    {{- return(column.expression if not column.is_hash else healing_tables._hash_begin() ~ ' ' ~ column.expression ~ ' '
-        ~ healing_tables._hash_end()) -}}
-{%- endmacro %}
-
-{% macro _hash_begin() -%} {{ return('/* healing_tables hash */') }} {%- endmacro %}
-
-{% macro _hash_end() -%} {{ return('/* healing_tables hash end */') }} {%- endmacro %}
-
-{#- The SQL of a model with NULL in place of each hash. -#}
-{% macro _without_hashes(sql) -%}
-    {%- set parts = sql.split(healing_tables._hash_begin()) -%}
-    {%- set kept = [parts[0]] -%}
-    {%- for part in parts[1:] -%}
-        {%- do kept.append('cast(null as string)' ~ part.split(healing_tables._hash_end(), 1)[1]) -%}
-    {%- endfor -%}
-    {{- return(kept | join('')) -}}
-{%- endmacro %}
-
-{#- Where a build puts the column in whose order the rows of a key come out of the select. -#}
-{% macro _order_mark() -%} {{ return('/* healing_tables order */') }} {%- endmacro %}
-
-{#- The SQL of a model with that column as one more, so that a window over it needs no sort of its own. -#}
+{#- In the slot `order`, a select has the column in whose order the rows of a key come out of it: a window over them
+    then needs no sort of its own. -#}
 {% macro _with_order(sql) -%}
-    {{- return(sql.replace(healing_tables._order_mark(), ', at as ' ~ healing_tables._order_column())) -}}
+    {{- return(healing_tables._fill_slot(sql, 'order', ', at as ' ~ healing_tables._order_column())) -}}
 {%- endmacro %}
 
 {#- Whether that column holds the same moment as valid_from, so that stored rows can be joined by it. It does not with
@@ -136,10 +109,14 @@
         ~ tojson([call.metadata.types, call.metadata.sources | map(attribute='loaded_column') | list]))) -}}
 {%- endmacro %}
 
-{#- The CTEs that read the sources: all rows, or those that satisfy a condition, {source name: SQL}. -#}
-{% macro _inputs(sources, conditions={}) -%}
-{{ healing_tables._inputs_begin() }}
-{%- for source in sources %}
+{#- The CTEs that read the sources, as a slot. -#}
+{% macro _inputs(sources) -%}
+    {{- return(healing_tables._slot('inputs', '\n' ~ healing_tables._input_ctes(sources) ~ '\n')) -}}
+{%- endmacro %}
+
+{#- They read all rows, or those that satisfy a condition, {source name: SQL}. -#}
+{% macro _input_ctes(sources, conditions={}) -%}
+{%- for source in sources -%}
 {{ healing_tables._id(source.name ~ ' input') }} as (
     select *
     from {{ source.relation }}
@@ -147,15 +124,13 @@
     where {{ conditions[source.name] }}
     {%- endif %}
 ),
-{%- endfor %}
-{{ healing_tables._inputs_end() }}
+{{- '\n' if not loop.last }}
+{%- endfor -%}
 {%- endmacro %}
 
-{#- The SQL of a model with other CTEs that read its sources. -#}
+{#- The SQL of a model whose sources are limited by conditions. -#}
 {% macro _with_inputs(sql, sources, conditions) -%}
-    {%- set before, rest = sql.split(healing_tables._inputs_begin(), 1) -%}
-    {{- return(before ~ healing_tables._inputs(sources, conditions) ~ rest.split(healing_tables._inputs_end(), 1)[1])
-        -}}
+    {{- return(healing_tables._fill_slot(sql, 'inputs', healing_tables._input_ctes(sources, conditions))) -}}
 {%- endmacro %}
 
 {#- The SQL of a model with its sources cut to the keys in `changed_keys`, SQL after `in`. -#}

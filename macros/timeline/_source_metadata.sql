@@ -8,7 +8,7 @@
     after which the key exists; none if the source does not decide that), at, until (of periods), state (of snapshots),
     limit (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
-    set_aside: the rows that are not used; ties: a select that counts them, none where a tie is an error
+    set_aside: the rows that are not used; ties: see _tie_metadata, none where a tie is an error
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
 {% macro _source_metadata(spec, source) -%}
@@ -44,31 +44,39 @@
         'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
         else none,
         'set_aside': filtered ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
-        'ties': healing_tables._count_ties(spec, source) if source.on_tie == 'greatest' else none,
+        'ties': healing_tables._tie_metadata(spec, source) if source.on_tie == 'greatest' else none,
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
         and not healing_tables._reads_beyond_row(source.deleted_when),
         'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
 {%- endmacro %}
 
-{#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was
-    used. -#}
-{% macro _count_ties(spec, source) -%}
-    {%- set columns = [] -%}
-    {%- for key in source.key_columns -%}
-        {%- do columns.append(healing_tables._key_expression(spec, source, loop.index0) ~ ' as key_' ~ loop.index) -%}
-    {%- endfor -%}
+{#- What _count_ties() reads: {at, state, order, where}, SQL over its rows. -#}
+{% macro _tie_metadata(spec, source) -%}
     {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
     {%- do best.extend(healing_tables._ids(source.tie_break_by)) -%}
-    {%- set keys = healing_tables._key_names(spec.key_columns) -%}
     {%- set within = healing_tables._window_conditions(source) -%}
+    {{- return({
+        'at': healing_tables._windowed_moment(source), 'state': healing_tables._state(source),
+        'order': 'struct(' ~ (best | join(', ') or 'true') ~ ')',
+        'where': ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce('
+            ~ healing_tables._is_usable_row(spec, source) ~ ', false)' ~ (' and ' ~ within | join(' and ') if within)})
+        -}}
+{%- endmacro %}
+
+{#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was used.
+    `source`: of the metadata; `condition`: on its rows, or none. -#}
+{% macro _count_ties(source, condition=none) -%}
+    {%- set columns, names = [], [] -%}
+    {%- for key in source['keys'] -%}
+        {%- do names.append('key_' ~ loop.index) -%}
+        {%- do columns.append(key ~ ' as key_' ~ loop.index) -%}
+    {%- endfor -%}
+    {%- set keys = names | join(', ') -%}
     {{- return(
         'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys
-        ~ ', at, state, rank() over (partition by '
-        ~ keys ~ ', at order by tie desc) as place from (select ' ~ (columns | join(', ')) ~ ', '
-        ~ healing_tables._windowed_moment(source) ~ ' as at, ' ~ healing_tables._state(source) ~ ' as state, struct('
-        ~ (best | join(', ') or 'true') ~ ') as tie from ' ~ source.relation ~ ' where '
-        ~ ('(' ~ source.where ~ ') and ' if source.where else '') ~ 'coalesce(' ~ healing_tables._is_usable_row(spec,
-            source)
-        ~ ', false)' ~ (' and ' ~ within | join(' and ') if within) ~ ')) where place = 1 group by ' ~ keys
-        ~ ', at) where states > 1') -}}
+        ~ ', at, state, rank() over (partition by ' ~ keys ~ ', at order by tie desc) as place from (select '
+        ~ (columns | join(', ')) ~ ', ' ~ source.ties.at ~ ' as at, ' ~ source.ties.state ~ ' as state, '
+        ~ source.ties.order ~ ' as tie from ' ~ source.relation ~ ' where '
+        ~ (condition ~ ' and ' if condition is not none else '') ~ source.ties.where ~ ')) where place = 1 group by '
+        ~ keys ~ ', at) where states > 1') -}}
 {%- endmacro %}

@@ -31,11 +31,10 @@ STATE = """select id, max_by(name, changed_at) as name
 from {{ source('raw', 'crm') }} group by id having not max_by(gone, changed_at)"""
 
 
-# Ids of runs, tables and snapshots; moments of runs; folders
+# Ids of runs, tables, snapshots and definitions; moments of runs; folders
 CHANGING = {
     r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}": "<id>",
-    r"(?<=_)[0-9a-f]{32}": "<id>",
-    r"(?<=__versions/)[0-9a-f]{32}": "<id>",
+    r"[0-9a-f]{32}": "<id>",
     r"file:[^']*/warehouse/": "file:<warehouse>/",
     r"(?<='healing_tables.parts' = ')[^']*": "<state>",
     r"\b\d{17,19}\b": "<number>",

@@ -78,9 +78,9 @@ def test_equal_keys_of_two_types_are_in_one_shard() -> None:
     parsed = project.macros._parse_call(sql)
     settings = {"metadata": parsed["metadata"], "key_columns": ["id"], "shards": 4}
     build = {"settings": settings, "query": sql, "columns": {"id": "bigint"}}
-    cut = project.macros._of_shard(project.macros._cut_to_shard(build)["query"], 3)
+    cut = project.macros._of_shard(project.macros._cut_to_shard(build)["query"], 3, 2)
     assert "where cast(pmod(xxhash64(cast(`id` as bigint)), 4) as int) = 3" in cut
     assert "where cast(pmod(xxhash64(`id`), 4) as int) = 3" in cut
     # stored in a third type: both sides are compared, and so cut, as text
-    cut = project.macros._of_shard(project.macros._cut_to_shard(build, {"id": "string"})["query"], 3)
+    cut = project.macros._of_shard(project.macros._cut_to_shard(build, {"id": "string"})["query"], 3, 2)
     assert "xxhash64(cast((cast(`id` as bigint)) as string))" in cut and "xxhash64(cast((`id`) as string))" in cut
