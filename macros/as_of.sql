@@ -17,8 +17,8 @@
 select
     fact.*,
     {%- for column in as_of_request.columns %}
-    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}{{ ' else ' ~ column.unknown
-        if column.unknown != 'null' }} end as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    case when at < version.until then version.row.{{ healing_tables._quoted(column.name) }}{{ ' else ' ~ column.unknown
+        if column.unknown != 'null' }} end as {{ healing_tables._quoted(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
 {{ healing_tables._as_of_join(as_of_request) if as_of_request.versions_per_key == 'few'

@@ -20,19 +20,19 @@
 {%- set keys = healing_tables._key_names(key_columns) -%}
 select
     {%- for key in key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
     change.*
 from (
 with versions as (
     select
         {%- for key in key_columns %}
-        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {{ healing_tables._quoted(key) }} as key_{{ loop.index }},
         {%- endfor %}
         {{ period.at }} as at,
         {{ period.until }} as until,
-        {{ healing_tables._id(valid_from) }} as valid_from,
-        {{ healing_tables._id(valid_to) }} as valid_to,
+        {{ healing_tables._quoted(valid_from) }} as valid_from,
+        {{ healing_tables._quoted(valid_to) }} as valid_to,
         struct({{ healing_tables._changes_shown(tracked_columns) }}) as row
     from {{ relation }}
     where {{ healing_tables._compare_instant(valid_from, period.from_type, '<=', until) }}
@@ -71,7 +71,7 @@ and change.at <= {{ healing_tables._micros_constant(until) }}
 {%- endmacro %}
 
 {% macro _changes_shown(tracked_columns) -%}
-    {{- return(healing_tables._ids(tracked_columns) | join(', ') or '*') -}}
+    {{- return(healing_tables._quoted_list(tracked_columns) | join(', ') or '*') -}}
 {%- endmacro %}
 
 {% macro _check_changes(mistakes, relation, columns, key_columns, tracked_columns, since, until) -%}

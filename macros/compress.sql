@@ -15,10 +15,10 @@
 {%- set in_order = 'partition by ' ~ healing_tables._key_names(key_columns) ~ ' order by valid_from, valid_to' -%}
 select
     {%- for key in key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
     {%- for column in tracked_columns %}
-    versioned.{{ healing_tables._id(column) }},
+    versioned.{{ healing_tables._quoted(column) }},
     {%- endfor %}
     start.valid_from,
     valid_to,
@@ -28,14 +28,14 @@ from (
 with rows as (
     select
         {%- for key in key_columns %}
-        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {{ healing_tables._quoted(key) }} as key_{{ loop.index }},
         {%- endfor %}
-        struct({% for column in tracked_columns %}{{ healing_tables._id(column) }}{{ ', ' if not loop.last }}{%
+        struct({% for column in tracked_columns %}{{ healing_tables._quoted(column) }}{{ ', ' if not loop.last }}{%
             else %}true as present{% endfor %}) as versioned,
         valid_from,
         valid_to,
         is_current,
-        cast({{ 'coalesce(' ~ healing_tables._id(count_column) ~ ', 1)' if count_column is not none
+        cast({{ 'coalesce(' ~ healing_tables._quoted(count_column) ~ ', 1)' if count_column is not none
             else 1 }} as bigint) as row_count
     from {{ relation }}
 ),

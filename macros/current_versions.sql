@@ -18,7 +18,7 @@
     {%- do healing_tables._check_columns(mistakes, 'is_current', [is_current], relation | string, columns) -%}
     {%- set value = healing_tables._option('current_values', none, [true])[0] if current_value == '(not given)'
         else current_value -%}
-    {%- set condition = healing_tables._id(is_current) ~ ' <=> ' ~ healing_tables._literal(value) -%}
+    {%- set condition = healing_tables._quoted(is_current) ~ ' <=> ' ~ healing_tables._literal(value) -%}
 {%- endif -%}
 {%- do healing_tables._raise_mistakes('current_versions', mistakes) -%}
 select *

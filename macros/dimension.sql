@@ -34,7 +34,7 @@
 select
     {%- for column in healing_tables._output_columns(spec) %}
     {{ healing_tables._slot('hash', ' ' ~ column.expression ~ ' ') if column.is_hash else column.expression
-        }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+        }} as {{ healing_tables._quoted(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
     {{ healing_tables._slot('order') }}
 from (

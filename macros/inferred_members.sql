@@ -32,7 +32,7 @@ members as (
 )
 select
     {%- for key in request.key_columns %}
-    {{ key.name }} as {{ healing_tables._id(key.version_column) }},
+    {{ key.name }} as {{ healing_tables._quoted(key.version_column) }},
     {%- endfor %}
     {{ healing_tables._from_micros('starts', request.type) }} as valid_from,
     {{ healing_tables._from_micros('first_known', request.type) }} as valid_to,

@@ -25,7 +25,7 @@
         {%- else -%}
             {%- set type = healing_tables._type_name(types[found]) -%}
             {%- do healing_tables._check_attribute_type(mistakes, 'columns.' ~ name, type, none) -%}
-            {%- do typed.append({'expression': healing_tables._id(name), 'type': type}) -%}
+            {%- do typed.append({'expression': healing_tables._quoted(name), 'type': type}) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}

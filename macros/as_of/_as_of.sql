@@ -19,7 +19,7 @@ with moments as (
         {{ key.fact }} as key_{{ loop.index }},
         {%- endfor %}
         {#- facts without a key would all meet in one task #}
-        if({% for key in as_of_request.key_columns %}{{ healing_tables._id(key.fact_column) }} is null{{ ' or '
+        if({% for key in as_of_request.key_columns %}{{ healing_tables._quoted(key.fact_column) }} is null{{ ' or '
             if not loop.last }}{% endfor %}, {{ as_of_request.at }}, null) as spread,
         {{ as_of_request.at }} as at,
         struct(*) as fact,
@@ -98,7 +98,7 @@ left join (
 {% macro _as_of_version(as_of_request) -%}
     {%- set fields = [] -%}
     {%- for column in as_of_request.columns -%}
-        {%- do fields.append(healing_tables._id(column.column) ~ ' as ' ~ healing_tables._id(column.name)) -%}
+        {%- do fields.append(healing_tables._quoted(column.column) ~ ' as ' ~ healing_tables._quoted(column.name)) -%}
     {%- endfor -%}
     {{- return('struct(' ~ as_of_request.period.until ~ ' as until, struct(' ~ fields | join(', ') ~ ') as row)') -}}
 {%- endmacro %}
@@ -107,7 +107,7 @@ left join (
 {% macro _as_of_is_usable(as_of_request) -%}
     {%- set conditions = [] -%}
     {%- for key in as_of_request.key_columns -%}
-        {%- do conditions.append(healing_tables._id(key.version_column) ~ ' is not null') -%}
+        {%- do conditions.append(healing_tables._quoted(key.version_column) ~ ' is not null') -%}
     {%- endfor -%}
     {{- return((conditions + [as_of_request.period.is_proper]) | join(' and ')) -}}
 {%- endmacro %}

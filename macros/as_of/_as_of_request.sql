@@ -17,7 +17,7 @@
         'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns,
             dimension_columns),
-        'at': healing_tables._to_micros(healing_tables._id(at), healing_tables._type_of_column(fact_columns, at)),
+        'at': healing_tables._to_micros(healing_tables._quoted(at), healing_tables._type_of_column(fact_columns, at)),
         'period': healing_tables._period(mistakes, dimension, dimension_columns, valid_from, valid_to,
             valid_to_current),
         'columns': healing_tables._as_of_columns(
@@ -39,7 +39,7 @@
 {% macro _has_few_versions(dimension, key_columns) -%}
     {%- set table = load_relation(dimension) -%}
     {%- if table is none or table.is_view -%} {{ return(false) }} {%- endif -%}
-    {%- set keys = healing_tables._ids(key_columns | map(attribute='version_column')) | join(', ') -%}
+    {%- set keys = healing_tables._quoted_list(key_columns | map(attribute='version_column')) | join(', ') -%}
     {%- set row = run_query(
         'select sum(n * n) / sum(n) as versions from (select count(*) as n from ' ~ dimension ~ ' where pmod(xxhash64('
         ~ keys ~ '), (select 1 + count(*) div 100000 from ' ~ dimension ~ ')) = 0 group by ' ~ keys ~ ')').rows[0] -%}
@@ -88,7 +88,7 @@
 {%- endmacro %}
 
 {% macro _as_of_key(column, type, common_type) -%}
-    {%- set value = healing_tables._normalized_value(healing_tables._id(column), type) -%}
+    {%- set value = healing_tables._normalized_value(healing_tables._quoted(column), type) -%}
     {{- return(value if common_type in [none, 'mixed'] else healing_tables._cast(value, type, common_type)) -}}
 {%- endmacro %}
 
@@ -135,7 +135,7 @@
     {%- endif -%}
     {%- set ordered = [] -%}
     {%- for column in columns if not healing_tables._has_no_equality(column.type) -%}
-        {%- do ordered.append('version.row.' ~ healing_tables._id(column.name)) -%}
+        {%- do ordered.append('version.row.' ~ healing_tables._quoted(column.name)) -%}
     {%- endfor -%}
     {{- return(['version nulls last'] if ordered | length == columns | length else order + ordered) -}}
 {%- endmacro %}

@@ -21,11 +21,11 @@
         else 'least(min(first_fact), ' ~ healing_tables._micros_constant(valid_from_first) ~ ')' -%}
     {{- return({
         'key_columns': keys, 'first': first,
-        'at': healing_tables._to_micros(healing_tables._id(at), healing_tables._type_of_column(fact_columns, at)),
-        'known_from': healing_tables._to_micros(healing_tables._id(valid_from), type),
+        'at': healing_tables._to_micros(healing_tables._quoted(at), healing_tables._type_of_column(fact_columns, at)),
+        'known_from': healing_tables._to_micros(healing_tables._quoted(valid_from), type),
         'type': type if type in [none, 'date'] else 'timestamp',
         'no_type': ', null as moment_type' if type is none else '',
-        'moment_type': ', ' ~ healing_tables._id(valid_from) ~ ' as moment_type' if type is none else '',
+        'moment_type': ', ' ~ healing_tables._quoted(valid_from) ~ ' as moment_type' if type is none else '',
         'any_type': ', max(moment_type) as moment_type' if type is none else '',
         'end': healing_tables._end_of_time(healing_tables._valid_to_current())}) -}}
 {%- endmacro %}

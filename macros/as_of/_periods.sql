@@ -20,14 +20,14 @@
     {%- set period = {
         'valid_from': valid_from, 'from_type': healing_tables._type_of_column(columns, valid_from),
         'valid_to': valid_to, 'to_type': healing_tables._type_of_column(columns, valid_to)} -%}
-    {%- set at = healing_tables._to_micros(healing_tables._id(valid_from), period.from_type) -%}
-    {%- set to = healing_tables._to_micros(healing_tables._id(valid_to), period.to_type) -%}
-    {%- set is_open = '(' ~ healing_tables._id(valid_to) ~ ' is null or '
+    {%- set at = healing_tables._to_micros(healing_tables._quoted(valid_from), period.from_type) -%}
+    {%- set to = healing_tables._to_micros(healing_tables._quoted(valid_to), period.to_type) -%}
+    {%- set is_open = '(' ~ healing_tables._quoted(valid_to) ~ ' is null or '
         ~ healing_tables._compare_instant(valid_to, period.to_type, '>=', healing_tables._open_from_text(end))
         ~ ')' -%}
     {%- do period.update({
         'at': at, 'is_open': is_open, 'until': 'if(' ~ is_open ~ ', 9223372036854775807, ' ~ to ~ ')',
-        'is_proper': healing_tables._id(valid_from) ~ ' is not null and (' ~ is_open ~ ' or ' ~ at ~ ' < ' ~ to
+        'is_proper': healing_tables._quoted(valid_from) ~ ' is not null and (' ~ is_open ~ ' or ' ~ at ~ ' < ' ~ to
         ~ ')'}) -%}
     {{- return(period) -}}
 {%- endmacro %}

@@ -79,15 +79,15 @@ from {{ staged }}
 {%- endmacro %}
 
 {% macro _rekey_merge(facts, staged, as_of_request, where) -%}
-{%- set conditions = ['fact.' ~ healing_tables._id(as_of_request.at_column) ~ ' <=> moved.fact_at'] -%}
+{%- set conditions = ['fact.' ~ healing_tables._quoted(as_of_request.at_column) ~ ' <=> moved.fact_at'] -%}
 {%- set assignments = [] -%}
 {%- for key in as_of_request.key_columns -%}
     {%- do conditions.append(
-        healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column), key.fact_type)
+        healing_tables._normalized_value('fact.' ~ healing_tables._quoted(key.fact_column), key.fact_type)
         ~ ' <=> moved.fact_key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- for column in as_of_request.columns -%}
-    {%- set name = 'fact.' ~ healing_tables._id(column.name) -%}
+    {%- set name = 'fact.' ~ healing_tables._quoted(column.name) -%}
     {%- do conditions.append(healing_tables._normalized_value(name, column.stored_type) ~ ' <=> moved.stored_'
         ~ loop.index) -%}
     {%- do assignments.append(name ~ ' = moved.wanted_' ~ loop.index) -%}

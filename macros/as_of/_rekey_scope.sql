@@ -97,7 +97,8 @@
 {% macro _moved_since(as_of_request, moved) -%}
 {%- set names = [] -%}
 {%- for name in healing_tables._looked_up_columns(as_of_request) -%}
-    {%- if healing_tables._id(name) not in names -%} {%- do names.append(healing_tables._id(name)) -%} {%- endif -%}
+    {%- set quoted = healing_tables._quoted(name) -%}
+    {%- do names.append(quoted) if quoted not in names -%}
 {%- endfor -%}
 (
     select {{ names | join(', ') }}

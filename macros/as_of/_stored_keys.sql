@@ -9,28 +9,28 @@
 {% macro _stored_and_expected(as_of_request) -%}
 select
     {%- for key in as_of_request.key_columns %}
-    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(key.fact_column),
+    {{ healing_tables._normalized_value('fact.' ~ healing_tables._quoted(key.fact_column),
         key.fact_type) }} as fact_key_{{ loop.index }},
     {%- endfor %}
-    fact.{{ healing_tables._id(as_of_request.at_column) }} as fact_at,
+    fact.{{ healing_tables._quoted(as_of_request.at_column) }} as fact_at,
     {%- for column in as_of_request.columns %}
-    {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name),
+    {{ healing_tables._normalized_value('fact.' ~ healing_tables._quoted(column.name),
         column.stored_type) }} as stored_{{ loop.index }},
     {{ healing_tables._as_stored_type('found_' ~ loop.index, column) }} as wanted_{{ loop.index }},
     {%- endfor %}
     coalesce(at < version.until, false) as has_version,
     version is not null as has_begun,
     ({% for column in as_of_request.columns -%}
-        fact.{{ healing_tables._id(column.name) }} is null{{ ' and ' if not loop.last }}
+        fact.{{ healing_tables._quoted(column.name) }} is null{{ ' and ' if not loop.last }}
     {%- endfor %}) or ({% for column in as_of_request.columns -%}
-        {{ healing_tables._normalized_value('fact.' ~ healing_tables._id(column.name),
+        {{ healing_tables._normalized_value('fact.' ~ healing_tables._quoted(column.name),
             column.stored_type) }} <=> {{ healing_tables._as_stored_type(column.unknown, column) }}{{ ' and '
             if not loop.last }}
     {%- endfor %}) as was_unknown
 from (
 select *
     {%- for column in as_of_request.columns %},
-    case when at < version.until then version.row.{{ healing_tables._id(column.name) }}
+    case when at < version.until then version.row.{{ healing_tables._quoted(column.name) }}
     else {{ column.unknown }} end as found_{{ loop.index }}
     {%- endfor %}
 from (
@@ -91,7 +91,7 @@ from (
         | list + [as_of_request.at_column] + as_of_request.columns | map(attribute='name') | list -%}
         {%- if name | string | lower not in seen -%}
             {%- do seen.append(name | string | lower) -%}
-            {%- do names.append(healing_tables._id(name)) -%}
+            {%- do names.append(healing_tables._quoted(name)) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return('(\nselect ' ~ names | join(', ') ~ ' from ' ~ as_of_request.fact_relation ~ ' ' ~ condition ~ '\n)') -}}
@@ -114,12 +114,12 @@ select
         else 'unknown key, or before its first version'
     end as reason,
     {%- for key in as_of_request.key_columns %}
-    fact_key_{{ loop.index }} as {{ healing_tables._id(key.fact_column) }},
+    fact_key_{{ loop.index }} as {{ healing_tables._quoted(key.fact_column) }},
     {%- endfor %}
-    fact_at as {{ healing_tables._id(as_of_request.at_column) }}
+    fact_at as {{ healing_tables._quoted(as_of_request.at_column) }}
     {%- for column in as_of_request.columns %},
-    stored_{{ loop.index }} as {{ healing_tables._id('stored_' ~ column.name) }},
-    wanted_{{ loop.index }} as {{ healing_tables._id('wanted_' ~ column.name) }}
+    stored_{{ loop.index }} as {{ healing_tables._quoted('stored_' ~ column.name) }},
+    wanted_{{ loop.index }} as {{ healing_tables._quoted('wanted_' ~ column.name) }}
     {%- endfor %}
 from (
 {{ healing_tables._stored_and_expected(as_of_request) }}

@@ -15,6 +15,6 @@
 {%- endmacro %}
 
 {% macro _insert_candidate(build, place, query) -%}
-    {%- set columns = healing_tables._ids(build.columns) -%}
+    {%- set columns = healing_tables._quoted_list(build.columns) -%}
     {{- return('insert into ' ~ place ~ ' (' ~ (columns | join(', ')) ~ ')\n' ~ query) -}}
 {%- endmacro %}

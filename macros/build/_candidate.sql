@@ -85,7 +85,7 @@
     {%- for name, list in hashed.items() -%}
         {%- set parts = [] -%}
         {%- for column in list -%}
-            {%- do parts.append({'expression': 'row.' ~ healing_tables._id(column),
+            {%- do parts.append({'expression': 'row.' ~ healing_tables._quoted(column),
                 'type': healing_tables._type_of_column(columns, column)}) -%}
         {%- endfor -%}
         {%- do typed.update({name: healing_tables._hash(parts)}) -%}
@@ -94,9 +94,10 @@
     {%- do hashes.update({names.key_hash: typed.key}) if names.key_hash is not none -%}
     {%- do hashes.update({names.row_hash: typed.row}) if names.row_hash is not none -%}
     {%- if metadata.hash_key is not none -%}
-        {%- set start = 'row.' ~ healing_tables._id(names.valid_from) -%}
+        {%- set start = 'row.' ~ healing_tables._quoted(names.valid_from) -%}
         {%- set keys = [] -%}
-        {%- for key in metadata.key_columns -%} {%- do keys.append('row.' ~ healing_tables._id(key)) -%} {%- endfor -%}
+        {%- for key in metadata.key_columns -%} {%- do keys.append('row.'
+            ~ healing_tables._quoted(key)) -%} {%- endfor -%}
         {%- do hashes.update({metadata.hash_key.name: healing_tables._version_key(
             metadata.hash_key.strategy, keys, start, typed.key,
             healing_tables._as_text(start, healing_tables._type_of_column(columns, names.valid_from)))}) -%}
@@ -121,7 +122,7 @@
             'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
             'written': 'in ' ~ buckets ~ ' key buckets'}) -%}
     {%- endif -%}
-    {%- set columns = healing_tables._ids(build.columns) -%}
+    {%- set columns = healing_tables._quoted_list(build.columns) -%}
     {#- its rows have passed the checks and have their hashes -#}
     {%- do build.update({
         'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ build.candidate,

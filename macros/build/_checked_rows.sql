@@ -18,9 +18,9 @@ candidate as (
 checked as (
     select
         {%- for key in settings.key_columns %}
-        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {{ healing_tables._quoted(key) }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ healing_tables._id(settings.valid_from) if settings.valid_from is not none
+        {{ healing_tables._quoted(settings.valid_from) if settings.valid_from is not none
             else 'cast(null as bigint)' }} as valid_from,
         {{ healing_tables._current_condition(settings) if settings.is_current in build.columns
             or settings.valid_to in build.columns else 'true' }} as is_current,
@@ -46,11 +46,12 @@ checked as (
     {%- for check, arguments in build.settings.checks.items() -%}
         {%- set violated = healing_tables._is_violated(build.settings, check, arguments) -%}
         {%- do conditions.append('(' ~ violated ~ ')') -%}
-        {%- do names.append('if(' ~ violated ~ ', ' ~ healing_tables._text(check) ~ ', null)') -%}
+        {%- do names.append('if(' ~ violated ~ ', ' ~ healing_tables._string_literal(check) ~ ', null)') -%}
     {%- endfor -%}
     {%- for condition in build.conditions -%}
         {%- do conditions.append('broken_' ~ loop.index) -%}
-        {%- do names.append('if(broken_' ~ loop.index ~ ', ' ~ healing_tables._text(condition.argument) ~ ', null)') -%}
+        {%- do names.append('if(broken_' ~ loop.index ~ ', ' ~ healing_tables._string_literal(condition.argument)
+            ~ ', null)') -%}
     {%- endfor -%}
     {%- if not names -%} {{ return(none) }} {%- endif -%}
     {{- return('case when ' ~ conditions | join(' or ') ~ ' then array_compact(array(' ~ names | join(', ')
@@ -69,7 +70,8 @@ from checked
 {%- if violations is not none %}
 where case
         when {{ violations }} is not null
-        then cast(raise_error(concat({{ healing_tables._text('healing_tables: ' ~ build.target ~ ' is refused: ') }},
+        then cast(raise_error(concat({{ healing_tables._string_literal('healing_tables: ' ~ build.target
+            ~ ' is refused: ') }},
             array_join({{ violations }}, ', '), ' in key ', {{ healing_tables._key_text(build.settings.key_columns)
             }})) as boolean)
         else true
@@ -81,8 +83,8 @@ where case
 {% macro _published_columns(build) -%}
     {%- set columns = [] -%}
     {%- for column in build.columns -%}
-        {%- do columns.append(build.hashes.get(column, 'row.' ~ healing_tables._id(column)) ~ ' as '
-            ~ healing_tables._id(column)) -%}
+        {%- do columns.append(build.hashes.get(column, 'row.' ~ healing_tables._quoted(column)) ~ ' as '
+            ~ healing_tables._quoted(column)) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}

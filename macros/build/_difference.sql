@@ -115,7 +115,7 @@ from differing
     {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
     {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
-    {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._id(settings.valid_from),
+    {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._quoted(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
     {#- if all columns are compared, compare the row itself: building a second struct would cost time -#}
     {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
@@ -123,7 +123,7 @@ from differing
     {%- set stored_keys = [] -%}
     {%- set hashable = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do stored_keys.append(healing_tables._id(key)) -%}
+        {%- do stored_keys.append(healing_tables._quoted(key)) -%}
         {%- do hashable.append(key) if stored_columns.get(key) == columns.get(key)
             and (healing_tables._type_family(stored_columns.get(key)) in ['integer', 'decimal', 'date', 'timestamp',
                 'timestamp_ntz', 'boolean'] or stored_columns.get(key) == 'string') -%}

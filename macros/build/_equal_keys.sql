@@ -7,8 +7,8 @@
     {%- set hash_key = metadata.get('hash_key') -%}
     {%- if hash_key is none or hash_key is undefined or hash_key.strategy != 'dbt_utils' -%} {{ return([]) }}
     {%- endif -%}
-    {%- set made = healing_tables._version_key('dbt_utils', healing_tables._ids(metadata.key_columns),
-        healing_tables._id(metadata.names.valid_from), none, none) -%}
+    {%- set made = healing_tables._version_key('dbt_utils', healing_tables._quoted_list(metadata.key_columns),
+        healing_tables._quoted(metadata.names.valid_from), none, none) -%}
     {{- return([{
         'sql': 'count(*) over (partition by ' ~ made ~ ') = 1', 'argument': 'surrogate_key',
         'wanted': 'one row for each ' ~ hash_key.name,
@@ -24,7 +24,7 @@
 {% macro _refuse_equal_keys(build, inputs) -%}
     {%- set conditions = build.conditions | selectattr('of_all', 'defined') | list -%}
     {%- if not conditions -%} {{ return(none) }} {%- endif -%}
-    {%- set name = healing_tables._id(build.settings.metadata.hash_key.name) -%}
+    {%- set name = healing_tables._quoted(build.settings.metadata.hash_key.name) -%}
     {%- set columns = inputs.key_names ~ ', start, made' -%}
     {%- set same_row = ['d.start <=> kept.start'] -%}
     {%- for _ in inputs.key_columns -%}
@@ -49,8 +49,8 @@
 {#- The rows of the candidate with a key of dbt_utils that others have too. -#}
 {% macro _equal_keys_of_candidate(build) -%}
     {%- set metadata = build.settings.metadata -%}
-    {%- set start, keys, selected = healing_tables._id(metadata.names.valid_from),
-        healing_tables._ids(metadata.key_columns), [] -%}
+    {%- set start, keys, selected = healing_tables._quoted(metadata.names.valid_from),
+        healing_tables._quoted_list(metadata.key_columns), [] -%}
     {%- for key in keys -%} {%- do selected.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(healing_tables._equal_keys(build, 'select ' ~ (selected | join(', ')) ~ ', ' ~ start ~ ' as start, '
         ~ healing_tables._version_key('dbt_utils', keys, start, none, none) ~ ' as made from (\n'

@@ -81,10 +81,10 @@
 
 {#- The number of rows and keys of a dimension built for the first time: a number, or an aggregate of its rows. -#}
 {% macro _count_rows(build, written_rows) -%}
-    {%- set keys = healing_tables._ids(build.settings.key_columns) -%}
+    {%- set keys = healing_tables._quoted_list(build.settings.key_columns) -%}
     {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
     {{- return({
         'rows_added': 'count(*)' if written_rows is none else written_rows,
-        'keys_affected': 'count_if(' ~ healing_tables._id(version) ~ ' = 1)' if version is not none
+        'keys_affected': 'count_if(' ~ healing_tables._quoted(version) ~ ' = 1)' if version is not none
             else 'count(distinct struct(' ~ (keys | join(', ')) ~ '))'}) -}}
 {%- endmacro %}

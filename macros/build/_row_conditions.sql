@@ -26,7 +26,7 @@
                 column ~ ', a timestamp: its text follows the time zone of the session', remedy) -%}
         {%- elif type is not none and healing_tables._type_family(type) == 'text' -%}
             {%- do conditions.append({
-                'sql': 'coalesce(' ~ healing_tables._id(column) ~ " <> '', true)",
+                'sql': 'coalesce(' ~ healing_tables._quoted(column) ~ " <> '', true)",
                 'argument': 'partition_by', 'wanted': 'columns whose values a partition stores exactly',
                 'got': column ~ ', which is the empty text in {rows}: a partition stores it as NULL',
                 'remedy': remedy}) -%}
@@ -46,7 +46,7 @@
     {%- endfor -%}
     {%- for column in model.columns.values() -%}
         {%- for constraint in column.constraints if constraint.type == 'not_null' -%}
-            {%- do conditions.append({'sql': healing_tables._id(column.name) ~ ' is not null',
+            {%- do conditions.append({'sql': healing_tables._quoted(column.name) ~ ' is not null',
                 'argument': 'columns.' ~ column.name, 'wanted': 'no NULL, as its constraint requires'}) -%}
         {%- endfor -%}
     {%- endfor -%}

@@ -58,7 +58,8 @@
         healing_tables._columns_of(key_map)) -%}
     {%- do healing_tables._raise_mistakes(config.get('materialized') or 'repair', mistakes) -%}
     {%- if has_numbers -%}
-        {%- set largest = run_query('select (select max(' ~ healing_tables._id(settings.sequence) ~ ') from ' ~ existing
+        {%- set largest = run_query('select (select max(' ~ healing_tables._quoted(settings.sequence) ~ ') from '
+            ~ existing
             ~ ') as stored, (select max(surrogate_key) from ' ~ key_map ~ ') as given').rows[0] -%}
         {%- if (largest['stored'] or 0) > (largest['given'] or 0) -%}
             {%- do healing_tables._run(
@@ -73,7 +74,7 @@
 {% macro _numbers_in(relation, settings, columns) -%}
     {%- set version = healing_tables._version_id('', settings, columns) -%}
     {{- return('select ' ~ version.key ~ ' as key, ' ~ version.valid_from ~ ' as valid_from, cast('
-        ~ healing_tables._id(settings.sequence) ~ ' as bigint) as surrogate_key from ' ~ relation) -}}
+        ~ healing_tables._quoted(settings.sequence) ~ ' as bigint) as surrogate_key from ' ~ relation) -}}
 {%- endmacro %}
 
 {#- What identifies a version in the key map, as SQL: {key, valid_from}. Neither depends on the types of the
@@ -81,10 +82,10 @@
 {% macro _version_id(prefix, settings, columns) -%}
     {%- set texts = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._id(key),
+        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._quoted(key),
             healing_tables._type_of_column(columns, key))) -%}
     {%- endfor -%}
-    {%- set valid_from = prefix ~ healing_tables._id(settings.valid_from) -%}
+    {%- set valid_from = prefix ~ healing_tables._quoted(settings.valid_from) -%}
     {{- return({
         'key': texts[0] if texts | length == 1 else "concat_ws('|', " ~ (texts | join(', ')) ~ ')',
         'valid_from': 'timestamp_micros(' ~ healing_tables._to_micros(valid_from,
@@ -105,15 +106,15 @@
 {%- set version = healing_tables._version_id('fresh.', build.settings, columns) -%}
 {%- set order = [] -%}
 {%- for column in build.settings.key_columns + [build.settings.valid_from] -%}
-    {%- do order.append('fresh.' ~ healing_tables._id(column)) -%}
+    {%- do order.append('fresh.' ~ healing_tables._quoted(column)) -%}
 {%- endfor -%}
 select
     coalesce(
         known.surrogate_key,
         largest.surrogate_key + dense_rank() over (partition by known.surrogate_key order by {{ order | join(', ') }})
-    ) as {{ healing_tables._id(sequence.name) }}
+    ) as {{ healing_tables._quoted(sequence.name) }}
     {%- for column in columns %},
-    fresh.{{ healing_tables._id(column) }}
+    fresh.{{ healing_tables._quoted(column) }}
     {%- endfor %}
 from (
 {{ query }}

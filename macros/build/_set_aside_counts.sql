@@ -18,7 +18,7 @@
         {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
             source.name) -%}
         {%- else -%}
-            {%- set name = healing_tables._text(source.name) -%}
+            {%- set name = healing_tables._string_literal(source.name) -%}
             {%- do queries.append(
                 'select ' ~ name ~ ' as source, count(*) as set_aside, ('
                 ~ healing_tables._ties_of_source(build, source, ctes) ~ ') as ties, false as has_rows from '

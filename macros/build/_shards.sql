@@ -40,7 +40,7 @@
         'none') -%}
     {%- do healing_tables._report_passed_checks(build) -%}
     {%- set columns = [] -%}
-    {%- for column in healing_tables._ids(build.columns) -%}
+    {%- for column in healing_tables._quoted_list(build.columns) -%}
         {%- do columns.append('row.' ~ column ~ ' as ' ~ column) -%}
     {%- endfor -%}
     {%- do build.update({

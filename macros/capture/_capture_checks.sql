@@ -32,7 +32,8 @@
         and healing_tables._find_column(name, will) is none -%}
         {%- do healing_tables._mistake(
             mistakes, 'column ' ~ name, 'a column of the select, since the log has it', 'none',
-            'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name) ~ ' if the source no longer has it') -%}
+            'select cast(null as ' ~ type ~ ') as ' ~ healing_tables._quoted(name)
+                ~ ' if the source no longer has it') -%}
     {%- endfor -%}
     {%- if log_table is not none and added and config.get('on_schema_change') == 'fail' -%}
         {%- do healing_tables._mistake(
@@ -49,9 +50,10 @@
     {%- set nulls = [] -%}
     {%- set text = [] -%}
     {%- for key in build.settings.key_columns -%}
-        {%- do keys.append(healing_tables._id(key)) -%}
-        {%- do nulls.append(healing_tables._id(key) ~ ' is null') -%}
-        {%- do text.append(healing_tables._text(key ~ ' = ') ~ ', cast(' ~ healing_tables._id(key) ~ ' as string)') -%}
+        {%- do keys.append(healing_tables._quoted(key)) -%}
+        {%- do nulls.append(healing_tables._quoted(key) ~ ' is null') -%}
+        {%- do text.append(healing_tables._string_literal(key ~ ' = ') ~ ', cast(' ~ healing_tables._quoted(key)
+            ~ ' as string)') -%}
     {%- endfor -%}
     {%- set found = run_query(
         'select coalesce(sum(if(is_null, rows, 0)), 0) as nulls, count_if(not is_null and rows > 1) as repeated, '

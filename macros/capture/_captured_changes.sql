@@ -12,7 +12,7 @@
 {%- set not_null = [] -%}
 {%- set same_key = [] -%}
 {%- for key in settings.key_columns -%}
-    {%- do not_null.append(healing_tables._id(key) ~ ' is not null') -%}
+    {%- do not_null.append(healing_tables._quoted(key) ~ ' is not null') -%}
     {%- do same_key.append('seen.key_' ~ loop.index ~ ' = known.key_' ~ loop.index) -%}
 {%- endfor -%}
 with seen as (
@@ -22,9 +22,9 @@ with seen as (
 ),
 {%- if log_table is not none %}
 entries as (
-    select {{ healing_tables._captured_row(settings, columns, columns.added) }}, {{ healing_tables._id(
+    select {{ healing_tables._captured_row(settings, columns, columns.added) }}, {{ healing_tables._quoted(
         settings.captured_at) }} as at,
-        coalesce({{ healing_tables._id(settings.deleted) }}, false) as is_deleted
+        coalesce({{ healing_tables._quoted(settings.deleted) }}, false) as is_deleted
     from {{ log_table }}
     where {{ not_null | join(' and ') }}
 ),
@@ -49,11 +49,12 @@ compared as (
 {% macro _captured_row(settings, columns, missing) -%}
     {%- set parts = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do parts.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
+        {%- do parts.append(healing_tables._quoted(key) ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
     {%- set fields = [] -%}
     {%- for name, type in columns.types.items() -%}
-        {%- do fields.append(('cast(null as ' ~ type ~ ')' if name in missing else healing_tables._id(name)) ~ ' as c_'
+        {%- do fields.append(('cast(null as ' ~ type ~ ')' if name in missing else healing_tables._quoted(name))
+            ~ ' as c_'
             ~ loop.index) -%}
     {%- endfor -%}
     {{- return((parts | join(', ')) ~ ', struct(' ~ (fields | join(', ')) ~ ') as state') -}}
@@ -70,13 +71,13 @@ compared as (
 {%- set values = [] -%}
 {%- set on = [] -%}
 {%- for name in columns.types -%}
-    {%- do names.append(healing_tables._id(name)) -%}
+    {%- do names.append(healing_tables._quoted(name)) -%}
     {%- do values.append('d.state.c_' ~ loop.index) -%}
     {%- if name | lower in (settings.key_columns | map('lower') | list) -%}
-        {%- do on.append('t.' ~ healing_tables._id(name) ~ ' = d.state.c_' ~ loop.index) -%}
+        {%- do on.append('t.' ~ healing_tables._quoted(name) ~ ' = d.state.c_' ~ loop.index) -%}
     {%- endif -%}
 {%- endfor -%}
-{%- set captured_at = healing_tables._id(settings.captured_at) %}
+{%- set captured_at = healing_tables._quoted(settings.captured_at) %}
 merge into {{ place }} as t
 using (
     {{ healing_tables._capture_changes(build.candidate, settings, columns, place) }}
@@ -89,6 +90,7 @@ using (
     where is_change and newest <=> {{ 'null' if at.newest is none else at.newest }}
 ) as d
 on t.{{ captured_at }} = d.captured_at and {{ on | join(' and ') }}
-when not matched then insert ({{ names | join(', ') }}, {{ captured_at }}, {{ healing_tables._id(settings.deleted) }})
+when not matched then insert ({{ names | join(', ') }}, {{ captured_at }}, {{ healing_tables._quoted(
+    settings.deleted) }})
 values ({{ values | join(', ') }}, d.captured_at, d.is_deleted)
 {%- endmacro %}

@@ -57,7 +57,7 @@
             build, columns, at, build.format.begin_commit(target, version)))
             or build.format.end_commit(target, version) -%}
         {%- set is_appended = not conflicts
-            and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._id(settings.captured_at)
+            and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._quoted(settings.captured_at)
             ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
         {%- set conflicts = conflicts or ([] if is_appended else ['another capture']) -%}
         {%- if conflicts -%}
@@ -75,7 +75,7 @@
 {% macro _with_plain_text(sql, columns) -%}
     {%- set selected, plain = [], {} -%}
     {%- for name, type in columns.items() -%}
-        {%- set value = healing_tables._id(name) -%}
+        {%- set value = healing_tables._quoted(name) -%}
         {%- do plain.update({name: healing_tables._plain_type(type)}) -%}
         {%- do selected.append(('cast(' ~ value ~ ' as string)' if plain[name] == 'string'
             else healing_tables._normalized_value(value, type) if plain[name] != type else value) ~ ' as ' ~ value) -%}
@@ -166,7 +166,7 @@
 {% macro _capture_moment(settings, log_table) -%}
     {%- set row = run_query(
         'select unix_micros(now()) as moment, '
-        ~ ('max(unix_micros(' ~ healing_tables._id(settings.captured_at) ~ ')) as newest, count(*) as stored from '
+        ~ ('max(unix_micros(' ~ healing_tables._quoted(settings.captured_at) ~ ')) as newest, count(*) as stored from '
             ~ log_table if log_table is not none
            else 'cast(null as bigint) as newest, 0 as stored')).rows[0] -%}
     {%- set at = {'moment': row['moment'] | int, 'newest': row['newest'] | int if row['newest'] is not none
@@ -190,16 +190,16 @@
     {%- set settings = build.settings -%}
     {%- if log_table is none -%}
         {%- do healing_tables._run(healing_tables._create_table(
-            build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._id(settings.captured_at)
+            build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._quoted(settings.captured_at)
             ~ ', false as '
-            ~ healing_tables._id(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
+            ~ healing_tables._quoted(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
             none, true,
             build.format.change_log_properties, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added, types = [], {} -%}
         {%- for name in columns.added -%}
             {%- do types.update({name: columns.types[name]}) -%}
-            {%- do added.append(healing_tables._id(name) ~ ' ' ~ types[name]) -%}
+            {%- do added.append(healing_tables._quoted(name) ~ ' ' ~ types[name]) -%}
         {%- endfor -%}
         {%- set properties = build.format.properties(types, false) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))

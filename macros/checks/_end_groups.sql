@@ -34,7 +34,7 @@
     from the end that is given; later: after now; past; none: there is no such column. Ends are texts in UTC. -#}
 {% macro _end_groups(given) -%}
 {%- set has_end = given.valid_to is not none -%}
-{%- set until = healing_tables._to_micros(healing_tables._id(given.valid_to), given.to_type) if has_end
+{%- set until = healing_tables._to_micros(healing_tables._quoted(given.valid_to), given.to_type) if has_end
     else 'cast(null as bigint)' -%}
 {%- set least = healing_tables._micros_constant(healing_tables._least_open_end(given)) -%}
 select to_json(collect_list(struct(
@@ -55,7 +55,7 @@ from (
             'none' as kind, until as open_end
             {%- endif %}
         from (
-            select {{ until }} as until, {{ healing_tables._id(given.is_current) if given.is_current is not none
+            select {{ until }} as until, {{ healing_tables._quoted(given.is_current) if given.is_current is not none
                 else 'null' }} as flag
             from {{ given.relation }}
         )

@@ -40,10 +40,10 @@ with {{ healing_tables._checked_ctes(check_request) }}
 rows as (
     select
         {%- for key in check_request.key_columns %}
-        {{ healing_tables._id(key) }} as key_{{ loop.index }},
+        {{ healing_tables._quoted(key) }} as key_{{ loop.index }},
         {%- endfor %}
-        {{ healing_tables._id(check_request.valid_from) }} as valid_from,
-        {{ healing_tables._id(check_request.valid_to) }} as valid_to,
+        {{ healing_tables._quoted(check_request.valid_from) }} as valid_from,
+        {{ healing_tables._quoted(check_request.valid_to) }} as valid_to,
         {{ healing_tables._current_condition(check_request) }} as is_current,
         {{ healing_tables._row_struct(check_request.get('columns')) }} as row
         {%- if check_request.get('order') %},
@@ -138,7 +138,7 @@ from checked
 {% macro _key_text(key_columns) -%}
     {%- set parts = [] -%}
     {%- for key in key_columns -%}
-        {%- do parts.append(healing_tables._text(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
+        {%- do parts.append(healing_tables._string_literal(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
             ~ (", ', '" if not loop.last)) -%}
     {%- endfor -%}
     {{- return(parts | join(', ')) -}}
@@ -146,10 +146,10 @@ from checked
 
 {% macro _current_condition(check_request) -%}
     {%- if check_request.is_current is not none -%}
-        {{- return(healing_tables._id(check_request.is_current) ~ ' <=> '
+        {{- return(healing_tables._quoted(check_request.is_current) ~ ' <=> '
             ~ healing_tables._literal(check_request.current_value)) -}}
     {%- endif -%}
-    {%- set valid_to = healing_tables._id(check_request.valid_to) -%}
+    {%- set valid_to = healing_tables._quoted(check_request.valid_to) -%}
     {{- return(
         '(' ~ valid_to ~ ' is null or ' ~ healing_tables._to_micros(valid_to, none) ~ ' >= '
         ~ healing_tables._micros_constant(check_request.get('open_from')
@@ -160,7 +160,7 @@ from checked
 {% macro _row_struct(columns, prefix='') -%}
     {%- if columns is none -%} {{ return('struct(*)') }} {%- endif -%}
     {%- set names = [] -%}
-    {%- for column in columns -%} {%- do names.append(prefix ~ healing_tables._id(column)) -%} {%- endfor -%}
+    {%- for column in columns -%} {%- do names.append(prefix ~ healing_tables._quoted(column)) -%} {%- endfor -%}
     {{- return('struct(' ~ (names | join(', ') or 'true as nothing') ~ ')') -}}
 {%- endmacro %}
 
@@ -173,7 +173,7 @@ from checked
 {% macro _is_repeat(tracked, end_before, row_before) -%}
     {%- set conditions = [end_before ~ ' = valid_from'] -%}
     {%- for column in tracked or [] -%}
-        {%- set field = '.' ~ healing_tables._id(column) -%}
+        {%- set field = '.' ~ healing_tables._quoted(column) -%}
         {%- do conditions.append(row_before ~ field ~ ' <=> row' ~ field) -%}
     {%- endfor -%}
     {{- return('coalesce(' ~ conditions | join(' and ') ~ ', false)') -}}
@@ -187,7 +187,7 @@ from checked
 {#- The violations of a row as an array of structs; the fields are the same for all checks. -#}
 {% macro _violation(name) -%}
     {%- set check = healing_tables._check(name) -%}
-    {%- set fields = [healing_tables._text(name) ~ ' as failed_check'] -%}
+    {%- set fields = [healing_tables._string_literal(name) ~ ' as failed_check'] -%}
     {%- for field, figure in healing_tables._all_figures().items() -%}
         {%- do fields.append((figure[0] if field in check.figures else 'if(false, ' ~ figure[1] ~ ', null)') ~ ' as '
             ~ field) -%}

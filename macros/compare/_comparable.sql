@@ -1,7 +1,7 @@
 {#- A column of both tables, converted so that values can be compared: {stored, candidate, type ('micros' for two types
     of moments)}. `made`: the candidate's expression for it, if not its name. -#}
 {% macro _comparable_column(column, stored_columns, columns, made=none) -%}
-    {%- set name = healing_tables._id(column) -%}
+    {%- set name = healing_tables._quoted(column) -%}
     {%- set names = {'stored': name, 'candidate': made or name} -%}
     {%- set types = {
         'stored': healing_tables._type_of_column(stored_columns, column),

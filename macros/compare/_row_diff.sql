@@ -67,19 +67,19 @@ from (select {{ inputs.stored }} from {{ existing }})
 -#}
 {% macro _merge_row_diff(target, change, tag) -%}
 {%- set inputs = change.inputs -%}
-{%- set tag = healing_tables._text(tag) if tag is not none else none -%}
+{%- set tag = healing_tables._string_literal(tag) if tag is not none else none -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}
 {%- set target_keys = [] -%}
-{%- for key in inputs.key_columns -%} {%- do target_keys.append('t.' ~ healing_tables._id(key)) -%} {%- endfor -%}
+{%- for key in inputs.key_columns -%} {%- do target_keys.append('t.' ~ healing_tables._quoted(key)) -%} {%- endfor -%}
 {%- set same_start = [] -%}
 {%- for key in target_keys -%} {%- do same_start.append(key ~ ' <=> d.key_' ~ loop.index) -%} {%- endfor -%}
 {%- if inputs.valid_from is not none -%}
-    {%- do same_start.append('t.' ~ healing_tables._id(inputs.valid_from) ~ ' <=> d.start') -%}
+    {%- do same_start.append('t.' ~ healing_tables._quoted(inputs.valid_from) ~ ' <=> d.start') -%}
 {%- endif -%}
 {%- for column in inputs.columns -%}
-    {%- set name = healing_tables._id(column) -%}
+    {%- set name = healing_tables._quoted(column) -%}
     {%- do names.append(name) -%}
     {%- do values.append('d.candidate_row.' ~ name) -%}
     {%- do assignments.append('t.' ~ name ~ ' = d.candidate_row.' ~ name) -%}

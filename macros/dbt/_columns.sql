@@ -61,7 +61,7 @@
     {%- for name, type in columns.items() -%}
         {%- if modules.re.search('[.]{3} [0-9]+ more fields?', type) -%}
             {%- do cut.append(name) -%}
-            {%- do expressions.append('typeof(first(' ~ healing_tables._id(name) ~ '))') -%}
+            {%- do expressions.append('typeof(first(' ~ healing_tables._quoted(name) ~ '))') -%}
         {%- endif -%}
         {%- do types.update({name: type}) -%}
     {%- endfor -%}

@@ -59,7 +59,7 @@
 {%- endmacro %}
 
 {% macro _placeholder_text(text) -%}
-    {{- return('select ' ~ healing_tables._text(text) ~ ' as not_compiled') -}}
+    {{- return('select ' ~ healing_tables._string_literal(text) ~ ' as not_compiled') -}}
 {%- endmacro %}
 
 {#- The command that builds what a model reads; empty without a model. -#}

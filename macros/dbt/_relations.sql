@@ -74,7 +74,7 @@
 
 {% macro _table_exists(relation) -%}
     {{- return(run_query('show tables in ' ~ relation.without_identifier() ~ ' like '
-        ~ healing_tables._text(relation.identifier)).rows | length > 0) -}}
+        ~ healing_tables._string_literal(relation.identifier)).rows | length > 0) -}}
 {%- endmacro %}
 
 {#- Create the schema of a side table. dbt has already created the schema of the target. -#}

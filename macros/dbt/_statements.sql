@@ -32,7 +32,7 @@ begin
     {%- for condition, text in handled.items() %}
     declare exit handler for {{ condition }}
     begin
-        select {{ healing_tables._text(text) }} as caught;
+        select {{ healing_tables._string_literal(text) }} as caught;
     end;
     {%- endfor %}
     {{ statement_text }};
@@ -65,7 +65,7 @@ end
 {#- The value of a setting of the session; '<undefined>' if it has none, or if the platform has no SET. -#}
 {% macro _session_conf(name) -%}
     {%- do healing_tables._check_adapter() -%}
-    {{- return(run_query('set ' ~ healing_tables._id(name)).rows[0][1] if healing_tables._platform().has_set
+    {{- return(run_query('set ' ~ healing_tables._quoted(name)).rows[0][1] if healing_tables._platform().has_set
         else '<undefined>') -}}
 {%- endmacro %}
 
@@ -82,7 +82,7 @@ end
 {#- Change a setting of the session, if the platform has SET and `session` does not already have the value. It is
     quoted, so that a comment that dbt appends does not become part of the value. -#}
 {% macro _set_session_conf(name, value, session={}) -%}
-    {%- do healing_tables._run('set ' ~ healing_tables._id(name) ~ ' = ' ~ healing_tables._id(value))
+    {%- do healing_tables._run('set ' ~ healing_tables._quoted(name) ~ ' = ' ~ healing_tables._quoted(value))
         if healing_tables._platform().has_set and session.get(name) != value -%}
 {%- endmacro %}
 

@@ -2,7 +2,7 @@
 
 {#- Rows with the number of their bucket, distributed by it for the write. -#}
 {% macro _in_buckets(query, settings, columns, buckets) -%}
-{%- set keys = healing_tables._ids(settings.key_columns) -%}
+{%- set keys = healing_tables._quoted_list(settings.key_columns) -%}
 {%- set bucket = healing_tables._bucket_column(columns, buckets) -%}
 select *, {{ healing_tables._bucket_of(keys, buckets) }} as {{ bucket }}
 from (
@@ -52,13 +52,13 @@ distribute by {{ bucket }}
 
 {#- The new rows of some buckets. `read`: the existing folders of these buckets. -#}
 {% macro _rows_of_buckets(build, inputs, read) -%}
-{%- set columns = healing_tables._ids(build.columns) -%}
+{%- set columns = healing_tables._quoted_list(build.columns) -%}
 {%- set same = [] -%}
 {%- for key in inputs.key_columns -%}
-    {%- do same.append('t.' ~ healing_tables._id(key) ~ ' <=> d.key_' ~ loop.index) -%}
+    {%- do same.append('t.' ~ healing_tables._quoted(key) ~ ' <=> d.key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- if inputs.valid_from is not none -%}
-    {%- do same.append('t.' ~ healing_tables._id(inputs.valid_from) ~ ' <=> d.start') -%}
+    {%- do same.append('t.' ~ healing_tables._quoted(inputs.valid_from) ~ ' <=> d.start') -%}
 {%- endif -%}
 {%- if read -%}
 select {{ columns | join(', ') }}

@@ -109,7 +109,7 @@
 {%- endmacro %}
 
 {% macro _delta_change_feed(relation, details, version, until) -%}
-    {{- return('table_changes_by_path(' ~ healing_tables._text(details.location) ~ ', ' ~ (version + 1)
+    {{- return('table_changes_by_path(' ~ healing_tables._string_literal(details.location) ~ ', ' ~ (version + 1)
         ~ (', ' ~ until if until is not none else '') ~ ')') -}}
 {%- endmacro %}
 

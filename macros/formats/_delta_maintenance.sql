@@ -34,7 +34,7 @@
     {%- if not healing_tables._is_clustered(relation) -%}
         {%- for key in keys if key | lower not in partitions | map('lower')
             and healing_tables._has_statistics(relation, columns, key) -%}
-            {%- do by.append(healing_tables._id(key)) -%}
+            {%- do by.append(healing_tables._quoted(key)) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- set statement = 'optimize ' ~ relation ~ (' zorder by (' ~ (by | join(', ')) ~ ')' if by) -%}
@@ -74,7 +74,7 @@
     {%- if before is not none -%} {%- do healing_tables._set_session_conf(setting, 'false') -%} {%- endif -%}
     {%- do healing_tables._run('vacuum ' ~ relation ~ ' retain ' ~ hours ~ ' hours') -%}
     {%- if before is not none -%}
-        {%- if 'undefined' in before -%} {%- do healing_tables._run('reset ' ~ healing_tables._id(setting)) -%} {%-
+        {%- if 'undefined' in before -%} {%- do healing_tables._run('reset ' ~ healing_tables._quoted(setting)) -%} {%-
             else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
     {%- endif -%}
     {{- return('vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -}}

@@ -58,12 +58,13 @@
 {#- The statement that makes a table read the candidate's folder. -#}
 {% macro _swap_location(format, table, columns, location, can_swap) -%}
     {%- if can_swap -%}
-        alter table {{ table }} set location {{ healing_tables._text(location) }}
+        alter table {{ table }} set location {{ healing_tables._string_literal(location) }}
     {%- else -%}
         create table {{ table }} (
         {%- for name, type in columns.items() -%}
             {%- set comment = healing_tables._column_comment(name) -%}
-            {{ healing_tables._id(name) }} {{ type }}{{ ' comment ' ~ healing_tables._text(comment) if comment }}
+            {{ healing_tables._quoted(name) }} {{ type }}{{ ' comment ' ~ healing_tables._string_literal(comment)
+                if comment }}
             {{- ', ' if not loop.last }}
         {%- endfor -%}
         )
@@ -72,7 +73,7 @@
         {{ healing_tables._tblproperties(format, {}, {}) }}
         {{ partition_cols(label='partitioned by') }}
         {{ clustered_cols(label='clustered by') }}
-        location {{ healing_tables._text(location) }}
+        location {{ healing_tables._string_literal(location) }}
         {{ comment_clause() }}
     {%- endif -%}
 {%- endmacro %}
@@ -111,6 +112,6 @@
 {#- Spark SQL cannot delete a folder; a file without rows replaces all others. -#}
 {% macro _empty_folder(format, location) -%}
     {%- do healing_tables._run(
-        'insert overwrite directory ' ~ healing_tables._text(location) ~ ' using ' ~ format.name
+        'insert overwrite directory ' ~ healing_tables._string_literal(location) ~ ' using ' ~ format.name
         ~ ' select 1 as emptied where false') -%}
 {%- endmacro %}

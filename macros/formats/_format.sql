@@ -151,7 +151,7 @@
     {{ 'partitioned by (' ~ partition ~ ')' if partition is not none
         else partition_cols(label='partitioned by') if is_target or location is not none }}
     {{ clustered_cols(label='clustered by') if is_target or location is not none }}
-    {% if location is not none -%} location {{ healing_tables._text(location) }}
+    {% if location is not none -%} location {{ healing_tables._string_literal(location) }}
     {%- elif is_target -%} {{ healing_tables._platform().location_clause() }}
     {%- endif %}
     {{ comment_clause() if is_target }}

@@ -100,7 +100,7 @@
 {% macro _iceberg_end_commit(relation, version) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
     {%- set fast_forward = healing_tables._iceberg_call(relation, 'fast_forward') ~ ", 'main', "
-        ~ healing_tables._text(branch) ~ ')' -%}
+        ~ healing_tables._string_literal(branch) ~ ')' -%}
     {%- set outcome = namespace(conflicts=none, main=none) -%}
     {%- for attempt in range(healing_tables._iceberg_attempts()) -%}
         {%- if outcome.conflicts is none -%}
@@ -124,7 +124,7 @@
 
 {% macro _iceberg_head(relation, branch) -%}
     {%- set found = run_query('select snapshot_id from ' ~ relation ~ '.refs where name = '
-        ~ healing_tables._text(branch)).rows -%}
+        ~ healing_tables._string_literal(branch)).rows -%}
     {{- return(found[0]['snapshot_id'] | int if found else none) -}}
 {%- endmacro %}
 
@@ -170,5 +170,6 @@
 {%- endmacro %}
 
 {% macro _iceberg_drop_branch(relation, branch) -%}
-    {%- do healing_tables._iceberg_change_branch(relation, 'drop branch if exists ' ~ healing_tables._id(branch)) -%}
+    {%- do healing_tables._iceberg_change_branch(relation, 'drop branch if exists '
+        ~ healing_tables._quoted(branch)) -%}
 {%- endmacro %}

@@ -3,8 +3,8 @@
 {#- The start of a procedure call, with the table as its first argument. -#}
 {% macro _iceberg_call(relation, procedure) -%}
     {%- set catalog = relation.database -%}
-    {{- return('call ' ~ (healing_tables._id(catalog) ~ '.' if catalog else '') ~ 'system.' ~ procedure ~ '('
-        ~ healing_tables._text(healing_tables._id(relation.schema) ~ '.' ~ healing_tables._id(
+    {{- return('call ' ~ (healing_tables._quoted(catalog) ~ '.' if catalog else '') ~ 'system.' ~ procedure ~ '('
+        ~ healing_tables._string_literal(healing_tables._quoted(relation.schema) ~ '.' ~ healing_tables._quoted(
             relation.identifier))) -}}
 {%- endmacro %}
 

@@ -16,11 +16,12 @@
 {% macro _iceberg_maintain(relation, columns, keys, partitions, hours, allow_short) -%}
     {%- set lines = ['before: ' ~ healing_tables._iceberg_files(relation)] -%}
     {%- set order = [] -%}
-    {%- for key in keys -%} {%- do order.append(healing_tables._id(key) ~ ' asc nulls first') -%} {%- endfor -%}
+    {%- for key in keys -%} {%- do order.append(healing_tables._quoted(key) ~ ' asc nulls first') -%} {%- endfor -%}
     {%- set older_than = (run_query('select unix_micros(now()) as now').rows[0]['now'] | int)
         - ((hours * 3600000000) | int) -%}
     {%- for procedure, arguments in {
-        'rewrite_data_files': (", strategy => 'sort', sort_order => " ~ healing_tables._text(order | join(', '))
+        'rewrite_data_files': (", strategy => 'sort', sort_order => "
+            ~ healing_tables._string_literal(order | join(', '))
             if order else '') ~ ", options => map('min-input-files', '2', 'delete-file-threshold', '1')",
         'rewrite_position_delete_files': ", options => map('rewrite-all', 'true')",
         'rewrite_manifests': '',
@@ -49,7 +50,7 @@
 {% macro _iceberg_change_feed(relation, details, version, until) -%}
     {%- set view = 'healing_changes_' ~ invocation_id | replace('-', '') ~ '_' ~ local_md5(relation | string)[:8] -%}
     {%- do healing_tables._run(healing_tables._iceberg_call(relation, 'create_changelog_view') ~ ', changelog_view => '
-        ~ healing_tables._text(view) ~ ", options => map('start-snapshot-id', '" ~ version ~ "'"
+        ~ healing_tables._string_literal(view) ~ ", options => map('start-snapshot-id', '" ~ version ~ "'"
         ~ (", 'end-snapshot-id', '" ~ until ~ "'" if until is not none else '') ~ '))') -%}
     {{- return('(select * except (_change_type), lower(_change_type) as _change_type from ' ~ view ~ ')') -}}
 {%- endmacro %}

@@ -3,7 +3,7 @@
 {% macro _properties_clause(properties) -%}
     {%- set parts = [] -%}
     {%- for name, value in properties.items() -%}
-        {%- do parts.append(healing_tables._text(name) ~ ' = ' ~ healing_tables._text(value)) -%}
+        {%- do parts.append(healing_tables._string_literal(name) ~ ' = ' ~ healing_tables._string_literal(value)) -%}
     {%- endfor -%}
     {{- return('tblproperties (' ~ (parts | join(', ')) ~ ')' if parts else '') -}}
 {%- endmacro %}

@@ -37,16 +37,16 @@ select * from (
 {{ healing_tables._row_differences(inputs) }}
 select
     {%- for key in inputs.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
-    start as {{ healing_tables._id(inputs.start_name or 'start') }},
+    start as {{ healing_tables._quoted(inputs.start_name or 'start') }},
     how,
     array_join(transform({{ healing_tables._differing_cells(inputs) }}, cell -> cell.column), ', ') as columns
 from differing
 {%- for which, names in inputs.left_out.items() if which in inputs.other_shape %}
 union all
 select {% for key in inputs.key_columns %}null, {% endfor %}null,
-'columns', {{ healing_tables._text(which ~ ': ' ~ names) }}
+'columns', {{ healing_tables._string_literal(which ~ ': ' ~ names) }}
 {%- endfor %}
 )
 {% endtest %}

@@ -9,7 +9,7 @@
     {'no_gaps': {'allowed_gaps': allowed_gaps, 'tolerance': tolerance}}) %}
 select
     {%- for key in check_request.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
     gap_start, gap_end
 from (

@@ -7,7 +7,7 @@
     'key_columns': key_columns or column_name, 'valid_from': valid_from, 'valid_to': valid_to}, {'no_overlaps': {}}) %}
 select
     {%- for key in check_request.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
     a_from, a_to, b_from, b_to
 from (

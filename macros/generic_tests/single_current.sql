@@ -10,10 +10,11 @@
     'valid_to_current': valid_to_current, 'at_most_one': at_most_one}, {'single_current': {}}) %}
 select
     {%- for key in check_request.key_columns %}
-    {{ healing_tables._id(key) }},
+    {{ healing_tables._quoted(key) }},
     {%- endfor %}
     count(if({{ healing_tables._current_condition(check_request) }}, 1, null)) as current_rows
 from {{ model }}
-group by {% for key in check_request.key_columns %}{{ healing_tables._id(key) }}{{ ', ' if not loop.last }}{% endfor %}
+group by {% for key in check_request.key_columns %}{{ healing_tables._quoted(key) }}{{ ', '
+    if not loop.last }}{% endfor %}
 having current_rows {{ '> 1' if check_request.checks.single_current.at_most_one else '<> 1' }}
 {% endtest %}

@@ -17,9 +17,10 @@
 select
     failed_check,
     {%- for key in check_request.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key) }},
     {%- endfor %}
-    row.{{ healing_tables._id(check_request.valid_from) }}, row.{{ healing_tables._id(check_request.valid_to) }},
+    row.{{ healing_tables._quoted(check_request.valid_from) }},
+    row.{{ healing_tables._quoted(check_request.valid_to) }},
     {{ healing_tables._all_figures() | join(', ') }}
 from (
 {{ healing_tables._violations(check_request) }}

@@ -83,7 +83,8 @@
             {%- set floor = (floors.get(source.name) or {}).get('loaded_until') -%}
             {%- set is_past = healing_tables._is_past(source) -%}
             {%- do selects.append(
-                'select ' ~ healing_tables._text(source.name) ~ ' as name, max(if(' ~ is_past ~ ', ' ~ source.loaded_at
+                'select ' ~ healing_tables._string_literal(source.name) ~ ' as name, max(if(' ~ is_past ~ ', '
+                    ~ source.loaded_at
                 ~ ', null)) as newest, count_if(not coalesce(' ~ is_past ~ ', false)) as rows_without_time, '
                 ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
                 ~ healing_tables._where_loaded_since(source, floor)) -%}
@@ -98,7 +99,7 @@
     {%- for source in sources -%}
         {%- set until = marks[source.name].loaded_until -%}
         {%- set floor = (last_marks.get(source.name) or {}).get('loaded_until') -%}
-        {%- do selects.append('select ' ~ healing_tables._text(source.name) ~ ' as name, '
+        {%- do selects.append('select ' ~ healing_tables._string_literal(source.name) ~ ' as name, '
             ~ healing_tables._overlap_hash(source, until) ~ ' as overlap, '
             ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
             ~ healing_tables._where_loaded_since(source, floor or until))

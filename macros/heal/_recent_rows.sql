@@ -40,7 +40,7 @@
             ~ loop.index) -%}
     {%- endfor -%}
     {{- return(
-        'select ' ~ healing_tables._text(source.name) ~ ' as name, ' ~ source.loaded_at ~ ' as loaded, '
+        'select ' ~ healing_tables._string_literal(source.name) ~ ' as name, ' ~ source.loaded_at ~ ' as loaded, '
         ~ 'coalesce(' ~ healing_tables._is_past(source) ~ ', false) as is_past, '
         ~ 'coalesce(' ~ healing_tables._compare_loaded_at(source, '>', until_micros) ~ ', true) as is_new, '
         ~ 'coalesce(' ~ healing_tables._is_in_overlap(source, until) ~ ', false) as is_in_last_overlap, '
@@ -75,7 +75,7 @@
             or (type != 'string' and healing_tables._type_family(type) not in ['integer', 'decimal', 'date']) -%}
             {{- return(none) -}}
         {%- endif -%}
-        {%- do literals.append('cast(' ~ healing_tables._text(text[1:]) ~ ' as ' ~ type ~ ')') -%}
+        {%- do literals.append('cast(' ~ healing_tables._string_literal(text[1:]) ~ ' as ' ~ type ~ ')') -%}
     {%- endfor -%}
     {{- return('(' ~ (literals | join(', ')) ~ ')') -}}
 {%- endmacro %}

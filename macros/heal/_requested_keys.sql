@@ -9,8 +9,8 @@
     {%- set stored = [] -%}
     {%- set named = [] -%}
     {%- for key in settings.key_columns -%}
-        {%- do stored.append(healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
-        {%- do named.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._id(key)) -%}
+        {%- do stored.append(healing_tables._quoted(key) ~ ' as key_' ~ loop.index) -%}
+        {%- do named.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(key)) -%}
     {%- endfor -%}
     {%- set stored = stored | join(', ') -%}
     {%- do healing_tables._placeholder_select('healing_table', {}, [

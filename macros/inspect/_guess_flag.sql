@@ -28,7 +28,7 @@
     {%- set tested, candidates, is_open = [], [], healing_tables._is_open_end(history) -%}
     {%- for name in history.attributes if modules.re.fullmatch('boolean|string|.*char.*|.*int|decimal.*',
         history.columns[name]) -%}
-        {%- set value = 'lower(cast(' ~ healing_tables._id(name) ~ ' as string))' -%}
+        {%- set value = 'lower(cast(' ~ healing_tables._quoted(name) ~ ' as string))' -%}
         {%- set values = 'collect_set(' ~ value ~ ') filter (where ' -%}
         {%- do candidates.append(name) -%}
         {%- set is_named = name | lower in ['cur', 'curr', 'current', 'active', 'latest'] -%}
@@ -47,7 +47,7 @@
 
 {#- Whether the end of a row is open: NULL, the given open end or later, or else a year from 2100 on. -#}
 {% macro _is_open_end(history) -%}
-    {%- set end, given = healing_tables._id(history.end), history.given.valid_to_current -%}
+    {%- set end, given = healing_tables._quoted(history.end), history.given.valid_to_current -%}
     {{- return('(' ~ end ~ ' is null or ' ~ ('year(' ~ end ~ ') >= 2100' if given is none
         else end ~ ' >= ' ~ healing_tables._open_end(given, history.columns[history.end])) ~ ')') -}}
 {%- endmacro %}

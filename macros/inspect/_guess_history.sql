@@ -66,9 +66,9 @@
     {%- set candidates, counts = [], [] -%}
     {%- for name in history.attributes if healing_tables._is_named_like_a_key(name) -%}
         {%- do candidates.append(name) -%}
-        {%- set column = healing_tables._id(name) -%}
+        {%- set column = healing_tables._quoted(name) -%}
         {%- do counts.append('count(distinct ' ~ column ~ ') as keys_' ~ loop.index ~ ', count(distinct ' ~ column
-            ~ ', ' ~ healing_tables._id(history.start) ~ ') as starts_' ~ loop.index) -%}
+            ~ ', ' ~ healing_tables._quoted(history.start) ~ ') as starts_' ~ loop.index) -%}
     {%- endfor -%}
     {%- set found, told = [], [] -%}
     {%- if candidates -%}
@@ -97,9 +97,9 @@
     that end this long before the next one starts}}.
 -#}
 {% macro _history_facts(history) -%}
-    {%- set keys, start = healing_tables._ids(history['keys']), healing_tables._id(history.start) -%}
-    {%- set end, type = healing_tables._id(history.end), history.columns[history.end] -%}
-    {%- set flag = healing_tables._id(history.current) if history.current is not none else 'null' -%}
+    {%- set keys, start = healing_tables._quoted_list(history['keys']), healing_tables._quoted(history.start) -%}
+    {%- set end, type = healing_tables._quoted(history.end), history.columns[history.end] -%}
+    {%- set flag = healing_tables._quoted(history.current) if history.current is not none else 'null' -%}
     {%- set query %}
 with ordered as (
     select {{ start }} as start, {{ end }} as ends, {{ healing_tables._is_open_end(history) }} as is_open,

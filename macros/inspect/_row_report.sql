@@ -46,9 +46,10 @@ differing as (
 {% macro _differing_cells(inputs) -%}
     {%- set cells = [] -%}
     {%- for column in inputs.columns -%}
-        {%- set field = '.' ~ healing_tables._id(column) -%}
+        {%- set field = '.' ~ healing_tables._quoted(column) -%}
         {%- do cells.append(
-            'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct(' ~ healing_tables._text(column)
+            'if(not (stored_row' ~ field ~ ' <=> candidate_row' ~ field ~ '), struct('
+                ~ healing_tables._string_literal(column)
             ~ ' as column, '
             ~ healing_tables._as_text('stored_row' ~ field, inputs.types[column]) ~ ' as stored, '
             ~ healing_tables._as_text('candidate_row' ~ field, inputs.types[column]) ~ ' as other), null)') -%}
@@ -87,7 +88,7 @@ told as (
         ) filter (where how = '{{ how }}' and nth <= 5)), 1, 5) as {{ how }}_rows,
         {%- endfor %}
         array({% for column in inputs.columns %}count_if(how = 'different'
-            and not (stored_row.{{ healing_tables._id(column) }} <=> candidate_row.{{ healing_tables._id(
+            and not (stored_row.{{ healing_tables._quoted(column) }} <=> candidate_row.{{ healing_tables._quoted(
                 column) }})){{ ', ' if not loop.last }}{% endfor %}) as per_column
     from parts
 )

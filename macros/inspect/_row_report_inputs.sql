@@ -63,8 +63,8 @@
     {%- for name, type in other_columns.items() if stored_columns.get(name) == type
         and not healing_tables._has_no_equality(type) -%}
         {%- do shared.append(name) -%}
-        {%- do compared.append(healing_tables._normalized_value(healing_tables._id(name), type) ~ ' as '
-            ~ healing_tables._id(name)) -%}
+        {%- do compared.append(healing_tables._normalized_value(healing_tables._quoted(name), type) ~ ' as '
+            ~ healing_tables._quoted(name)) -%}
     {%- endfor -%}
     {%- for side, parts in lists.items() -%}
         {%- for key in settings.key_columns -%}
@@ -163,7 +163,7 @@
     {%- set parts = [] -%}
     {%- set moments = ['date', 'timestamp', 'timestamp_ntz'] -%}
     {%- for column in columns -%}
-        {%- set expression = healing_tables._id(column.column) -%}
+        {%- set expression = healing_tables._quoted(column.column) -%}
         {%- set type = column.type -%}
         {%- if column.name in [settings.valid_from, settings.valid_to] and type in moments -%}
             {%- set opposite = others | selectattr('name', 'equalto', column.name) | list -%}
@@ -178,12 +178,12 @@
                     ~ healing_tables._open_end(settings.valid_to_current, type) ~ ', ' ~ expression ~ ')' -%}
             {%- endif -%}
         {%- endif -%}
-        {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(column.name)) -%}
+        {%- do parts.append(expression ~ ' as ' ~ healing_tables._quoted(column.name)) -%}
     {%- endfor -%}
     {%- set known = columns | map(attribute='column') | list -%}
     {%- if 'dbt_valid_to' in known and settings.is_current not in known and settings.is_current is not none
         and settings.current_value is sameas true -%}
-        {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._id(settings.is_current)) -%}
+        {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._quoted(settings.is_current)) -%}
     {%- endif -%}
     {{- return(
         'select ' ~ (parts | join(', ')) ~ ' from ' ~ relation

@@ -19,14 +19,14 @@ owned as (
         at,
         array(
             {%- for source in spec.sources %}
-            struct({{ healing_tables._text(source.name) }} as source, {{ healing_tables._state_column(
+            struct({{ healing_tables._string_literal(source.name) }} as source, {{ healing_tables._state_column(
                 source.name) }} is not null as present, {{ healing_tables._change_flag(spec,
                 source) }} as changed){{ ',' if not loop.last }}
             {%- endfor %}
         ) as sources,
         array(
             {%- for attribute in spec.attributes %}
-            struct({{ healing_tables._text(attribute.name) }} as attribute, {{ healing_tables._trace_text(
+            struct({{ healing_tables._string_literal(attribute.name) }} as attribute, {{ healing_tables._trace_text(
                 healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(
                 spec, attribute) }} as owner){{ ',' if not loop.last }}
             {%- endfor %}
@@ -67,7 +67,7 @@ from versions
     {%- for entry in attribute.from if values | length > 1 -%}
         {%- set began = healing_tables._began_columns(spec, attribute)[loop.index0]
             if attribute.rule.startswith('most_recent') else 'null' -%}
-        {%- do offered.append('struct(' ~ healing_tables._text(healing_tables._owner_name(attribute, entry))
+        {%- do offered.append('struct(' ~ healing_tables._string_literal(healing_tables._owner_name(attribute, entry))
             ~ ' as source, ' ~ healing_tables._state_column(entry.source) ~ ' is not null as present, '
             ~ healing_tables._trace_text(values[loop.index0], attribute.type) ~ ' as value, cast(' ~ began
             ~ ' as string) as began)') -%}
@@ -100,8 +100,8 @@ from versions
         array(
             {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list))
                 | unique %}
-            struct({{ healing_tables._text(column) }} as column, {{ healing_tables._trace_text(
-                healing_tables._id(column), healing_tables._source_column_type(source, column)) }} as value){{ ','
+            struct({{ healing_tables._string_literal(column) }} as column, {{ healing_tables._trace_text(
+                healing_tables._quoted(column), healing_tables._source_column_type(source, column)) }} as value){{ ','
                 if not loop.last }}
             {%- else %}
             cast(null as struct<column: string, value: string>)
@@ -116,7 +116,7 @@ from versions
     change. -#}
 {% macro _row_outcomes(spec, source) -%}
 select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
-    'source': healing_tables._text(source.name), 'moment': healing_tables._trace_moment('row.at'),
+    'source': healing_tables._string_literal(source.name), 'moment': healing_tables._trace_moment('row.at'),
     'deletes': 'row.state is null',
     'says': 'row.says',
     'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
@@ -139,7 +139,7 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
 {% macro _trace_json(fields) -%}
     {%- set parts = [] -%}
     {%- for name, expression in fields.items() -%}
-        {%- do parts.append(expression ~ ' as ' ~ healing_tables._id(name)) -%}
+        {%- do parts.append(expression ~ ' as ' ~ healing_tables._quoted(name)) -%}
     {%- endfor -%}
     {{- return('to_json(struct(' ~ (parts | join(', ')) ~ "), map('ignoreNullFields', 'false'))") -}}
 {%- endmacro %}
@@ -184,9 +184,10 @@ on point.at <= row.counts_at and (point.next_at is null or row.counts_at < point
 {% macro _equals_key(spec, source, position, value) -%}
     {%- set type = spec.key_columns[position].type -%}
     {%- set key = healing_tables._key_expression(spec, source, position) -%}
-    {%- if type is none -%} {{ return('cast(' ~ key ~ ' as string) <=> ' ~ healing_tables._text(value)) }} {%- endif -%}
+    {%- if type is none -%} {{ return('cast(' ~ key ~ ' as string) <=> '
+        ~ healing_tables._string_literal(value)) }} {%- endif -%}
     {%- if type == 'timestamp' and healing_tables._parse_instant(value) is not none -%}
         {{- return(key ~ ' <=> ' ~ healing_tables._open_end(value, type)) -}}
     {%- endif -%}
-    {{- return(key ~ ' <=> ' ~ healing_tables._cast(healing_tables._text(value), 'string', type)) -}}
+    {{- return(key ~ ' <=> ' ~ healing_tables._cast(healing_tables._string_literal(value), 'string', type)) -}}
 {%- endmacro %}

@@ -46,17 +46,17 @@
 {#- The rows of the table with half-open periods, as a select. `is_repaired`: a row that overlaps the next one ends
     where that one starts; otherwise the rows are as they are, and have their flag. -#}
 {% macro _select_history(history, reference, is_repaired=true) -%}
-    {%- set id, end = healing_tables._id, healing_tables._id(history.end) -%}
+    {%- set id, end = healing_tables._quoted, healing_tables._quoted(history.end) -%}
     {%- if history.facts.marker is not none -%}
         {%- set end = 'if(' ~ healing_tables._is_open_end(history) ~ ', null, ' ~ end ~ ')' -%}
     {%- endif -%}
     {%- set end = healing_tables._end_after(end, history.unit) -%}
     {%- if history.facts.overlapping and is_repaired -%}
         {%- set end = 'least(' ~ end ~ ', lead(' ~ id(history.start) ~ ') over (partition by '
-            ~ (healing_tables._ids(history['keys']) | join(', '))
+            ~ (healing_tables._quoted_list(history['keys']) | join(', '))
             ~ ' order by ' ~ id(history.start) ~ '))' -%}
     {%- endif -%}
-    {%- set columns = healing_tables._ids(history['keys'] + history.attributes)
+    {%- set columns = healing_tables._quoted_list(history['keys'] + history.attributes)
         + [id(history.start) ~ ' as valid_from', end ~ ' as valid_to'] -%}
     {%- do columns.append('cast(' ~ id(history.current) ~ ' as string) as is_current')
         if history.current is not none and not is_repaired -%}
@@ -109,7 +109,7 @@
         {'history': {'relation': 'history', 'valid_from': 'valid_from', 'valid_to': 'valid_to'}},
         key_columns=options.key_columns, attributes=options.attributes, column_types=options.column_types,
         valid_to_current=none, current_values=options.get('current_values')) -%}
-    {%- set columns = healing_tables._ids(history['keys'] + history.attributes + ['valid_from', 'valid_to']) -%}
+    {%- set columns = healing_tables._quoted_list(history['keys'] + history.attributes + ['valid_from', 'valid_to']) -%}
     {%- do columns.append('cast(is_current as string) as is_current') if history.current is not none -%}
     {%- set stored_rows = '(\n' ~ healing_tables._select_history(history, history.relation, is_repaired=false)
         ~ '\n)' -%}

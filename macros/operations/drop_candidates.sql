@@ -51,7 +51,8 @@
 
 {#- adapter.check_schema_exists() of dbt v2 reads an information_schema, which Spark does not have. -#}
 {% macro _schema_exists(database, schema) -%}
-    {%- set catalog = ' in ' ~ healing_tables._id(database) if database and healing_tables._platform().has_catalogs
+    {%- set catalog = ' in ' ~ healing_tables._quoted(database) if database and healing_tables._platform().has_catalogs
         else '' -%}
-    {{- return(run_query('show schemas' ~ catalog ~ ' like ' ~ healing_tables._text(schema)).rows | length > 0) -}}
+    {{- return(run_query('show schemas' ~ catalog ~ ' like '
+        ~ healing_tables._string_literal(schema)).rows | length > 0) -}}
 {%- endmacro %}

@@ -28,7 +28,7 @@
             ~ ('number < last_number' if stored_table.current_while_deleted else 'true') ~ ')))',
             'the flag is set according to the end'),
         ('wrong_version', 'rows', 'fate is null and not after.version <=> row.'
-            ~ healing_tables._id(stored_table.version or ''), 'numbered by start'),
+            ~ healing_tables._quoted(stored_table.version or ''), 'numbered by start'),
         ('repeat', 'rows', keyed ~ ' and ' ~ healing_tables._is_violated(stored_table, 'no_consecutive_duplicates', {}),
             'the row before is extended to its end, and it is set aside' if healing_tables._merges_repeats(stored_table)
             else 'nothing, as asked'),
@@ -52,8 +52,8 @@
 
 {#- Whether the stored hash of a row differs from the hash of its columns: one of them was changed by hand. -#}
 {% macro _has_other_hash(column, hash) -%}
-    {{- return('not row.' ~ healing_tables._id(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.'
-        ~ healing_tables._id(column or '') ~ ' is not null') -}}
+    {{- return('not row.' ~ healing_tables._quoted(column or '') ~ ' <=> ' ~ (hash or 'null') ~ ' and row.'
+        ~ healing_tables._quoted(column or '') ~ ' is not null') -}}
 {%- endmacro %}
 
 {#-
@@ -67,7 +67,7 @@
     'current_keys', 'keys_ended'] -%}
 {%- set key_text = [] -%}
 {%- for key in stored_table.key_columns -%}
-    {%- do key_text.append(healing_tables._text((', ' if not loop.first else '') ~ key ~ ' = ')
+    {%- do key_text.append(healing_tables._string_literal((', ' if not loop.first else '') ~ key ~ ' = ')
         ~ ", coalesce(cast(key_" ~ loop.index ~ " as string), 'NULL')") -%}
 {%- endfor -%}
 {{ healing_tables._repair_plan(stored_table) }},

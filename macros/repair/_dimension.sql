@@ -112,7 +112,7 @@
         {%- for column in (columns | sort(case_sensitive=true) if hash == 'row_hash' else columns) -%}
             {%- set found = healing_tables._find_column(column, stored_table.columns) -%}
             {%- if found is not none and not healing_tables._has_no_equality(stored_table.columns[found]) -%}
-                {%- do typed.append({'expression': 'row.' ~ healing_tables._id(found),
+                {%- do typed.append({'expression': 'row.' ~ healing_tables._quoted(found),
                     'type': stored_table.columns[found]}) -%}
             {%- endif -%}
         {%- endfor -%}

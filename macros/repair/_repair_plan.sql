@@ -38,7 +38,7 @@ in_line as (
         partition by {{ keys }}
         {#- of rows with the same start, the last one is kept #}
         order by unfit is null, valid_from, is_current, is_open, valid_to{{ ', row.'
-            ~ healing_tables._id(stored_table.version) if stored_table.version is not none }}, content
+            ~ healing_tables._quoted(stored_table.version) if stored_table.version is not none }}, content
     )
 ),
 cut as (
@@ -87,7 +87,7 @@ flagged as (
 ),
 repaired as (
     select *, fate is null and not (after <=> struct(
-        {%- for column in healing_tables._repaired_columns(stored_table) %}row.{{ healing_tables._id(
+        {%- for column in healing_tables._repaired_columns(stored_table) %}row.{{ healing_tables._quoted(
             column.name) }} as {{ column.alias }}{{ ', ' if not loop.last }}{% endfor %})) as is_changed
     from (
         select *, struct({% for column in healing_tables._repaired_columns(
@@ -102,7 +102,7 @@ repaired as (
 {% macro _row_content(prefix, columns, numbered=false) -%}
     {%- set fields = [] -%}
     {%- for name, type in columns.items() -%}
-        {%- set column = prefix ~ ('c' ~ loop.index if numbered else healing_tables._id(name)) -%}
+        {%- set column = prefix ~ ('c' ~ loop.index if numbered else healing_tables._quoted(name)) -%}
         {%- do fields.append(
             ('to_json(' ~ column ~ ')' if healing_tables._has_no_equality(type) else column) ~ ' as c' ~ loop.index) -%}
     {%- endfor -%}
@@ -123,14 +123,14 @@ repaired as (
         if stored_table[column] is not none and healing_tables._merges_repeats(stored_table) -%}
         {%- do columns.append({
             'name': stored_table[column], 'alias': 'carried_' ~ column,
-            'sql': sql | replace('{}', 'row.' ~ healing_tables._id(stored_table[column]))}) -%}
+            'sql': sql | replace('{}', 'row.' ~ healing_tables._quoted(stored_table[column]))}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- NULL is a wrong flag, unless it is the flag of closed rows. -#}
 {% macro _lacks_flag(stored_table) -%}
-    {{- return('(row.' ~ healing_tables._id(stored_table.is_current) ~ ' is null and '
+    {{- return('(row.' ~ healing_tables._quoted(stored_table.is_current) ~ ' is null and '
         ~ stored_table.get('closed_sql', 'null') ~ ' is not null)') -}}
 {%- endmacro %}
 
@@ -141,7 +141,7 @@ repaired as (
         {%- do columns.append({
             'name': stored_table.is_current, 'alias': 'is_current',
             'sql': 'if(is_current = will_be_current and not ' ~ healing_tables._lacks_flag(stored_table) ~ ', row.'
-                ~ healing_tables._id(stored_table.is_current) ~ ', if(will_be_current, ' ~ stored_table.current_sql
+                ~ healing_tables._quoted(stored_table.is_current) ~ ', if(will_be_current, ' ~ stored_table.current_sql
                 ~ ', ' ~ stored_table.closed_sql ~ '))'}) -%}
     {%- endif -%}
     {%- if stored_table.version is not none -%}
@@ -162,7 +162,7 @@ repaired as (
 {% macro _plan_columns(stored_table) -%}
     {%- set fields = [] -%}
     {%- for name in stored_table.columns -%}
-        {%- do fields.append('row.' ~ healing_tables._id(name) ~ ' as c' ~ loop.index) -%}
+        {%- do fields.append('row.' ~ healing_tables._quoted(name) ~ ' as c' ~ loop.index) -%}
     {%- endfor -%}
     {{- return(healing_tables._key_names(stored_table.key_columns) ~ ', struct(' ~ (fields | join(', '))
         ~ ') as row, after, fate') -}}

@@ -19,7 +19,7 @@ where is_affected
 {% macro _rows_after(stored_table, relation) -%}
 select
     {%- for column in healing_tables._kept_columns(stored_table) %}
-    {{ column.after }} as {{ healing_tables._id(column.name) }}{{ ',' if not loop.last }}
+    {{ column.after }} as {{ healing_tables._quoted(column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from {{ relation }}
 where fate is null
@@ -32,7 +32,7 @@ where fate is null
 {% macro _prepare_set_aside(mistakes, side, format, stored_table) -%}
     {%- set columns = [] -%}
     {%- for name, type in stored_table.columns.items() -%}
-        {%- do columns.append('cast(null as ' ~ type ~ ') as ' ~ healing_tables._id(name)) -%}
+        {%- do columns.append('cast(null as ' ~ type ~ ') as ' ~ healing_tables._quoted(name)) -%}
     {%- endfor -%}
     {%- if load_relation(side) is none -%}
         {%- set query = 'select ' ~ (columns | join(', ')) ~ ', cast(null as string) as set_aside_reason, '
@@ -45,7 +45,7 @@ where fate is null
     {%- set new = [] -%}
     {%- for name, type in stored_table.columns.items() -%}
         {%- set stored = healing_tables._type_of_column(there, name) -%}
-        {%- if stored is none -%} {%- do new.append(healing_tables._id(name) ~ ' ' ~ type) -%}
+        {%- if stored is none -%} {%- do new.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
         {%- elif stored != type -%}
             {%- do healing_tables._mistake(
                 mistakes, side ~ '.' ~ name, type ~ ', as in the table', stored,
@@ -64,7 +64,7 @@ where fate is null
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- for column in healing_tables._kept_columns(stored_table) -%}
-    {%- do names.append(healing_tables._id(column.name)) -%}
+    {%- do names.append(healing_tables._quoted(column.name)) -%}
     {%- do values.append('s.' ~ column.before) -%}
 {%- endfor -%}
 merge into {{ side }} as t
@@ -74,7 +74,7 @@ using (
 on {{ healing_tables._row_content('t.', stored_table.columns) }} <=> {{ healing_tables._row_content('s.row.',
     stored_table.columns, true) }}
 when not matched then insert ({{ names | join(', ') }}, set_aside_reason, set_aside_at, set_aside_by)
-values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invocation_id) }})
+values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._string_literal(invocation_id) }})
 {%- endmacro %}
 
 {#-
@@ -88,18 +88,18 @@ values ({{ values | join(', ') }}, s.fate, now(), {{ healing_tables._text(invoca
 {%- set stored_keys = [] -%}
 {%- set same_key = [] -%}
 {%- for key in stored_table.key_columns -%}
-    {%- do stored_keys.append('t.' ~ healing_tables._id(key) ~ ' as key_' ~ loop.index) -%}
-    {%- do same_key.append('t.' ~ healing_tables._id(key) ~ ' <=> s.key_' ~ loop.index) -%}
+    {%- do stored_keys.append('t.' ~ healing_tables._quoted(key) ~ ' as key_' ~ loop.index) -%}
+    {%- do same_key.append('t.' ~ healing_tables._quoted(key) ~ ' <=> s.key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set assignments = [] -%}
 {%- set same = [] -%}
 {%- for column in healing_tables._kept_columns(stored_table) -%}
-    {%- do names.append(healing_tables._id(column.name)) -%}
+    {%- do names.append(healing_tables._quoted(column.name)) -%}
     {%- do values.append('s.' ~ column.after) -%}
     {%- if column.after != column.before -%}
-        {%- do assignments.append('t.' ~ healing_tables._id(column.name) ~ ' = s.' ~ column.after) -%}
+        {%- do assignments.append('t.' ~ healing_tables._quoted(column.name) ~ ' = s.' ~ column.after) -%}
         {%- do same.append(column.after ~ ' <=> ' ~ column.before) -%}
     {%- endif -%}
 {%- endfor -%}

@@ -84,7 +84,8 @@
 
 {#- Spark's names are case-insensitive, so a row may have the name in a different case. -#}
 {% macro _log_condition(relation) -%}
-    {{- return('lower(relation) = lower(' ~ healing_tables._text(healing_tables._plain_names(relation)) ~ ')') -}}
+    {{- return('lower(relation) = lower(' ~ healing_tables._string_literal(healing_tables._plain_names(relation))
+        ~ ')') -}}
 {%- endmacro %}
 
 {#- The statement that inserts a row. `row`: column to value, others are NULL; a number may be an aggregate of the rows
@@ -108,11 +109,11 @@
     {%- elif is_map -%}
         {%- set entries = [] -%}
         {%- for key, entry in value.items() -%}
-            {%- do entries.append(healing_tables._text(key)) -%}
+            {%- do entries.append(healing_tables._string_literal(key)) -%}
             {%- do entries.append(healing_tables._log_value(type[11:-1], entry)) -%}
         {%- endfor -%}
         {{- return('map(' ~ (entries | join(', ')) ~ ')') -}}
-    {%- elif type == 'string' -%} {{ return(healing_tables._text(value)) }}
+    {%- elif type == 'string' -%} {{ return(healing_tables._string_literal(value)) }}
     {%- elif type == 'timestamp_ltz' -%} {{ return("timestamp_ltz '" ~ value ~ "'") }}
     {%- else -%} {{ return('cast(' ~ value ~ ' as ' ~ type ~ ')') }}
     {%- endif -%}

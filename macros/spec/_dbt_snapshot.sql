@@ -51,7 +51,7 @@
         'open_end': snapshot.open_end}) -%}
     {%- if has_deletes -%}
         {#- dbt stores text; rows older than the setting have NULL -#}
-        {%- set lives = 'lower(cast(' ~ healing_tables._id(gone) ~ " as string)) is distinct from 'true'" -%}
+        {%- set lives = 'lower(cast(' ~ healing_tables._quoted(gone) ~ " as string)) is distinct from 'true'" -%}
         {%- do source.update({'where': '(' ~ source.where ~ ') and ' ~ lives if source.where else lives}) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -12,7 +12,7 @@
 
 {% macro _source_moment(source) -%}
     {{- return(healing_tables._to_micros(
-        healing_tables._id(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
+        healing_tables._quoted(source.moment), healing_tables._source_column_type(source, source.moment))) -}}
 {%- endmacro %}
 
 {#- Whether rows of the source end at a snapshot that does not contain them. -#}

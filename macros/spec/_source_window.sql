@@ -84,7 +84,7 @@
     {%- endif -%}
     {%- if source.cut_from is not none and source.kind == 'periods' -%}
         {%- do conditions.append(
-            'coalesce(' ~ healing_tables._to_micros(healing_tables._id(source.until),
+            'coalesce(' ~ healing_tables._to_micros(healing_tables._quoted(source.until),
                 healing_tables._source_column_type(source, source.until))
             ~ ' > ' ~ healing_tables._micros_constant(source.cut_from) ~ ', true)') -%}
     {%- endif -%}

@@ -16,7 +16,7 @@
 {% macro _mentions_column(expression, column) -%}
     {%- if not expression -%} {{ return(false) }} {%- endif -%}
     {%- set bare = modules.re.sub("'(?:[^'\\\\]|\\\\.)*'" ~ '|"(?:[^"\\\\]|\\\\.)*"', "''", expression) -%}
-    {%- if healing_tables._id(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
+    {%- if healing_tables._quoted(column) | lower in bare | lower -%} {{ return(true) }} {%- endif -%}
     {{- return(modules.re.search('(?<![\\w`])' ~ modules.re.escape(column | lower) ~ "(?![\\w`])(?!\\s*\\()(?!\\s*'')",
         bare | lower) is not none) -}}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#- One place for quoting: identifiers, relations and text never reach SQL any other way. -#}
 
-{% macro _id(name) -%}
+{% macro _quoted(name) -%}
     {%- if '${' in name | string -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -13,7 +13,7 @@
 
 {#- Text as one literal. Spark would replace ${...} with the value of a setting; it does not if the dollar sign is
     escaped. -#}
-{% macro _text(value) -%}
+{% macro _string_literal(value) -%}
     {{- return("'" ~ (value | string | replace('\\', '\\\\') | replace("'", "\\'") | replace('${', '\\u0024{'))
         ~ "'") -}}
 {%- endmacro %}
@@ -36,9 +36,9 @@
     {{- return(missing) -}}
 {%- endmacro %}
 
-{% macro _ids(names) -%}
+{% macro _quoted_list(names) -%}
     {%- set quoted = [] -%}
-    {%- for name in names -%} {%- do quoted.append(healing_tables._id(name)) -%} {%- endfor -%}
+    {%- for name in names -%} {%- do quoted.append(healing_tables._quoted(name)) -%} {%- endfor -%}
     {{- return(quoted) -}}
 {%- endmacro %}
 

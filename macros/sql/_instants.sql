@@ -94,7 +94,7 @@
 {#- A moment column compared with a configured moment. If its type is known, the column is compared directly, so that
     files and partitions can be skipped. A column of dates is compared with the day of the moment. -#}
 {% macro _compare_instant(name, type, operator, value) -%}
-    {%- set column = healing_tables._id(name) -%}
+    {%- set column = healing_tables._quoted(name) -%}
     {%- if type in ['date', 'timestamp'] -%}
         {{- return(column ~ ' ' ~ operator ~ ' ' ~ healing_tables._open_end(value, type)) -}}
     {%- endif -%}

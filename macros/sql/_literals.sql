@@ -18,12 +18,13 @@
 -#}
 {% macro _equals_given(column, value) -%}
     {%- set text = 'cast(' ~ column ~ ' as string)' -%}
-    {%- set is_same = text ~ ' <=> ' ~ healing_tables._text(value | string | lower if value is boolean else value) -%}
+    {%- set is_same = text ~ ' <=> ' ~ healing_tables._string_literal(value | string | lower
+        if value is boolean else value) -%}
     {%- if value is number and value is not boolean -%}
         {{- return(
             '(' ~ is_same ~ ' or (typeof(' ~ column ~ ") rlike '^(decimal|double|float)' and try_cast(" ~ text
             ~ ' as decimal(38, 12)) <=> '
-            ~ healing_tables._text(value) ~ '))') -}}
+            ~ healing_tables._string_literal(value) ~ '))') -}}
     {%- elif value is not boolean and healing_tables._parse_instant(value) is not none -%}
         {{- return(
             'if(typeof(' ~ column ~ ") = 'timestamp', try_cast(" ~ text ~ ' as timestamp_ltz) <=> '
@@ -39,7 +40,7 @@
     {%- elif value is sameas false -%} {{ return('false') }}
     {%- elif value is none -%} {{ return('null') }}
     {%- elif value is number -%} {{ return(value | string) }}
-    {%- else -%} {{ return(healing_tables._text(value)) }}
+    {%- else -%} {{ return(healing_tables._string_literal(value)) }}
     {%- endif -%}
 {%- endmacro %}
 
@@ -49,7 +50,7 @@
     {%- if type is none -%} {{ return(healing_tables._literal(value)) }} {%- endif -%}
     {%- set family = healing_tables._type_family(type) -%}
     {%- set is_number = value is number and value is not boolean -%}
-    {%- if family == 'text' and (value is string or is_number) -%} {{ return(healing_tables._text(value)) }}
+    {%- if family == 'text' and (value is string or is_number) -%} {{ return(healing_tables._string_literal(value)) }}
     {%- elif family == 'boolean' and value is boolean -%} {{ return(healing_tables._literal(value)) }}
     {%- elif family == 'integer' and value is integer -%}
         {%- set limit = {'tinyint': 127, 'smallint': 32767, 'int': 2147483647, 'bigint': 9223372036854775807}[type] -%}

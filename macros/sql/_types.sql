@@ -34,7 +34,7 @@
     {%- set fields = [] -%}
     {%- for name, member in found -%}
         {%- set is_word = modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', name) is not none -%}
-        {%- do fields.append((name if is_word else healing_tables._id(name)) ~ ':'
+        {%- do fields.append((name if is_word else healing_tables._quoted(name)) ~ ':'
             ~ healing_tables._with_quoted_fields(member)) -%}
     {%- endfor -%}
     {{- return('struct<' ~ (fields | join(',')) ~ '>') -}}
@@ -134,8 +134,8 @@
     {%- set fields = [] -%}
     {%- for name, member in found -%}
         {%- do fields.append(
-            healing_tables._text(name) ~ ', '
-            ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._id(name), member, depth)) -%}
+            healing_tables._string_literal(name) ~ ', '
+            ~ healing_tables._normalized_value(expression ~ '.' ~ healing_tables._quoted(name), member, depth)) -%}
     {%- endfor -%}
     {{- return('if(' ~ expression ~ ' is null, null, named_struct(' ~ fields | join(', ') ~ '))') -}}
 {%- endmacro %}

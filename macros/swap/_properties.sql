@@ -5,14 +5,15 @@
     {%- if not config.persist_relation_docs() and not config.persist_column_docs() -%} {{ return(none) }} {%- endif -%}
     {%- set stored = healing_tables._table_details(target) -%}
     {%- if config.persist_relation_docs() and model.description and model.description != stored.comment -%}
-        {%- do healing_tables._run('comment on table ' ~ target ~ ' is ' ~ healing_tables._text(model.description)) -%}
+        {%- do healing_tables._run('comment on table ' ~ target ~ ' is '
+            ~ healing_tables._string_literal(model.description)) -%}
     {%- endif -%}
     {%- set fixed = [] if healing_tables._format().has_commits else stored.partitions -%}
     {%- for name, stored_comment in stored.comments.items() if name not in fixed -%}
         {%- set comment = healing_tables._column_comment(name) -%}
         {%- if comment and comment != stored_comment -%}
-            {%- do healing_tables._run('alter table ' ~ target ~ ' alter column ' ~ healing_tables._id(name)
-                ~ ' comment ' ~ healing_tables._text(comment)) -%}
+            {%- do healing_tables._run('alter table ' ~ target ~ ' alter column ' ~ healing_tables._quoted(name)
+                ~ ' comment ' ~ healing_tables._string_literal(comment)) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -117,7 +117,7 @@
 {#- They read all rows, or those that satisfy a condition, {source name: SQL}. -#}
 {% macro _input_ctes(sources, conditions={}) -%}
 {%- for source in sources -%}
-{{ healing_tables._id(source.name ~ ' input') }} as (
+{{ healing_tables._quoted(source.name ~ ' input') }} as (
     select *
     from {{ source.relation }}
     {%- if source.name in conditions %}

@@ -23,7 +23,7 @@
 
 {#- The columns of an attribute, including those that its SCD type adds. -#}
 {% macro _attribute_columns(spec, attribute, moves) -%}
-    {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
+    {%- set field = '.' ~ healing_tables._quoted(attribute.name) -%}
     {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
     {%- set columns = [{'name': attribute.name, 'expression': {
         0: healing_tables._first_value_column(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
@@ -101,7 +101,7 @@
     {%- if none in types.values() -%} {{ return(none) }} {%- endif -%}
     {%- set columns = [] -%}
     {%- for name in types | sort(case_sensitive=true) -%}
-        {%- do columns.append({'expression': 'versioned.' ~ healing_tables._id(name), 'type': types[name]}) -%}
+        {%- do columns.append({'expression': 'versioned.' ~ healing_tables._quoted(name), 'type': types[name]}) -%}
     {%- endfor -%}
     {{- return(healing_tables._hash(columns)) -}}
 {%- endmacro %}

@@ -15,7 +15,7 @@
         {%- set speaks = healing_tables._state_column(entry.source) if values | length == 1
             or attribute.rule == 'first_present' else values[loop.index0] -%}
         {%- do owners.append('if(' ~ speaks ~ ' is not null, '
-            ~ healing_tables._text(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
+            ~ healing_tables._string_literal(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
     {%- endfor -%}
     {{- return(healing_tables._choose_by_rule(spec, attribute, values, owners)) -}}
 {%- endmacro %}
@@ -30,7 +30,7 @@
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
         {%- do values.append(healing_tables._cast(
-            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._id(entry.column), entry.type,
+            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._quoted(entry.column), entry.type,
             attribute.type)) -%}
     {%- endfor -%}
     {{- return(values) -}}

@@ -37,7 +37,8 @@ slices as (
         {%- if spec.names.change_source is not none %}
         concat_ws(','
             {%- for source in spec.sources -%}
-            , if({{ healing_tables._change_flag(spec, source) }}, {{ healing_tables._text(source.name) }}, null)
+            , if({{ healing_tables._change_flag(spec, source) }}, {{ healing_tables._string_literal(
+                source.name) }}, null)
             {%- endfor -%}
         ) as change_source,
         {%- endif %}
@@ -66,7 +67,7 @@ slices as (
     {%- set fields = [] -%}
     {%- for attribute in attributes -%}
         {%- do fields.append(healing_tables._owned_value(spec, attribute) ~ ' as '
-            ~ healing_tables._id(attribute.name)) -%}
+            ~ healing_tables._quoted(attribute.name)) -%}
     {%- endfor -%}
     {{- return(
         'case when ' ~ exists ~ ' then struct(\n            '

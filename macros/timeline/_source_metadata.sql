@@ -30,18 +30,20 @@
         'keys': keys,
         'filter': filter, 'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
         'at': healing_tables._source_moment(source),
-        'until': healing_tables._to_micros(healing_tables._id(source.until),
+        'until': healing_tables._to_micros(healing_tables._quoted(source.until),
             healing_tables._source_column_type(source, source.until))
             if source.kind == 'periods' else none,
         'state': healing_tables._state(source) if source.kind == 'snapshots' else none,
         'limit': healing_tables._end_of_time(spec.valid_to_current),
-        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type)
+        'calendar': 'select ' ~ healing_tables._to_micros(healing_tables._quoted(source.moment), source.calendar_type)
         ~ ' as at from ' ~ source.calendar
             if has_calendar else none,
-        'moment': healing_tables._id(source.moment), 'moment_type': healing_tables._source_column_type(source,
+        'moment': healing_tables._quoted(source.moment), 'moment_type': healing_tables._source_column_type(source,
             source.moment),
-        'loaded_column': healing_tables._id(source.loaded_at) if source.loaded_at else none, 'loaded_type': loaded_type,
-        'loaded_at': healing_tables._to_micros(healing_tables._id(source.loaded_at), loaded_type) if source.loaded_at
+        'loaded_column': healing_tables._quoted(source.loaded_at) if source.loaded_at else none,
+            'loaded_type': loaded_type,
+        'loaded_at': healing_tables._to_micros(healing_tables._quoted(source.loaded_at), loaded_type)
+            if source.loaded_at
         else none,
         'set_aside': filtered ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
         'ties': healing_tables._tie_metadata(spec, source) if source.on_tie == 'greatest' else none,
@@ -53,7 +55,7 @@
 {#- What _count_ties() reads: {at, state, order, where}, SQL over its rows. -#}
 {% macro _tie_metadata(spec, source) -%}
     {%- set best = [healing_tables._source_moment(source)] if healing_tables._is_clamped_to_since(source) else [] -%}
-    {%- do best.extend(healing_tables._ids(source.tie_break_by)) -%}
+    {%- do best.extend(healing_tables._quoted_list(source.tie_break_by)) -%}
     {%- set within = healing_tables._window_conditions(source) -%}
     {{- return({
         'at': healing_tables._windowed_moment(source), 'state': healing_tables._state(source),

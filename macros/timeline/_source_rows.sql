@@ -26,7 +26,7 @@
         {{ healing_tables._tie_order(source) }} as tie
         {%- endif %}
         {%- if spec.moment_type is none %},
-        if(false, {{ healing_tables._id(source.moment) }}, null) as moment_type
+        if(false, {{ healing_tables._quoted(source.moment) }}, null) as moment_type
         {%- endif %}
     from {{ healing_tables._input_of(source) if has_input else source.relation }}
     where {% if source.where %}({{ source.where }})
@@ -40,14 +40,14 @@
 {#- The CTE that reads a source, with the relation's name as an alias if a condition may use that name. -#}
 {% macro _input_of(source) -%}
     {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '') -%}
-    {{- return(healing_tables._id(source.name ~ ' input') ~ (' as ' ~ healing_tables._id(source.alias)
+    {{- return(healing_tables._quoted(source.name ~ ' input') ~ (' as ' ~ healing_tables._quoted(source.alias)
         if is_qualified)) -}}
 {%- endmacro %}
 
 {#- The end of a row, NULL if it is open; none for a source without periods. -#}
 {% macro _row_end(source, limit) -%}
     {%- if source.kind != 'periods' -%} {{ return(none) }} {%- endif -%}
-    {%- set column = healing_tables._id(source.until) -%}
+    {%- set column = healing_tables._quoted(source.until) -%}
     {%- set until = healing_tables._to_micros(column, healing_tables._source_column_type(source, source.until)) -%}
     {%- set is_closed = until ~ ' < ' ~ limit ~ (' and ' ~ column ~ ' is distinct from (' ~ source.open_end ~ ')'
         if source.open_end else '') -%}
@@ -58,7 +58,7 @@
 {% macro _key_expression(spec, source, position) -%}
     {%- set key = source.key_columns[position] -%}
     {{- return(healing_tables._cast(
-        healing_tables._normalized_value(healing_tables._id(key.column), key.type),
+        healing_tables._normalized_value(healing_tables._quoted(key.column), key.type),
         healing_tables._plain_type(key.type), spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
@@ -67,11 +67,11 @@
     {%- set moment = healing_tables._source_moment(source) -%}
     {%- set conditions = [] -%}
     {%- for key in source.key_columns -%}
-        {%- do conditions.append(healing_tables._id(key.column) ~ ' is not null') -%}
+        {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is not null') -%}
     {%- endfor -%}
     {%- do conditions.append(moment ~ ' < ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
     {%- if source.kind == 'periods' -%}
-        {%- set until = healing_tables._id(source.until) -%}
+        {%- set until = healing_tables._quoted(source.until) -%}
         {%- do conditions.append(
             '(' ~ until ~ ' is null or ' ~ moment ~ ' < '
             ~ healing_tables._to_micros(until, healing_tables._source_column_type(source, source.until)) ~ ')') -%}
@@ -83,9 +83,9 @@
 {% macro _is_set_aside(spec, source) -%}
     {%- set conditions = [] -%}
     {%- for key in source.key_columns -%}
-        {%- do conditions.append(healing_tables._id(key.column) ~ ' is null') -%}
+        {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is null') -%}
     {%- endfor -%}
-    {%- set moment = healing_tables._id(source.moment) -%}
+    {%- set moment = healing_tables._quoted(source.moment) -%}
     {%- set type = healing_tables._source_column_type(source, source.moment) -%}
     {%- do conditions.append(moment ~ ' is null') -%}
     {%- set end = healing_tables._end_of_time_text(spec.valid_to_current) -%}
@@ -94,7 +94,7 @@
     {%- do conditions.append(moment ~ ' >= ' ~ healing_tables._open_end(end, type) if is_plain
         else healing_tables._source_moment(source) ~ ' >= ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
     {%- if source.kind == 'periods' -%}
-        {%- set until = healing_tables._id(source.until) -%}
+        {%- set until = healing_tables._quoted(source.until) -%}
         {%- do conditions.append(until ~ ' is not null and ' ~ healing_tables._source_moment(source) ~ ' >= '
             ~ healing_tables._to_micros(until, healing_tables._source_column_type(source, source.until))) -%}
     {%- endif -%}
@@ -105,13 +105,13 @@
 {% macro _set_aside_reason(spec, source) -%}
 case
         {%- for key in source.key_columns %}
-        when {{ healing_tables._id(key.column) }} is null
-        then {{ healing_tables._text('NULL in key column ' ~ key.column) }}
+        when {{ healing_tables._quoted(key.column) }} is null
+        then {{ healing_tables._string_literal('NULL in key column ' ~ key.column) }}
         {%- endfor %}
-        when {{ healing_tables._id(source.moment) }} is null
-        then {{ healing_tables._text('NULL moment in ' ~ source.moment) }}
+        when {{ healing_tables._quoted(source.moment) }} is null
+        then {{ healing_tables._string_literal('NULL moment in ' ~ source.moment) }}
         when {{ healing_tables._source_moment(source) }} >= {{ healing_tables._end_of_time(spec.valid_to_current) }}
-        then {{ healing_tables._text('moment at or after the end of time in ' ~ source.moment) }}
+        then {{ healing_tables._string_literal('moment at or after the end of time in ' ~ source.moment) }}
         else 'period that does not end after it starts'
     end
 {%- endmacro %}
@@ -120,7 +120,7 @@ case
 {% macro _state(source) -%}
     {%- set fields = [] -%}
     {%- for column in source.used -%}
-        {%- set name = healing_tables._id(column) -%}
+        {%- set name = healing_tables._quoted(column) -%}
         {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column))
             ~ ' as ' ~ name) -%}
     {%- endfor -%}
@@ -140,7 +140,7 @@ case
         {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%}
     {%- endif -%}
     {%- for column in source.tie_break_by -%}
-        {%- set name = healing_tables._id(column) -%}
+        {%- set name = healing_tables._quoted(column) -%}
         {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column))
             ~ ' as tie_' ~ loop.index) -%}
     {%- endfor -%}
@@ -177,7 +177,7 @@ case
             {%- endif %}
             {%- if source.calendar %}
             union all
-            select {{ healing_tables._to_micros(healing_tables._id(source.moment), source.calendar_type) }} as at
+            select {{ healing_tables._to_micros(healing_tables._quoted(source.moment), source.calendar_type) }} as at
             from {{ source.calendar }}
             {%- endif %}
         )

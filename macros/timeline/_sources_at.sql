@@ -2,7 +2,7 @@
 
 {#- Names of columns about a source: `crm event`, `crm now`, ... The blank avoids clashes with other names. -#}
 {% macro _source_column(source, what) -%}
-    {{- return(healing_tables._id(source.name ~ ' ' ~ what)) -}}
+    {{- return(healing_tables._quoted(source.name ~ ' ' ~ what)) -}}
 {%- endmacro %}
 
 {#- The column with the state of a source, NULL if it does not have the key: named like the source, unless the timeline
@@ -10,7 +10,7 @@
 {% macro _state_column(name) -%}
     {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$',
         name | lower) is not none -%}
-    {{- return(healing_tables._id(name ~ (' state' if is_taken else ''))) -}}
+    {{- return(healing_tables._quoted(name ~ (' state' if is_taken else ''))) -}}
 {%- endmacro %}
 
 {#- The changes that the rules most_recent_row and most_recent_value track: [{name, source, column or none}]. -#}
@@ -41,7 +41,7 @@
 
 {#- Whether a source's row, or one of its values, changes here; after an absence, an equal value counts as a change. -#}
 {% macro _change_condition(source, column) -%}
-    {%- set field = '.' ~ healing_tables._id(column) if column is not none else '' -%}
+    {%- set field = '.' ~ healing_tables._quoted(column) if column is not none else '' -%}
     {{- return(
         'not (' ~ healing_tables._state_column(source.name) ~ field ~ ' <=> ' ~ healing_tables._source_column(source,
             'before') ~ field ~ ')') -}}

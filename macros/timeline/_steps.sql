@@ -10,10 +10,10 @@
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 select
     {%- for key in spec.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key.name) }},
     {%- endfor %}
     {%- for attribute in spec.attributes %}
-    {{ healing_tables._owned_value(spec, attribute) }} as {{ healing_tables._id(attribute.name) }},
+    {{ healing_tables._owned_value(spec, attribute) }} as {{ healing_tables._quoted(attribute.name) }},
     {%- endfor %}
     {{ healing_tables._from_micros('at', spec.moment_type) }} as changed_at,
     `source` is null as is_deleted
@@ -36,10 +36,10 @@ select * from points
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
 select
     {%- for key in spec.key_columns %}
-    key_{{ loop.index }} as {{ healing_tables._id(key.name) }},
+    key_{{ loop.index }} as {{ healing_tables._quoted(key.name) }},
     {%- endfor %}
     {%- for attribute in spec.attributes %}
-    versioned.{{ healing_tables._id(attribute.name) }},
+    versioned.{{ healing_tables._quoted(attribute.name) }},
     {%- endfor %}
     {{ healing_tables._from_micros('at', spec.moment_type) }} as valid_from,
     {{ healing_tables._valid_to(spec, 'valid_to') }} as valid_to,

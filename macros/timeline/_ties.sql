@@ -30,7 +30,8 @@
 {% macro _raise_tie(spec, source) -%}
     {%- set key_texts = [] -%}
     {%- for key in spec.key_columns -%}
-        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._text(key.name ~ ' = ')
+        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._string_literal(key.name
+            ~ ' = ')
             ~ ', cast(key_' ~ loop.index ~ ' as string)') -%}
     {%- endfor -%}
     {%- if source.kind == 'periods' -%}
@@ -48,8 +49,9 @@
         ~ ')' -%}
     {%- set head = 'healing_tables: ' ~ what ~ ' in ' ~ where ~ ' of ' ~ healing_tables._model_name() ~ ': key ' -%}
     {{- return(
-        'cast(raise_error(concat(' ~ healing_tables._text(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "
-        ~ healing_tables._as_text('timestamp_micros(at)', 'timestamp') ~ ", ' UTC; ', " ~ healing_tables._text(remedy)
+        'cast(raise_error(concat(' ~ healing_tables._string_literal(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "
+        ~ healing_tables._as_text('timestamp_micros(at)', 'timestamp') ~ ", ' UTC; ', "
+            ~ healing_tables._string_literal(remedy)
         ~ ')) as boolean)'
     ) -}}
 {%- endmacro %}

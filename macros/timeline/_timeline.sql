@@ -15,11 +15,11 @@
 with
 {{- first }}
 {%- for source in spec.sources %}
-{{ healing_tables._id(source.name ~ ' rows') }} as (
+{{ healing_tables._quoted(source.name ~ ' rows') }} as (
     {{- healing_tables._source_rows(spec, source, has_inputs) }}
 ),
 {%- if healing_tables._has_absence_deletes(source) %}
-{{ healing_tables._id(source.name ~ ' calendar') }} as (
+{{ healing_tables._quoted(source.name ~ ' calendar') }} as (
     {{- healing_tables._calendar(spec, source) }}
 ),
 {%- endif %}
@@ -68,10 +68,10 @@ points as (
         {%- if spec.moment_type is none %},
         moment_type
         {%- endif %}
-    from {{ healing_tables._id(source.name ~ ' rows') }}{{ ' as source_rows' if source.has_end }}
+    from {{ healing_tables._quoted(source.name ~ ' rows') }}{{ ' as source_rows' if source.has_end }}
     {%- if source.has_end %}
     {%- if by_absence %}
-    join {{ healing_tables._id(source.name ~ ' calendar') }} as taken on taken.at = source_rows.at
+    join {{ healing_tables._quoted(source.name ~ ' calendar') }} as taken on taken.at = source_rows.at
     {%- endif %}
     lateral view explode(array(true, false)) ends as starts
     where starts or until is not null

@@ -146,7 +146,7 @@ versions as (
     {%- set dated = spec.names.last_updated is not none -%}
     {%- set moves = [] -%}
     {%- for attribute in spec.attributes -%}
-        {%- set field = '.' ~ healing_tables._id(attribute.name) -%}
+        {%- set field = '.' ~ healing_tables._quoted(attribute.name) -%}
         {%- if attribute.scd_type == 3 or (attribute.scd_type == 1 and (attribute.changed_at or dated)) -%}
             {%- do moves.append({
                 'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': attribute.scd_type,
