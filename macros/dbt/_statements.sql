@@ -69,14 +69,32 @@ end
         else '<undefined>') -}}
 {%- endmacro %}
 
-{#- The settings of the session and its profile, {name: value}, in one query; {} if the platform has no SET. -#}
+{#-
+    The settings of the session and its profile, {name: value}, in one query; {} if the platform has no SET. With a
+    comment that dbt appends, that query would be a syntax error: then the settings that this package reads, one by one.
+-#}
 {% macro _session_settings() -%}
     {%- do healing_tables._check_adapter() -%}
     {%- set settings = {} -%}
-    {%- for row in (run_query('set').rows if healing_tables._platform().has_set else []) -%}
-        {%- do settings.update({row[0]: row[1] | string}) -%}
-    {%- endfor -%}
+    {%- if not healing_tables._platform().has_set -%} {{ return(settings) }} {%- endif -%}
+    {%- if healing_tables._appends_comments() -%}
+        {%- set catalog = run_query('select current_catalog() as catalog').rows[0]['catalog'] -%}
+        {%- for name in ['spark.sql.extensions', 'spark.sql.defaultCatalog', 'spark.sql.catalog.spark_catalog',
+            'spark.sql.catalog.' ~ catalog, 'spark.databricks.clusterUsageTags.clusterId',
+            'spark.sql.scripting.enabled'] | unique -%}
+            {%- set value = healing_tables._session_conf(name) -%}
+            {%- do settings.update({name: value}) if value != '<undefined>' -%}
+        {%- endfor -%}
+        {{- return(settings) -}}
+    {%- endif -%}
+    {%- for row in run_query('set').rows -%} {%- do settings.update({row[0]: row[1] | string}) -%} {%- endfor -%}
     {{- return(settings) -}}
+{%- endmacro %}
+
+{#- Whether dbt puts its comment behind each statement: `query-comment: {append: true}`. -#}
+{% macro _appends_comments() -%}
+    {{- return(adapter.config is defined and adapter.config.query_comment is defined
+        and adapter.config.query_comment.append is sameas true) -}}
 {%- endmacro %}
 
 {#- Change a setting of the session, if the platform has SET and `session` does not already have the value. It is

@@ -131,7 +131,7 @@ def test_names_come_from_the_model_and_its_call(told: dict[str, list[str]]) -> N
 def test_a_snapshot_of_dbt_is_known(told: dict[str, list[str]]) -> None:
     assert {kind: row[:2] for kind, row in table_told(told["snapshot"]).items()} == {
         "same_start": ("1 row", "id = 1"),
-        "overlap": ("1 pairs", "id = 1"),
+        "overlap": ("1 pair", "id = 1"),
         "several_current": ("1 key", "id = 1"),
     }
     text = "\n".join(told["snapshot"])

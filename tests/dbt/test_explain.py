@@ -280,7 +280,8 @@ def test_all_rules_and_all_that_can_become_of_a_row(rules: Lab) -> None:
         (
             f"healing_tables explain: {rules.schema}.dim_four, shop = 1, code = x: 0 rows in the sources, 0 slices, 0 "
             "versions"
-        )
+        ),
+        "  no source has a row with this key: compare the values and their types",
     ]
 
 

@@ -259,8 +259,8 @@ def test_history_prints_the_last_builds(built: Lab) -> None:
     built.dbt("run-operation", "healing_tables.history", "--args", "{dimension: loaded, limit: 1}")
     lines = [line for line in built.log if " | " in line]
     assert [cell.strip() for cell in lines[0].split("|")] == [
-        "finished (UTC)", "mode", "status", "publish", "added", "changed", "removed", "unchanged", "seconds",
-        "version", "reason",
+        "finished (UTC)", "mode", "status", "publish", "added", "changed", "removed", "unchanged", "set aside",
+        "seconds", "version", "reason",
     ]  # fmt: skip
     assert [cell.strip() for cell in lines[-1].split("|")][1:8] == [
         "heal",

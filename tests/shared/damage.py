@@ -65,7 +65,7 @@ FOUND = {
     "wrong_flag": ("2 rows", "id = 10; id = 3"),
     "wrong_version": ("4 rows", "id = 11; id = 7; id = 9"),
     "repeat": ("1 row", "id = 12"),
-    "gap": ("1 gaps", "id = 6"),
+    "gap": ("1 gap", "id = 6"),
 }
 # What a repair leaves in the keys that are not healthy; 5, 6 and 8 lose rows, or nothing.
 MENDED: list[list[Any]] = [
