@@ -24,7 +24,6 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "license.md",
-    "docs/decisions": "decisions/index.md",
     "examples/retail/README.md": "examples/retail.md",
     "examples/retail/cosmos.md": "examples/retail-cosmos.md",
     **{str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for path in ROOT.glob("data/**/README.md")},
@@ -34,23 +33,22 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    decisions = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    decisions = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     reference = {kind: [f"reference/{path.stem}.md" for path in described(kind)] for kind in REFERENCE}
     examples = [page for page in PAGES.values() if page.startswith(("examples/", "data/"))]
     config.nav = [
         *(config.nav or []),
         {"Reference": [*[{kind: pages} for kind, pages in reference.items()], {"Python": "reference/python.md"}]},
         {"Examples": examples},
-        {"Decisions": ["decisions/index.md", *[f"decisions/{name}" for name in decisions]]},
+        {"Decisions": ["decisions/README.md", *[f"decisions/{name}" for name in decisions]]},
         {"Project": ["changelog.md", "contributing.md", "license.md"]},
     ]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    texts = {page: relinked((ROOT / name).read_text(), name) for name, page in PAGES.items() if (ROOT / name).is_file()}
+    texts = {page: relinked((ROOT / name).read_text(), name) for name, page in PAGES.items()}
     texts["license.md"] = f"# License\n\n```\n{(ROOT / 'LICENSE').read_text()}```\n"
-    texts["decisions/index.md"] = decisions_page()
     texts["reference/python.md"] = python_page()
     for kind in REFERENCE:
         for path in described(kind):
@@ -85,14 +83,6 @@ def relinked(text: str, source: str) -> str:
         return f"]({relpath(page, dirname(own) or '.')}{link[2] or ''})"
 
     return LINK.sub(moved, text)
-
-
-def decisions_page() -> str:
-    lines = ["# Decisions", "", "What was decided, why, and what follows from it.", ""]
-    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
-        title = path.read_text().splitlines()[0].removeprefix("# ")
-        lines.append(f"- [{title}]({path.name})")
-    return "\n".join(lines)
 
 
 def python_page() -> str:

@@ -196,3 +196,20 @@ def test_links_lead_somewhere(page: str) -> None:
             headings: list[Any] = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
             slugs = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
             assert anchor in slugs, target
+
+
+def test_the_table_of_decisions() -> None:
+    """Each record is in it once, with its own title, a known status and a date."""
+    folder = ROOT / "docs" / "decisions"
+    titles = {path.name: path.read_text().splitlines()[0] for path in sorted(folder.glob("*.md"))}
+    del titles["README.md"]
+    row = re.compile(r"\| (\d+) \| \[(.*)\]\((\S+)\) \| (.*) \| (\d{4}-\d\d-\d\d) \|")
+    lines = [line for line in (folder / "README.md").read_text().splitlines() if line.startswith("| ")][2:]
+    rows = [match.groups() for line in lines if (match := row.fullmatch(line))]
+    assert len(rows) == len(lines)
+    assert [(name, f"# {number}. {title}") for number, title, name, _, _ in rows] == list(titles.items())
+    for number, _, _, status, _ in rows:
+        later = re.findall(r"\[(\d+)\]\((\d{4})-", status)
+        parts = " and ".join(re.findall(r"\[.*?\]\(.*?\)", status))
+        assert status == (f"replaced in part by {parts}" if later else "accepted"), number
+        assert all(int(name) == int(named) > int(number) for named, name in later), number
