@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py tests/spark/test_set_aside.py $(addprefix tests/dbt/test_,capture.py compare.py diagnose.py repair.py \
 	statements.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
 
-.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden release clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix site check format bench golden drawings release clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ golden: setup ## Write the golden files of the generated SQL anew, to be reviewe
 	@UPDATE_GOLDEN=1 $(BIN)/python -m pytest tests/unit/test_golden.py tests/dbt/test_statements.py $(ARGS)
 	@tests/environments/setup.sh iceberg
 	@UPDATE_GOLDEN=1 HEALING_TABLES_FORMAT=iceberg .environments/iceberg/bin/python -m pytest tests/dbt/test_statements.py
+
+drawings: ## Draw the flowcharts of docs/flows anew; needs npm and Chromium
+	@python3 scripts/flow_drawings.py
 
 release: setup ## Make the commits and files of a release: VERSION=0.2.0; see CONTRIBUTING.md
 	@$(BIN)/python scripts/release.py $(VERSION)

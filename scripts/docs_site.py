@@ -29,6 +29,7 @@ PAGES = {
     **{str(path.relative_to(ROOT)): str(path.relative_to(ROOT)) for path in ROOT.glob("data/**/README.md")},
 }
 REFERENCE = {"Macros": "macros/[!_]*.yml", "Operations": "macros/operations/*.yml"}
+DRAWING = re.compile(r"^```mermaid\n.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -60,7 +61,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Links of a page in docs/ to texts elsewhere in the repository."""
+    """Links of a page in docs/ to texts elsewhere in the repository; a drawing as its picture (flow_drawings.py)."""
+    picture = f"{Path(page.file.src_uri).stem}.svg"
+    markdown = DRAWING.sub(f"[![The steps as a flowchart]({picture})]({picture})", markdown)
     is_own = (ROOT / "docs" / page.file.src_uri).is_file()
     return relinked(markdown, f"docs/{page.file.src_uri}") if is_own else markdown
 
