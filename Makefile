@@ -73,7 +73,7 @@ golden: setup ## Write the golden files of the generated SQL anew, to be reviewe
 drawings: ## Draw the flowcharts of docs/flows anew; needs npm and Chromium
 	@python3 scripts/flow_drawings.py
 
-release: setup ## Make the commits and files of a release: VERSION=0.2.0; see CONTRIBUTING.md
+release: setup ## Make the commits and files of a release: VERSION=0.2.0; see RELEASE.md
 	@$(BIN)/python scripts/release.py $(VERSION)
 
 clean: ## Remove what was built: warehouse, dbt's target and logs, caches, .venv

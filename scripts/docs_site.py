@@ -23,6 +23,8 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASE.md": "release.md",
+    "SECURITY.md": "security.md",
     "LICENSE": "license.md",
     "examples/retail/README.md": "examples/retail.md",
     "examples/retail/cosmos.md": "examples/retail-cosmos.md",
@@ -42,7 +44,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Reference": [*[{kind: pages} for kind, pages in reference.items()], {"Python": "reference/python.md"}]},
         {"Examples": examples},
         {"Decisions": ["decisions/README.md", *[f"decisions/{name}" for name in decisions]]},
-        {"Project": ["changelog.md", "contributing.md", "license.md"]},
+        {"Project": ["changelog.md", "contributing.md", "release.md", "security.md", "license.md"]},
     ]
     return config
 

@@ -1,4 +1,4 @@
-"""Make the commits and the files of a release in a clean clone: all but the tag, see CONTRIBUTING.md.
+"""Make the commits and the files of a release in a clean clone: all but the tag, see RELEASE.md.
 
 python scripts/release.py 0.2.0
 """
@@ -47,7 +47,7 @@ def main(version: str) -> None:
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(FILES)], check=True, cwd=ROOT)
     name = f"healing-tables-{version}"
     git("archive", f"--prefix={name}/", f"--output={FILES / name}.tar.gz", "HEAD")
-    print(f"Version {version}: two commits, and these files in {FILES}. What is left is in CONTRIBUTING.md, Release.")
+    print(f"Version {version}: two commits, and these files in {FILES}. What is left is in RELEASE.md.")
     for file in sorted(FILES.iterdir()):
         print(f"  {file.name}, {file.stat().st_size:,} bytes")
 

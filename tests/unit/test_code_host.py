@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 from pathlib import Path
@@ -46,8 +47,15 @@ def test_issue_forms() -> None:
     assert "healing_tables.check_setup" in (GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text()
 
 
+def test_the_dev_container_has_versions_that_setup_accepts() -> None:
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert container["postCreateCommand"] == "make setup"
+    assert re.search(r"python:3[.]1[0-3]\b", container["image"])
+    assert [int(feature["version"]) for feature in container["features"].values()] == [17]
+
+
 def test_an_archive_has_only_the_package(tmp_path: Path) -> None:
     with tarfile.open(archive_of(tmp_path)) as archive:
         names = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert {"dbt_project.yml", "macros", "src", "README.md"} <= names
-    assert names & {".ci", ".github", "benchmarks", "tests"} == set()
+    assert names & {".ci", ".devcontainer", ".editorconfig", ".github", "benchmarks", "tests"} == set()

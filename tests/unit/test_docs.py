@@ -25,7 +25,7 @@ CHECKS = [
     for path in sorted((ROOT / "macros" / "checks").glob("*.sql"))
     if f"macro _check{path.stem}(" in path.read_text()
 ]
-LINKED = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + [
+LINKED = ["README.md", "CONTRIBUTING.md", "RELEASE.md", "SECURITY.md", "CHANGELOG.md"] + [
     str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))
 ]
 

@@ -1,4 +1,4 @@
-"""`make release`, in a repository of its own: all steps of CONTRIBUTING.md, Release, that change or make files."""
+"""`make release`, in a repository of its own: all steps of RELEASE.md that change or make files."""
 
 from __future__ import annotations
 
