@@ -52,10 +52,11 @@ site: setup ## Build the documentation as a site in target/site, and check its l
 	@tests/environments/setup.sh site
 	@NO_MKDOCS_2_WARNING=1 .environments/site/bin/mkdocs build --strict
 
-check: setup site ## Format, lint and types of the Python code; the dbt project parses; the site builds
+check: setup site ## Format, lint and types of the Python code; spelling; the dbt project parses; the site builds
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 	@$(BIN)/mypy
+	@git ls-files -z | xargs -0 $(BIN)/codespell
 	@$(BIN)/dbt --quiet parse --no-partial-parse
 
 format: setup ## Format the Python code
