@@ -12,8 +12,8 @@
     {{- return([{
         'sql': 'count(*) over (partition by ' ~ made ~ ') = 1', 'argument': 'surrogate_key',
         'wanted': 'one row for each ' ~ hash_key.name,
-        'got': '{rows} that share theirs: dbt_utils makes one key of different texts with hyphens, such as a-, b and '
-            'a, -b',
+        'got': '{rows} that share a surrogate key: dbt_utils makes one key of different texts with hyphens, such as '
+            'a-, b and a, -b',
         'remedy': 'use the strategy hash', 'of_all': true}]) -}}
 {%- endmacro %}
 

@@ -17,7 +17,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- for name, type in stored_columns.items() if healing_tables._find_column(name, columns) is none -%}
-        {%- do lost.append('column ' ~ name ~ ' (' ~ type ~ ') goes') -%}
+        {%- do lost.append('column ' ~ name ~ ' (' ~ type ~ ') is removed') -%}
     {%- endfor -%}
     {%- for text in added + widened + lost -%}
         {%- do healing_tables._log_progress(build.target, text) -%}

@@ -106,8 +106,8 @@
     {%- endif -%}
     {%- if metadata.get('sequence') is not none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'shards', 'surrogate keys that are hashes, which a key has by itself',
-            'integer keys (strategy: sequence), counted over all new versions',
+            mistakes, 'shards', 'surrogate keys that are hashes, each computed from its own row',
+            'integer keys (strategy: sequence), numbered over all new versions',
             'set surrogate_key.strategy: hash' ~ without) -%}
     {%- endif -%}
     {%- for key in metadata.key_columns if metadata.types.get(key) is none -%}

@@ -27,8 +27,8 @@
         {%- do ends.append({'value': bounds[0], 'rows': later | map(attribute='rows') | sum}) -%}
     {%- elif later and not ends and not is_named -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to_current', 'an open end that the rows show: NULL, or a moment from 2200-01-01 on, or '
-            ~ 'one end in the future that several rows share which their flag calls current',
+            mistakes, 'valid_to_current', 'an open end in the stored rows: NULL, or a moment from 2200-01-01 on, or '
+            ~ 'one end in the future that several current rows share',
             'ends in the future that may be real: ' ~ (bounds | join(', ')), 'name the open end of the table') -%}
         {{- return(given.end) -}}
     {%- endif -%}
@@ -37,7 +37,7 @@
     {%- set values = ends | map(attribute='value') | list -%}
     {%- if values | length > 1 and not (repairs and wanted in values) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'valid_to_current', 'one open end in all rows that nothing has closed',
+            mistakes, 'valid_to_current', 'one open end in all open rows',
             healing_tables._counted_values(ends),
             'update the table, so that all of these rows have one of them') -%}
     {%- elif is_named and wanted not in values -%}

@@ -34,7 +34,7 @@
     {%- endif -%}
     {%- if not fitting or others | length != 1 or current in pairs.values() -%}
         {%- do healing_tables._mistake(
-            mistakes, 'current_values', 'two values: one in rows that nothing has closed, and one in others',
+            mistakes, 'current_values', 'two values: one in open rows, and one in rows that have ended',
             healing_tables._counted_values(opened) ~ '; ' ~ healing_tables._counted_values(closed) ~ ' that have ended',
             "name both, such as ['Y', 'N']") -%}
         {{- return(none) -}}

@@ -123,10 +123,10 @@
         {%- if commit.changes_rows and commit.operation not in usable -%}
             {{- return('it has a commit that is not in its change feed: ' ~ commit.operation) -}}
         {%- elif 'enableChangeDataFeed' in commit.parameters -%}
-            {{- return('its change feed was switched on or off since') -}}
+            {{- return('its change feed was switched on or off since then') -}}
         {%- elif commit.operation.startswith('CHANGE COLUMN') and widens_types -%}
-            {{- return('a column may have another type since (delta.enableTypeWidening), and its change feed cannot be '
-                'read across that') -}}
+            {{- return('the type of a column may have changed since then (delta.enableTypeWidening), and its change '
+                'feed cannot be read across such a change') -}}
         {%- endif -%}
     {%- endfor -%}
     {%- if healing_tables._may_be_vacuumed(commits, details) -%}

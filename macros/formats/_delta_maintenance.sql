@@ -77,5 +77,5 @@
         {%- if 'undefined' in before -%} {%- do healing_tables._run('reset ' ~ healing_tables._quoted(setting)) -%} {%-
             else -%} {%- do healing_tables._set_session_conf(setting, before) -%} {%- endif -%}
     {%- endif -%}
-    {{- return('vacuum, files unused for more than ' ~ hours ~ ' hours are gone') -}}
+    {{- return('vacuum, files unused for more than ' ~ hours ~ ' hours were removed') -}}
 {%- endmacro %}

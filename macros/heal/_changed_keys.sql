@@ -134,7 +134,7 @@
     {%- if around['empty'] != last_mark.empty_snapshots or (healing_tables._row_map(around).get('gone') or 0) > 0 -%}
         {#- of a snapshot without rows that count, no row tells which keys it ended -#}
         {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ source.name
-            ~ ' from before the last build have come or gone'}) -}}
+            ~ ' from before the last build were added or removed'}) -}}
     {%- endif -%}
     {%- if around['first'] is none -%} {{ return({'select': none, 'obstacle': none}) }} {%- endif -%}
     {%- set bounds = ' between ' ~ (around['since'] | int) ~ ' and ' ~ (around['until'] | int) -%}

@@ -129,7 +129,7 @@
     {%- elif found | length != 1 -%}
         {%- do healing_tables._mistake(
             mistakes, 'dimension', 'the name of one SQL model',
-            (dimension if dimension is not none else 'none') ~ (', which several have' if found),
+            (dimension if dimension is not none else 'none') ~ (', a name of several models' if found),
             'add its package: package.name' if found else healing_tables._did_you_mean(dimension, models)
             or "give --args '{dimension: ...}', one of " ~ (models | sort | join(', '))) -%}
     {%- elif modules.re.search('config[.](meta_)?(get|require)', found[0].raw_code) -%}

@@ -6,7 +6,7 @@
     dbt-core       | 1.12.0    |
     dbt-spark      | 1.11.0    |
     Spark          | 4.2.0     |
-    metastore      | in-memory | the tables are forgotten when Spark stops: start it with Hive support
+    metastore      | in-memory | the tables are lost when Spark stops: start it with Hive support
 -#}
 {% macro check_setup() -%}
     {%- set mistakes, rows = [], [] -%}
@@ -71,7 +71,7 @@
     {%- set is_local = healing_tables._session_conf('spark.master').startswith('local') -%}
     {%- set catalog = healing_tables._session_conf('spark.sql.catalogImplementation') -%}
     {%- do rows.append(['metastore', catalog,
-        'the tables are forgotten when Spark stops: start it with Hive support' if catalog == 'in-memory' else '']) -%}
+        'the tables are lost when Spark stops: start it with Hive support' if catalog == 'in-memory' else '']) -%}
     {%- do rows.append(['warehouse', healing_tables._session_conf('spark.sql.warehouse.dir'), '']) -%}
     {%- set has_scripts = healing_tables._has_scripts() -%}
     {%- do rows.append(['SQL scripts', 'on' if has_scripts else 'off',

@@ -148,7 +148,7 @@
     {%- endif -%}
     {%- for name, type in wanted.items() if type is none -%}
         {%- do healing_tables._mistake(
-            mistakes, 'column_types.' ~ name, 'the type of ' ~ name ~ ', which goes into a hash',
+            mistakes, 'column_types.' ~ name, 'the type of ' ~ name ~ ', which is part of a hash',
             'a source whose types cannot be looked up (a CTE, an ephemeral model, a fixture)',
             "add column_types={'" ~ name ~ "': '...'}"
             ~ (", or 'type' to the attribute" if name not in spec.key_columns | map(attribute='name'))

@@ -112,7 +112,7 @@
     {%- set kept = healing_tables._tables_of_other_runs(target, tables, 'before') -%}
     {%- if kept -%}
         {%- do healing_tables._log_progress(
-            target, 'no table has this name, but what was there before is kept as ' ~ (kept | sort | join(', '))
-            ~ '; a build may have died while it replaced it') -%}
+            target, 'no table has this name; the table that had it before is kept as ' ~ (kept | sort | join(', '))
+            ~ '; a build may have been killed while it replaced that table') -%}
     {%- endif -%}
 {%- endmacro %}

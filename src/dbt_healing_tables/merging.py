@@ -149,7 +149,8 @@ def full_refresh(spark: SparkSession, replaced: dict[str, Any] | None, *, histor
         raise
     if replaced["is_kept"]:
         kept = ", ".join(names.values())
-        logging.getLogger("healing_tables").info("%s: what had this name is kept as %s", replaced["target"], kept)
+        log = logging.getLogger("healing_tables")
+        log.info("%s: the table that had this name is kept as %s", replaced["target"], kept)
         return
     for before in names.values():
         spark.sql(f"drop table if exists {before}")

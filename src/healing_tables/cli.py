@@ -99,7 +99,7 @@ def parser() -> argparse.ArgumentParser:
 def read_spec(path: str) -> DimensionSpec:
     """Raises: ArgumentError if there is no such file; SpecError."""
     if not Path(path).is_file():
-        raise ArgumentError.one("the call", "--spec", "a YAML file", f"{path}, which is no file", "correct the path")
+        raise ArgumentError.one("the call", "--spec", "a YAML file", f"{path}, which is not a file", "correct the path")
     return DimensionSpec.from_yaml(path)
 
 

@@ -56,7 +56,8 @@ def refused(lab: Lab, name: str, *rows: str) -> None:
 
 def test_a_first_build(built: Lab) -> None:
     for name in ("first", "first_in_shards"):
-        refused(built, name, "2 rows that share theirs", "one = old, two = -er from 2024-01-01", "one = old-, two = er")
+        keys = ("one = old, two = -er from 2024-01-01", "one = old-, two = er")
+        refused(built, name, "2 rows that share a surrogate key", *keys)
         assert not built.spark.catalog.tableExists(f"{built.schema}.{name}")
     assert built.results["hashed"][0] == "success"
     assert built.spark.table(f"{built.schema}.hashed").select("sk").distinct().count() == 5

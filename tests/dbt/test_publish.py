@@ -265,7 +265,7 @@ def test_what_the_guards_let_pass(built: Lab, name: str) -> None:
 
 def test_columns_that_come_go_and_change(built: Lab) -> None:
     assert "column points (int) is new: added to all versions" in built.notes["told_wide"]
-    assert "column region (string) goes" in built.notes["told_wide"]
+    assert "column region (string) is removed" in built.notes["told_wide"]
     assert "column points becomes bigint, it was int" in told(built, "wide")
     assert sorted(built.rows("dim_wide", "id", "points")) == [(1, 1), (2, 2), (3, 3)]
     status, message = built.results["dim_fixed"]
@@ -279,7 +279,7 @@ def test_by_default_no_column_and_no_value_is_lost(built: Lab) -> None:
     columns = {field.name: field.dataType for field in built.spark.table(f"{built.schema}.dim_grown").schema}
     assert columns["points"].simpleString() == "bigint" and "name" in columns
     for name, part in {
-        "kept": "column region (string) goes",
+        "kept": "column region (string) is removed",
         "narrowed": "column points becomes int, it was bigint",
     }.items():
         status, message = built.results[f"dim_{name}"]

@@ -171,7 +171,7 @@ def test_a_row_that_differs_from_the_stored_one_of_its_moment(tables: Tables, di
     merge(batch(tables, [(1, "A", None)]), dim, SPEC, at="2024-01-05 00:00:00")
     with pytest.raises(LateChangeError) as error:
         merge(batch(tables, [(1, "B", None)]), dim, SPEC, at="2024-01-05 00:00:00")
-    assert "a row that differs from the stored one of its key and moment" in str(error.value)
+    assert "a row that differs from the stored row with the same key and moment" in str(error.value)
     assert "in order" not in str(error.value)
     assert versions(tables, dim, "id", "name") == [(1, "A")]
 

@@ -133,7 +133,7 @@ def test_the_audit_has_the_integer_key_whatever_the_columns_are_called(tables: T
 def test_a_dimension_that_was_restored_or_dropped_without_its_history(tables: Tables, dim: str) -> None:
     names(tables, dim, "a", "b")
     tables.spark.sql(f"restore table {dim} to version as of 1")
-    with pytest.raises(TargetError, match="history goes on.*\n.*\n.*id = 1\n.*RESTORE") as error:
+    with pytest.raises(TargetError, match="history continues.*\n.*\n.*id = 1\n.*RESTORE") as error:
         merge(tables.spark.sql("select 1 as id, 'd' as name"), dim, TYPE_4, at="2024-01-04")
     assert len(error.value.mistakes) == 1
     # at version 1 nothing had been replaced yet

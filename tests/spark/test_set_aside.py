@@ -143,8 +143,8 @@ def test_late_rows(tables: Tables, dim: Any) -> None:
         ("B", day(5)),
         ("C", day(7)),
     ]
-    late = "a change before what is stored for its key, which disagrees with it"
-    tie = "a row that differs from the stored one of its key and moment"
+    late = "a late change, older than the newest stored change of its key and different from the version of its moment"
+    tie = "a row that differs from the stored row with the same key and moment"
     assert aside(tables, dim, "id", "name", "reason") == [(1, "X", late), (2, "Y", tie)]
     # in a full batch, a key that has only late rows does not end
     result = merge(batch(tables, (1, "X", "a", "U", 4), (3, "N", "n", "U", 8)), dim, spec, at=day(9), full_batch=True)
@@ -231,7 +231,7 @@ def test_ties_with_what_is_stored(tables: Tables) -> None:
     merge(batch(tables, (2, "A", "a", "U", 1), (2, "A", "b", "U", 5)), dim, spec)
     for row in [(1, "B", "a", "U", 5), (2, "A", "c", "U", 5)]:
         with pytest.raises(
-            LateChangeError, match=f"differs from the stored one of its key and moment\n.*\n.*id = {row[0]} at"
+            LateChangeError, match=f"differs from the stored row with the same key and moment\n.*\n.*id = {row[0]} at"
         ):
             merge(batch(tables, row), dim, spec)
 

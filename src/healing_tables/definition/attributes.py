@@ -81,7 +81,7 @@ def check_attributes(values: dict[str, Any], mistakes: list[Mistake]) -> None:
             mistakes.append(
                 Mistake(
                     f"attributes.{name}",
-                    "a column that is no key",
+                    "a column that is not a key",
                     "a key column",
                     "remove it from one of the two",
                 )

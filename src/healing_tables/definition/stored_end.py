@@ -64,8 +64,8 @@ def stored_end(
         mistakes.append(
             Mistake(
                 where,
-                "an open end that the rows show: NULL, or a moment from 2200-01-01 on, or one end in the future that "
-                "several rows share which their flag calls current",
+                "an open end in the stored rows: NULL, or a moment from 2200-01-01 on, or one end in the future that "
+                "several current rows share",
                 f"ends in the future that may be real: {' to '.join(dict.fromkeys(map(end_text, bounds)))}",
                 "name the open end of the table in valid_to_current",
             )
@@ -78,7 +78,7 @@ def stored_end(
         mistakes.append(
             Mistake(
                 where,
-                "one open end in all rows that nothing has closed",
+                "one open end in all open rows",
                 shown,
                 "write one of them to all of these rows, by an UPDATE or another way to change the table",
             )

@@ -35,7 +35,7 @@ class Flag:
     def mistake(self, wanted: str, opened: Counter[Any], closed: Counter[Any], remedy: str) -> Mistake:
         got = [
             f"{', '.join(f'{value_text(value)} in {rows_text(rows)}' for value, rows in found.most_common())} {what}"
-            for found, what in ((opened, "that nothing has closed"), (closed, "that have ended"))
+            for found, what in ((opened, "that are open"), (closed, "that have ended"))
             if found
         ]
         return Mistake(f"{self.option} ({self.column})", wanted, "; ".join(got), remedy)
@@ -56,13 +56,13 @@ def stored_flag(flag: Flag, opened: Counter[Any], closed: Counter[Any], mistakes
         return flag.given
     of_open = next((value for value in values if {*values} <= {value, pairs.get(value)}), None)
     if of_open is None:
-        wanted, remedy = "one value in all rows that nothing has closed", "write one of them to all of these rows"
+        wanted, remedy = "one value in all open rows", "write one of them to all of these rows"
         mistakes.append(flag.mistake(wanted, opened, closed, remedy))
         return flag.given
     others = [value for value in closed if value not in (of_open, None)] or [None] * (None in closed)
     others = others or [pairs[value] for value in (of_open,) if value in pairs]
     if len(others) != 1 or of_open in pairs.values():
-        wanted = "two values: one in rows that nothing has closed, and one in others"
+        wanted = "two values: one in open rows, and one in rows that have ended"
         mistakes.append(flag.mistake(wanted, opened, closed, f"name both in {flag.option}, such as ['Y', 'N']"))
         return flag.given
     return flag.sides((of_open, others[0]))
@@ -82,7 +82,7 @@ def checked(flag: Flag, opened: Counter[Any], closed: Counter[Any], mistakes: li
         wanted = f"the values that the definition names: {', '.join(map(value_text, flag.given))}"
         remedy = f"leave {flag.option} out, and the merge takes over the stored ones; or update the stored rows first"
         if len(stored) > 1:
-            wanted, remedy = f"one value in all rows that nothing has closed; {wanted}", "write it to all of these rows"
+            wanted, remedy = f"one value in all open rows; {wanted}", "write it to all of these rows"
         mistakes.append(flag.mistake(wanted, opened, closed, remedy))
     return flag.given
 

@@ -149,8 +149,7 @@ class Attempt:
             "the moment of the batch",
             f"a moment after the stored changes of its keys: {instants.moment_text(newest)}",
             f"now by the clock of this machine, {instants.moment_text(moment)}, {ahead:.0f} seconds earlier",
-            "set the clocks of all writers by one time server; if the stored moment came from `at`, "
-            "give this batch a later `at`",
+            "synchronize the clocks of all writers; if the stored moment came from `at`, give this batch a later `at`",
         )
         raise LateChangeError(counted("the batch", [mistake]), [mistake])
 

@@ -333,7 +333,7 @@ class Outbox(DimensionTables):
             "change the table so that it accepts them; the next merge delivers the rows",
         )
         return TargetError(
-            f"the dimension has committed, and the rows for its {name.replace('_', ' ')} wait in {self.table.name}.",
+            f"the dimension has committed; the rows for its {name.replace('_', ' ')} are kept in {self.table.name}.",
             [mistake],
         )
 

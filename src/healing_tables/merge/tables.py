@@ -192,7 +192,7 @@ class DimensionTables:
                 "no change log" if named is None else named,
                 f"leave change_log out, or set it to {noted}; if the log was renamed: "
                 f"{self.set_property_text(CHANGE_LOG, '<its name>')}; "
-                f"to give the log up: {self.set_property_text(CHANGE_LOG, None)}, and drop it",
+                f"to stop using it: {self.set_property_text(CHANGE_LOG, None)}, and drop it",
             )
             raise TargetError(counted("the spec", [mistake]), [mistake])
         return noted is not None

@@ -13,7 +13,7 @@ from healing_tables.plan.timeline import DAMAGED
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
 
-UNKNOWN = "a stored version that the change log does not know"
+UNKNOWN = "a stored version that is not in the change log"
 # The number of slices of a row, which the log does not have
 KEPT = ("compressed_row_count",)
 

@@ -10,10 +10,10 @@ from healing_tables.plan.batch import key_names
 from healing_tables.plan.columns import with_columns
 from healing_tables.plan.stored_rows import with_damage
 
-LATE = "a change before what is stored for its key, which disagrees with it"
-TIED = "a row that differs from the stored one of its key and moment"
+LATE = "a late change, older than the newest stored change of its key and different from the version of its moment"
+TIED = "a row that differs from the stored row with the same key and moment"
 DAMAGED = "a stored key with two current versions, or with versions that overlap"
-AHEAD = "a stored key whose history goes on after its row"
+AHEAD = "a stored key whose history continues after its row"
 
 
 def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:

@@ -195,7 +195,7 @@ def check_surrogate_keys(plan: DataFrame, stored: DataFrame | None, layout: Layo
         mistake = Mistake(
             f"surrogate_key ({layout.surrogate})",
             "one version for each key",
-            f"versions that share theirs: {'; '.join(row['row_texts'] for row in found)}",
+            f"versions that share a surrogate key: {'; '.join(row['row_texts'] for row in found)}",
             "use the strategy hash: dbt_utils makes one key of different texts with hyphens, such as a-, b and a, -b",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])

@@ -288,7 +288,7 @@ class HiveTarget:
             mistake = Mistake(
                 self.name,
                 f"no other writer in {last.base_location}, the folder before the last merge",
-                f"{len(gone)} files less and {len(late)} files more than that merge has read",
+                f"a folder with {len(gone)} files fewer and {len(late)} more than when that merge read it",
                 f"write these rows again: they are in {path_of(late[0])}, and not in the table; then remove the new "
                 "files",
             )
