@@ -1,26 +1,34 @@
 {#-
-    The candidate: the rows that a build would publish. It is a query that is checked while it runs, and becomes a table
-    only if that cannot be avoided.
+    `candidate`: the rows that a build would publish. It is a query that is checked while it runs, and becomes a table
+    only if that cannot be avoided. What changes it returns another map.
+
+    query, columns      the statement that computes it, and its columns {name: type}
+    is_pure_call        the model is a call of dimension(), perhaps behind CTEs
+    is_comparable       the stored rows can be matched with it
+    hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
+    checks, conditions  what its rows have yet to pass: as in the settings; see _row_conditions
+    changes             the table of the rows that differ from the stored ones or violate something, or none
+    table               the table that it has been written to, or none
+    location            the folder of its files, or none; written: in how many key buckets, if in any, for people
+    is_checked          its rows have passed the checks
+    figures             what the log shows of it: checks, rows_set_aside, ties_resolved, as far as they are known
 -#}
 
-{#-
-    Set query, columns, conditions, hashes and is_pure_call of the build. The query computes the dimension, or only the
-    keys that are healed.
--#}
-{% macro _prepare_query(build, sequence) -%}
-    {%- set settings = build.settings -%}
-    {%- set call = settings.call -%}
+{#- The candidate as a query for all keys, or only for those that are healed. A build that would lose columns is
+    refused. -#}
+{% macro _new_candidate(run, sequence) -%}
+    {%- set settings, call = run.settings, run.settings.call -%}
     {%- set is_pure_call = call is not none and not healing_tables._is_more_than_call(call) -%}
-    {%- set query = build.sql if build.changed_keys is none
-        else healing_tables._with_changed_keys(build.sql, call, build.changed_keys) -%}
+    {%- set query = run.sql if run.changed_keys is none
+        else healing_tables._with_changed_keys(run.sql, call, run.changed_keys) -%}
     {#- stored hashes are correct if no other writer has changed the table; otherwise all columns are compared -#}
-    {%- set hashes_later = is_pure_call and (build.is_as_left or not build.stored or build.keeps_foreign) -%}
+    {%- set hashes_later = is_pure_call and (run.is_as_left or not run.stored or run.keeps_foreign) -%}
     {%- set query = healing_tables._fill_slot(query, 'hash', 'cast(null as string)',
         healing_tables._number_of_hashes(settings.metadata)) if hashes_later else query -%}
-    {%- set known = healing_tables._known_columns(build, is_pure_call) -%}
+    {%- set known = healing_tables._known_columns(run, is_pure_call) -%}
     {%- set columns = known if known is not none else healing_tables._query_columns(query) -%}
     {%- if sequence is not none -%}
-        {%- set query = healing_tables._add_sequence(query, columns, build, sequence) -%}
+        {%- set query = healing_tables._add_sequence(query, columns, settings, sequence) -%}
         {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
@@ -31,11 +39,26 @@
     {%- do healing_tables._check_plain_select(settings, columns) if call is none -%}
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}
-    {%- set columns = healing_tables._as_stored(build.format, columns) -%}
-    {%- do build.update({
+    {%- set columns = healing_tables._as_stored(run.format, columns) -%}
+    {{- return({
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
-        'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}}) -%}
-    {%- do build.update({'conditions': healing_tables._row_conditions(build)}) -%}
+        'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}, 'checks': settings.checks,
+        'conditions': healing_tables._row_conditions(run, columns),
+        'is_comparable': healing_tables._is_comparable(run, columns), 'changes': none, 'table': none,
+        'location': run.location, 'written': none, 'is_checked': false, 'figures': {}}) -}}
+{%- endmacro %}
+
+{#- Whether the stored rows can be matched by key and start. -#}
+{% macro _is_comparable(run, columns) -%}
+    {%- if not run.stored or run.keeps_foreign -%} {{ return(false) }} {%- endif -%}
+    {%- set settings = run.settings -%}
+    {%- do healing_tables._check_schema_changes(run, columns) -%}
+    {%- set missing = healing_tables._missing_names(
+        settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []),
+        run.stored.columns) -%}
+    {%- do healing_tables._log_progress(run.target, 'not compared: the stored table has no ' ~ (missing | join(', ')))
+        if missing -%}
+    {{- return(not missing) -}}
 {%- endmacro %}
 
 {#- A select that calls no dimension() has to give the columns of one. -#}
@@ -57,15 +80,15 @@
     The columns of the query {name: type} if no lookup is needed; else none. If the definition and the types of its
     sources have not changed, they are the stored columns; a first build needs only the types of the hashed columns.
 -#}
-{% macro _known_columns(build, is_pure_call) -%}
-    {%- set metadata = build.settings.metadata -%}
-    {%- if not is_pure_call or build.settings.sequence is not none or config.get('contract').enforced
+{% macro _known_columns(run, is_pure_call) -%}
+    {%- set metadata = run.settings.metadata -%}
+    {%- if not is_pure_call or run.settings.sequence is not none or config.get('contract').enforced
         or none in metadata.types.values() or none in metadata.sources | map(attribute='parts') | list -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- if build.stored -%} {{ return(build.stored.columns if build.is_as_left and not build.commits else none) }}
+    {%- if run.stored -%} {{ return(run.stored.columns if run.is_as_left and not run.commits else none) }}
     {%- endif -%}
-    {%- if build.location is not none or config.get('partition_by') is not none -%} {{ return(none) }} {%- endif -%}
+    {%- if run.location is not none or config.get('partition_by') is not none -%} {{ return(none) }} {%- endif -%}
     {%- set columns = {} -%}
     {%- for name in metadata.columns -%} {%- do columns.update({name: metadata.types.get(name)}) -%} {%- endfor -%}
     {{- return(columns) -}}
@@ -106,43 +129,44 @@
 {%- endmacro %}
 
 {#-
-    Write the candidate to a table if one statement cannot publish it: files are published from its folder, and the key
+    The candidate as a table, for what one statement cannot publish: files are published from its folder, and the key
     map must have its integer keys before readers see them.
 -#}
-{% macro _write_candidate(build) -%}
-    {%- do healing_tables._run_checked(build, 'candidate', healing_tables._create_candidate(build)) -%}
-    {%- set buckets = healing_tables._key_buckets() if build.location is not none else none -%}
+{% macro _written_candidate(run, candidate) -%}
+    {%- do healing_tables._run_checked(run, candidate, 'candidate',
+        healing_tables._create_candidate(run, candidate)) -%}
+    {%- set candidate = dict(healing_tables._passed_checks(run, candidate), table=run.candidate_table) -%}
+    {%- set buckets = healing_tables._key_buckets() if run.location is not none else none -%}
     {%- if buckets is none -%}
         {#- partition columns may have moved to the end -#}
-        {%- do build.update({'columns': healing_tables._columns_of(build.candidate)}) -%}
+        {%- set candidate = dict(candidate, columns=healing_tables._columns_of(candidate.table)) -%}
     {%- else -%}
-        {%- set folders = healing_tables._written_buckets(build.candidate, build.location,
-            healing_tables._bucket_column(build.columns, buckets)) -%}
-        {%- do build.update({
-            'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
-            'written': 'in ' ~ buckets ~ ' key buckets'}) -%}
+        {%- set folders = healing_tables._written_buckets(candidate.table, run.location,
+            healing_tables._bucket_column(candidate.columns, buckets)) -%}
+        {%- set candidate = dict(candidate, written='in ' ~ buckets ~ ' key buckets',
+            location=healing_tables._location_of(folders.values() | list) if folders else run.location) -%}
     {%- endif -%}
-    {%- set columns = healing_tables._quoted_list(build.columns) -%}
+    {%- set columns = healing_tables._quoted_list(candidate.columns) -%}
     {#- its rows have passed the checks and have their hashes -#}
-    {%- do build.update({
-        'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ build.candidate,
-        'hashes': {}, 'conditions': [], 'is_written': true, 'settings': dict(build.settings, checks={})}) -%}
+    {{- return(dict(candidate, query='select ' ~ (columns | join(', ')) ~ ' from ' ~ candidate.table,
+        hashes={}, conditions=[], checks={})) -}}
 {%- endmacro %}
 
-{% macro _create_candidate(build) -%}
-    {%- if build.get('location') and config.get('partition_by') is not none -%}
+{#- The statement for that. -#}
+{% macro _create_candidate(run, candidate) -%}
+    {%- if run.location is not none and config.get('partition_by') is not none -%}
         {#- partitions in the metastore would keep the old folder when the table's location changes; the setting is
             not restored, because other threads of this session may need it -#}
         {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false',
-            build.settings.session) -%}
+            run.settings.session) -%}
     {%- endif -%}
-    {%- set query = healing_tables._checked_select(build) -%}
-    {%- set buckets = healing_tables._key_buckets() if build.get('location') else none -%}
-    {%- if buckets is not none -%}
-        {{- return(healing_tables._create_table(
-            build.format, build.candidate, healing_tables._in_buckets(query, build.settings, build.columns, buckets),
-            build.columns, build.location, partition=healing_tables._bucket_column(build.columns, buckets))) -}}
+    {%- set query = healing_tables._checked_select(run, candidate) -%}
+    {%- set buckets = healing_tables._key_buckets() if run.location is not none else none -%}
+    {%- if buckets is none -%}
+        {{- return(healing_tables._create_table(run.format, run.candidate_table, query, candidate.columns,
+            run.location)) -}}
     {%- endif -%}
-    {{- return(healing_tables._create_table(build.format, build.candidate, query, build.columns,
-        build.get('location'))) -}}
+    {{- return(healing_tables._create_table(
+        run.format, run.candidate_table, healing_tables._in_buckets(query, run.settings, candidate.columns, buckets),
+        candidate.columns, run.location, partition=healing_tables._bucket_column(candidate.columns, buckets))) -}}
 {%- endmacro %}

@@ -10,18 +10,18 @@
     row_count    the rows of the table, or none
     marks        see _high_water_marks
 -#}
-{% macro _commit_tag(build, row_count) -%}
+{% macro _commit_tag(run, row_count, is_of_target=true) -%}
     {#- URL-encoded, with ~ for %, so that no client and no history has to escape it -#}
     {{- return(tojson({
-        'id': invocation_id, 'mode': build.log_row.mode, 'spec': build.log_row.spec,
-        'base': build.log_row.version_before if build.created == build.target else none, 'row_count': row_count,
-        'marks': healing_tables._kept_marks(build)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
+        'id': invocation_id, 'mode': run.mode, 'spec': run.definition,
+        'base': run.version_before if is_of_target else none, 'row_count': row_count,
+        'marks': healing_tables._kept_marks(run)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
 
 {#- The tag as a table property, {} if the format has no tags. -#}
-{% macro _tag_properties(build, row_count=none) -%}
-    {{- return({'healing_tables.build': healing_tables._commit_tag(build, row_count)}
-        if build.format.has_commit_tags else {}) -}}
+{% macro _tag_properties(run, row_count=none, is_of_target=true) -%}
+    {{- return({'healing_tables.build': healing_tables._commit_tag(run, row_count, is_of_target)}
+        if run.format.has_commit_tags else {}) -}}
 {%- endmacro %}
 
 {#- The tag of a commit, or none. `parameters`: the operation's parameters in the history. -#}
@@ -64,9 +64,9 @@
 {%- endmacro %}
 
 {#- The high-water marks of a build, without the fields that only this build needs. -#}
-{% macro _kept_marks(build) -%}
+{% macro _kept_marks(run) -%}
     {%- set marks = {} -%}
-    {%- for name, mark in (build.get('marks') or {}).items() -%}
+    {%- for name, mark in run.marks.items() -%}
         {%- set kept = {} -%}
         {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'recent_rows'] -%}
             {%- do kept.update({field: value}) -%}

@@ -7,20 +7,20 @@
 {#-
     The commits to the target since the build began: {conflicts (strings: commits of other writers), version (the newest
     number, or none), written_rows (by that commit, or none)}. `own_commits`: the number of commits that the build has
-    made itself, each of which may have changed rows; `exists`: whether the target exists. This version is written to
-    the log: a later commit is another writer's.
+    made itself, each of which may have changed rows; `exists`: whether the target exists; `created`: the table
+    that it has made, if not the target. This version is written to the log: a later commit is another writer's.
 -#}
-{% macro _look_at_commits(build, own_commits, exists) -%}
+{% macro _look_at_commits(run, own_commits, exists, created=none) -%}
     {%- set nothing = {'conflicts': [], 'version': none, 'written_rows': none} -%}
-    {%- set stored_format = healing_tables._stored_format(build.stored) -%}
-    {%- set is_comparable = build.format.has_commits and build.created == build.target
-        and (not build.stored or (stored_format is not none and stored_format.has_commits)) -%}
+    {%- set stored_format = healing_tables._stored_format(run.stored) -%}
+    {%- set is_comparable = run.format.has_commits and (created or run.target) == run.target
+        and (not run.stored or (stored_format is not none and stored_format.has_commits)) -%}
     {%- if not is_comparable -%} {{ return(nothing) }} {%- endif -%}
     {%- if not exists -%}
-        {{- return(dict(nothing, conflicts=['DROP TABLE'] if build.stored else [])) -}}
+        {{- return(dict(nothing, conflicts=['DROP TABLE'] if run.stored else [])) -}}
     {%- endif -%}
-    {%- if build.existing is not none and not build.stored -%} {{ return(nothing) }} {%- endif -%}
-    {%- set commits = build.format.commits_since(build.target, build.log_row.version_before) -%}
+    {%- if run.existing is not none and not run.stored -%} {{ return(nothing) }} {%- endif -%}
+    {%- set commits = run.format.commits_since(run.target, run.version_before) -%}
     {%- if commits is none -%} {{ return(dict(nothing, conflicts=['DROP TABLE, CREATE TABLE'])) }} {%- endif -%}
     {%- set changing = [] -%}
     {%- for commit in commits if commit.changes_rows -%}
@@ -28,22 +28,24 @@
     {%- endfor -%}
     {{- return({
         'conflicts': changing if changing | length > own_commits else [],
-        'version': commits[0].version if commits else build.log_row.version_before,
+        'version': commits[0].version if commits else run.version_before,
         'written_rows': commits[0].written_rows if commits else none}) -}}
 {%- endmacro %}
 
-{#- The attempt gets its row in the log, and what it has written is dropped; after the last one the build fails. -#}
-{% macro _after_conflict(build, attempt, conflicts, is_published=false) -%}
+{#- The attempt gets its row in the log, and what it has written is dropped; after the last one the run fails.
+    `candidate`: see _refuse(). -#}
+{% macro _after_conflict(run, attempt, conflicts, candidate, is_published=false) -%}
     {%- set found = conflicts | join(', ') -%}
     {%- set is_last = attempt == healing_tables._max_attempts() -%}
     {%- if not is_last or is_published -%}
-        {%- do healing_tables._drop_side_tables(build) -%}
-        {%- do healing_tables._run('drop table if exists ' ~ build.candidate) -%}
+        {%- do healing_tables._drop_side_tables(run) -%}
+        {%- do healing_tables._run('drop table if exists ' ~ run.candidate_table) -%}
     {%- endif -%}
     {%- if not is_last -%}
         {%- do healing_tables._log_progress(
-            build.target, 'attempt ' ~ attempt ~ ' found a commit of another writer (' ~ found ~ '); it retries') -%}
-        {%- do healing_tables._end_build(build, 'retried', {'reason': 'a commit of another writer: ' ~ found}) -%}
+            run.target, 'attempt ' ~ attempt ~ ' found a commit of another writer (' ~ found ~ '); it retries') -%}
+        {%- do healing_tables._end_run(run, 'retried',
+            dict(candidate.figures, reason='a commit of another writer: ' ~ found)) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- set mistakes = [] -%}
@@ -54,8 +56,8 @@
     {%- if is_published -%}
         {#- without a row in the log, the next build rebuilds all keys -#}
         {%- do healing_tables._raise_error(
-            config.get('materialized') ~ ' ' ~ build.target
+            config.get('materialized') ~ ' ' ~ run.target
             ~ ': published, but another writer has committed, too: the table may have rows of both.', mistakes) -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(build, mistakes) -%}
+    {%- do healing_tables._refuse(run, mistakes, candidate) -%}
 {%- endmacro %}

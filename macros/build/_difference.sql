@@ -8,11 +8,11 @@
     1     | 2024-02-01 | true    | Bea        | Eve           | true        | true       | false       | NULL
     2     | 2024-03-01 | true    | NULL       | Dan           | false       | true       | false       | [no_gaps]
 -#}
-{% macro _changes(build, inputs) -%}
-{%- set build = healing_tables._without_conditions_of_all(build) -%}
+{% macro _changes(run, candidate, inputs) -%}
+{%- set candidate = healing_tables._without_conditions_of_all(candidate) -%}
 {%- set keys = inputs.key_names -%}
 {#- rows of dimension() are unique by key and start, which are not NULL; rows of another select may not be -#}
-{%- set same = '=' if build.is_pure_call else '<=>' -%}
+{%- set same = '=' if candidate.is_pure_call else '<=>' -%}
 {%- set pairs = [] -%}
 {%- for key in inputs.key_columns -%}
     {%- do pairs.append('made.key_' ~ loop.index ~ ' ' ~ same ~ ' stored.key_' ~ loop.index) -%}
@@ -20,10 +20,10 @@
 {%- set place = healing_tables._order_column() if inputs.is_ordered else 'start' -%}
 {%- do pairs.append('made.' ~ place ~ ' ' ~ same ~ ' stored.' ~ place) if inputs.valid_from is not none -%}
 {%- do pairs.append('made.nth = stored.nth') if not inputs.is_unique -%}
-{%- set violations = healing_tables._violations_of_row(build) -%}
+{%- set violations = healing_tables._violations_of_row(run.settings, candidate) -%}
 {%- set differs = 'not (' ~ inputs.compared_row ~ ' <=> stored_row)' -%}
-with {{ healing_tables._checked_candidate(build, inputs.is_ordered) }},
-{{ 'made' if inputs.is_unique or build.is_pure_call else 'made_rows' }} as (
+with {{ healing_tables._checked_candidate(run, candidate, inputs.is_ordered) }},
+{{ 'made' if inputs.is_unique or candidate.is_pure_call else 'made_rows' }} as (
     select {{ inputs.candidate }}, row
         {%- if inputs.is_ordered %},
         {{ place }}
@@ -31,12 +31,12 @@ with {{ healing_tables._checked_candidate(build, inputs.is_ordered) }},
         {%- if violations is not none %},
         {{ violations }} as violations
         {%- endif %}
-        {%- if build.is_pure_call and not inputs.is_unique %},
+        {%- if candidate.is_pure_call and not inputs.is_unique %},
         1 as nth, false as is_repeated
         {%- endif %}
     from checked
 ),
-{%- if not (inputs.is_unique or build.is_pure_call) %}
+{%- if not (inputs.is_unique or candidate.is_pure_call) %}
 made as (
     {{- healing_tables._number_equal_starts('made_rows', keys, inputs.compared_row) }}
 ),
@@ -70,7 +70,7 @@ differing as (
 )
 select {{ keys }}, start, differs, stored_row,
     case when row is not null then struct(
-        {{- healing_tables._published_columns(build) | join(', ') }}) end as candidate_row,
+        {{- healing_tables._published_columns(candidate) | join(', ') }}) end as candidate_row,
     was_current, is_current, is_repeated, violations
 from differing
 {%- endmacro %}
@@ -89,11 +89,11 @@ from differing
     is_unique           no two rows, on either side, have the same key and start
     is_ordered          the rows of the candidate are in the order of _order_column(), by which both sides are joined
 -#}
-{% macro _diff_inputs(build) -%}
-    {%- set settings, columns, stored_columns = build.settings, build.columns, build.stored.columns -%}
+{% macro _diff_inputs(run, candidate) -%}
+    {%- set settings, columns, stored_columns = run.settings, candidate.columns, run.stored.columns -%}
     {%- set compared = [] -%}
     {%- for name, type in columns.items() if stored_columns.get(name) == type
-        and not healing_tables._has_no_equality(type) and name not in build.hashes -%}
+        and not healing_tables._has_no_equality(type) and name not in candidate.hashes -%}
         {%- do compared.append(name) -%}
     {%- endfor -%}
     {%- set has_flag = settings.is_current in columns and stored_columns.get(settings.is_current)
@@ -107,9 +107,9 @@ from differing
         {%- do select_lists.candidate.append(pair.candidate ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
     {%- set none_at_all = 'cast(null as bigint)' -%}
-    {%- set is_unique = build.is_pure_call and build.is_as_left -%}
-    {%- set is_ordered = is_unique and healing_tables._has_order(build) and settings.metadata.is_start_in_order
-        and settings.valid_from is not none -%}
+    {%- set is_unique = candidate.is_pure_call and run.is_as_left -%}
+    {%- set is_ordered = is_unique and healing_tables._has_order(settings, candidate)
+        and settings.metadata.is_start_in_order and settings.valid_from is not none -%}
     {%- set start = {'stored': none_at_all, 'candidate': none_at_all} if settings.valid_from is none
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
     {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
@@ -118,25 +118,31 @@ from differing
     {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._quoted(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
     {#- if all columns are compared, compare the row itself: building a second struct would cost time -#}
-    {%- set compared_row = 'row' if compared == healing_tables._row_columns(build)
+    {%- set compared_row = 'row' if compared == healing_tables._row_columns(candidate)
         else 'case when row is not null then ' ~ healing_tables._row_struct(compared, 'row.') ~ ' end' -%}
-    {%- set stored_keys = [] -%}
-    {%- set hashable = [] -%}
-    {%- for key in settings.key_columns -%}
-        {%- do stored_keys.append(healing_tables._quoted(key)) -%}
-        {%- do hashable.append(key) if stored_columns.get(key) == columns.get(key)
-            and (healing_tables._type_family(stored_columns.get(key)) in ['integer', 'decimal', 'date', 'timestamp',
-                'timestamp_ntz', 'boolean'] or stored_columns.get(key) == 'string') -%}
-    {%- endfor -%}
+    {%- set stored_keys = healing_tables._quoted_list(settings.key_columns) -%}
     {{- return({
         'stored': select_lists.stored | join(', '), 'candidate': select_lists.candidate | join(', '),
         'key_names': healing_tables._key_names(settings.key_columns), 'key_columns': settings.key_columns,
         'valid_from': settings.valid_from, 'columns': columns | list,
         'compared_row': compared_row,
-        'changed_keys': build.changed_keys, 'has_buckets': hashable | length == settings.key_columns | length,
+        'changed_keys': run.changed_keys,
+        'has_buckets': healing_tables._has_hashable_keys(settings, stored_columns, columns),
         'is_versioned': settings.tracked | select | list | length > 0,
         'is_unique': is_unique, 'is_ordered': is_ordered,
-        'stored_rows': build.existing | string if build.changed_keys is none
-            else '(select * from ' ~ build.existing ~ ' where ' ~ healing_tables._is_changed_key(stored_keys,
-                build.changed_keys) ~ ')'}) -}}
+        'stored_rows': run.existing | string if run.changed_keys is none
+            else '(select * from ' ~ run.existing ~ ' where ' ~ healing_tables._is_changed_key(stored_keys,
+                run.changed_keys) ~ ')'}) -}}
+{%- endmacro %}
+
+{#- Whether equal keys have equal hashes in both tables. -#}
+{% macro _has_hashable_keys(settings, stored_columns, columns) -%}
+    {%- set hashable = ['integer', 'decimal', 'date', 'timestamp', 'timestamp_ntz', 'boolean'] -%}
+    {%- set others = [] -%}
+    {%- for key in settings.key_columns -%}
+        {%- set type = stored_columns.get(key) -%}
+        {%- do others.append(key) if type != columns.get(key)
+            or not (type == 'string' or healing_tables._type_family(type) in hashable) -%}
+    {%- endfor -%}
+    {{- return(not others) -}}
 {%- endmacro %}

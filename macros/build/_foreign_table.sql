@@ -1,35 +1,31 @@
 {#- A table that this model has not built. -#}
 
-{#- Refuse to replace rows that this model has not built and cannot compare with its own, unless the run allows it; then
-    the old table is kept. -#}
-{% macro _check_foreign_table(build) -%}
-    {%- if not build.stored or healing_tables._is_built_by_model(build) -%} {{ return(none) }} {%- endif -%}
-    {%- set settings = build.settings -%}
-    {%- set columns = build.stored.columns -%}
+{#- The run, or one that keeps such a table under another name. If it has rows that cannot be compared with those of the
+    model, the run is refused unless it is allowed to replace them. -#}
+{% macro _with_foreign_table(run) -%}
+    {%- if not run.stored or healing_tables._is_built_by_model(run) -%} {{ return(run) }} {%- endif -%}
+    {%- set settings, columns = run.settings, run.stored.columns -%}
     {%- set wanted = settings.key_columns + ([settings.valid_from] if settings.valid_from is not none else []) -%}
     {%- set missing = healing_tables._missing_names(wanted, columns) -%}
-    {%- if not missing or not healing_tables._has_rows(build.existing) -%} {{ return(none) }} {%- endif -%}
+    {%- if not missing or not healing_tables._has_rows(run.existing) -%} {{ return(run) }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- if not healing_tables._allows_replace() -%}
         {%- do healing_tables._foreign_table_mistake(
-            mistakes, build.target, wanted, columns,
+            mistakes, run.target, wanted, columns,
             "name its columns in meta.healing_tables.column_names, e.g. {valid_from: effective_from}") -%}
-    {%- elif healing_tables._is_same_location(build.stored, build.target) -%}
+    {%- elif healing_tables._is_same_location(run.stored, run.target) -%}
         {%- do healing_tables._mistake(
             mistakes, 'location_root', 'another folder, since the existing table is kept',
-            build.stored.location,
+            run.stored.location,
             'choose another location_root, or move the table away') -%}
-    {%- else -%}
-        {%- do build.update({'keeps_foreign': true}) -%}
-        {%- do build.log_row.update({'reason': 'the table that had this name is kept as '
-            ~ healing_tables._backup_relation(build.target)}) -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(build, mistakes, false) if mistakes -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {{- return(dict(run, keeps_foreign=true, reason='the table that had this name is kept as '
+        ~ healing_tables._backup_relation(run.target))) -}}
 {%- endmacro %}
 
 {#- Whether this model has built the stored table, according to the log. Not every format has table ids. -#}
-{% macro _is_built_by_model(build) -%}
-    {%- set table_id = build.log_row.table_id -%}
-    {{- return(build.last is not none and 'healing_tables.spec=' in build.stored.get('properties', '')
-        and (build.last.table_id is none or table_id is none or build.last.table_id == table_id)) -}}
+{% macro _is_built_by_model(run) -%}
+    {{- return(run.last is not none and 'healing_tables.spec=' in run.stored.get('properties', '')
+        and (run.last.table_id is none or run.table_id is none or run.last.table_id == run.table_id)) -}}
 {%- endmacro %}

@@ -4,14 +4,15 @@
     Refuse a build that would end too many keys or lose too many closed versions, if there are at least 20 current keys;
     and a build without rows, unless the stored table is also empty. `figures`: candidate_versions, current_keys,
     ended_keys, closed_versions, lost_versions; stored_versions if something is stored; is_first if nothing is.
+    `candidate`: see _refuse().
 -#}
-{% macro _check_guards(build, figures) -%}
+{% macro _check_guards(run, figures, candidate) -%}
     {%- if healing_tables._is_partial_run() -%} {{ return(none) }} {%- endif -%}
     {#- a heal has few keys and may end all of them -#}
     {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0
-        and build.log_row.mode != 'heal' -%}
+        and run.mode != 'heal' -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
-    {%- set ratios = build.settings.ratios -%}
+    {%- set ratios = run.settings.ratios -%}
     {%- set mistakes = [] -%}
     {%- set allowed = [] -%}
     {%- for option, got, of, wanted in [
@@ -34,5 +35,5 @@
     {%- for mistake in mistakes -%}
         {%- do mistake.update({'remedy': mistake.remedy ~ "--vars '{" ~ (allowed | join(', ')) ~ "}'"}) -%}
     {%- endfor -%}
-    {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
+    {%- do healing_tables._refuse(run, mistakes, candidate) if mistakes -%}
 {%- endmacro %}

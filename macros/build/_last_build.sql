@@ -11,20 +11,20 @@
     Commits of builds have a tag [see _commit_tag.sql]. The log is read only if the format has no tags, or if another
     writer made the newest commit that changed rows.
 -#}
-{% macro _earlier_builds(build) -%}
-    {%- set format = healing_tables._stored_format(build.stored) -%}
-    {%- if not build.stored -%} {{ return({'last': none, 'newest': none, 'others': none}) }} {%- endif -%}
+{% macro _earlier_builds(run) -%}
+    {%- set format = healing_tables._stored_format(run.stored) -%}
+    {%- if not run.stored -%} {{ return({'last': none, 'newest': none, 'others': none}) }} {%- endif -%}
     {%- if format is not none and format.has_commit_tags -%}
-        {%- set commits = format.newest_commits(build.existing) -%}
+        {%- set commits = format.newest_commits(run.existing) -%}
         {%- set found = healing_tables._tagged_build(commits) -%}
         {#- the newest commits may all be from OPTIMIZE and VACUUM -#}
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
-            {%- set found = healing_tables._tagged_build(format.newest_commits(build.existing, none)) -%}
+            {%- set found = healing_tables._tagged_build(format.newest_commits(run.existing, none)) -%}
         {%- endif -%}
         {%- if found is not none -%} {{ return(found) }} {%- endif -%}
     {%- endif -%}
-    {%- set last = healing_tables._logged_build(build.target, build.log) -%}
-    {%- set commits = healing_tables._commits_after(build.existing, format, last) -%}
+    {%- set last = healing_tables._logged_build(run.target, run.log) -%}
+    {%- set commits = healing_tables._commits_after(run.existing, format, last) -%}
     {{- return(dict(commits, last=last)) -}}
 {%- endmacro %}
 
@@ -57,26 +57,26 @@
 {%- endmacro %}
 
 {#- Why the stored table may have changed since the last build of this definition; none if it has not. -#}
-{% macro _changed_since_last_build(build) -%}
-    {%- set last = build.last -%}
+{% macro _changed_since_last_build(run) -%}
+    {%- set last = run.last -%}
     {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
     {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
-    {%- if last.spec != build.log_row.spec -%}
+    {%- if last.spec != run.definition -%}
         {{- return('the definition, or a type of its sources, has changed since the last build') -}}
     {%- endif -%}
     {%- if last.is_tagged -%} {{ return(none) }} {%- endif -%}
-    {%- set others = (build.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
+    {%- set others = (run.commits or []) | selectattr('changes_rows') | map(attribute='operation') | unique | list -%}
     {%- if others -%}
         {{- return('the stored table has commits that are not in the log (' ~ (others | join(', '))
             ~ '): a killed build, or another writer') -}}
     {%- endif -%}
-    {%- if last.table_id != build.log_row.table_id
-        or 'healing_tables.spec=' not in build.stored.get('properties', '') -%}
+    {%- if last.table_id != run.table_id
+        or 'healing_tables.spec=' not in run.stored.get('properties', '') -%}
         {{- return('the stored table is not the one that the last build wrote') -}}
     {%- endif -%}
-    {%- if build.commits is none and (build.format.has_commits or last.table_id is none) -%}
+    {%- if run.commits is none and (run.format.has_commits or last.table_id is none) -%}
         {{- return('the history of the stored table does not reach back to the last build') -}}
     {%- endif -%}
     {{- return('no build of this definition has made the newest commit of the stored table'
-        if build.format.has_commit_tags else none) -}}
+        if run.format.has_commit_tags else none) -}}
 {%- endmacro %}

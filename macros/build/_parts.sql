@@ -5,20 +5,20 @@
     none), sources (their state)}. Parts of another run are reused if nothing that they depend on has changed: `state`,
     and the sources. They are copied, because that run may still be active: neither writes to the table of the other.
 -#}
-{% macro _begin_parts(build, table, kind, state) -%}
-    {%- set sources = healing_tables._state_of_sources(build) -%}
+{% macro _begin_parts(run, candidate, table, kind, state) -%}
+    {%- set sources = healing_tables._state_of_sources(run) -%}
     {%- set state = dict(state, sources=sources.state) -%}
-    {%- set create = 'create table ' ~ table ~ ' using ' ~ build.format.name ~ ' ' ~ healing_tables._properties_clause(
-        dict(build.format.properties(build.columns, false), **{'healing_tables.parts': state.values() | join(' ')}))
+    {%- set create = 'create table ' ~ table ~ ' using ' ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(
+        dict(run.format.properties(candidate.columns, false), **{'healing_tables.parts': state.values() | join(' ')}))
         ~ ' as' -%}
     {%- set best = {'parts': []} -%}
-    {%- for left in healing_tables._parts_of_other_runs(build.target, kind) -%}
+    {%- for left in healing_tables._parts_of_other_runs(run.target, kind) -%}
         {%- set parts = healing_tables._complete_parts(left) -%}
         {%- set changed = healing_tables._changed_state(left, state) -%}
         {%- set reason = 'it is not known whether source ' ~ (sources.unknown | join(', '))
             ~ ' has changed' if sources.unknown else (changed | join(' and ')) ~ ' changed since' -%}
         {%- if sources.unknown or changed -%}
-            {%- do healing_tables._log_progress(build.target, 'the ' ~ (parts | length) ~ ' parts in ' ~ left
+            {%- do healing_tables._log_progress(run.target, 'the ' ~ (parts | length) ~ ' parts in ' ~ left
                 ~ ', which another run has left, are computed anew: ' ~ reason) -%}
         {%- elif parts | length > best.parts | length -%} {%- do best.update({'parts': parts, 'table': left}) -%}
         {%- endif -%}
@@ -26,8 +26,8 @@
     {%- if best.parts -%}
         {%- do healing_tables._run(create ~ ' select * from ' ~ best.table ~ ' where part in ('
             ~ (best.parts | join(', ')) ~ ')') -%}
-        {%- do healing_tables._log_progress(build.target, 'continues with the ' ~ (best.parts | length) ~ ' of '
-            ~ build.settings.shards ~ ' parts in ' ~ best.table ~ ', which another run has left') -%}
+        {%- do healing_tables._log_progress(run.target, 'continues with the ' ~ (best.parts | length) ~ ' of '
+            ~ run.settings.shards ~ ' parts in ' ~ best.table ~ ', which another run has left') -%}
     {%- endif -%}
     {{- return({'parts': best.parts, 'create': create, 'sources': sources.state}) -}}
 {%- endmacro %}
@@ -59,9 +59,9 @@
     Returns {state: a string that changes if rows of a source change; unknown: sources whose changes cannot be
     detected}. It is read before the first part.
 -#}
-{% macro _state_of_sources(build) -%}
+{% macro _state_of_sources(run) -%}
     {%- set marks, unknown = {}, [] -%}
-    {%- for source in build.settings.metadata.sources -%}
+    {%- for source in run.settings.metadata.sources -%}
         {%- set mark = {} -%}
         {%- if source.parts is not none and source.is_row_local -%}
             {#- every change creates a new version of a table; most changes move the newest loaded_at -#}
@@ -77,12 +77,12 @@
 
 {#- After a sharded build, older parts are no longer needed. Parts that were written since this build began belong to a
     running build. -#}
-{% macro _drop_parts_of_others(build) -%}
-    {%- for left in healing_tables._parts_of_other_runs(build.target) -%}
-        {%- if run_query('select ' ~ build.format.written_at(left) ~ " < unix_micros(timestamp_ltz '"
-            ~ build.log_row.started_at ~ "') as is_old").rows[0]['is_old'] -%}
+{% macro _drop_parts_of_others(run) -%}
+    {%- for left in healing_tables._parts_of_other_runs(run.target) -%}
+        {%- if run_query('select ' ~ run.format.written_at(left) ~ " < unix_micros(timestamp_ltz '"
+            ~ run.started_at ~ "') as is_old").rows[0]['is_old'] -%}
             {%- do healing_tables._run('drop table if exists ' ~ left) -%}
-            {%- do healing_tables._log_progress(build.target, 'dropped ' ~ left ~ ', which another run has left') -%}
+            {%- do healing_tables._log_progress(run.target, 'dropped ' ~ left ~ ', which another run has left') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -1,88 +1,120 @@
 {#-
-    Publish in one step. In a format with commits, one commit merges the rows that differ or replaces all rows; with
-    branches, the step publishes a branch. In other formats, the location of the table is set to the folder of this
-    build, see formats/_files.sql.
--#}
+    Publish in one step, whose result readers see. The ways:
 
-{#- Run the one statement whose result readers see. Returns conflicts, as _run_or_conflict does. -#}
-{% macro _publish(build, change) -%}
-    {%- if change.how == 'merge' and build.location is not none -%}
-        {%- do healing_tables._write_changed_buckets(build, change) -%}
-    {%- elif change.how == 'merge' -%}
-        {%- set place = build.format.begin_commit(build.target, build.log_row.version_before) -%}
-        {{- return(healing_tables._run_or_conflict(build, 'main',
-            healing_tables._merge_row_diff(place, change, healing_tables._commit_tag(build, change.row_count)
-                if build.format.has_commit_tags else none))
-            or build.format.end_commit(build.target, build.log_row.version_before)) -}}
-    {%- elif healing_tables._can_use_branch(build) -%}
-        {{- return(healing_tables._run_checked(build, 'main', healing_tables._insert_candidate(
-            build, healing_tables._empty_branch(build), healing_tables._checked_select(build)))
-            or build.format.end_commit(build.target, build.log_row.version_before)) -}}
+    merge     the rows that differ, in a format with commits: one MERGE
+    branch    all rows, in a format with branches: an INSERT into an empty branch, which then becomes main
+    replace   all rows, in a format with commits: CREATE OR REPLACE TABLE, also where nothing has the name
+    swap      a table of files, all rows or the buckets that differ: its location becomes a folder of this run
+    beside    what has the name cannot become the table: it is created beside it, then renamed (swap/_replace.sql)
+-#}
+{% macro _publishing_way(run, candidate, change) -%}
+    {%- if run.location is none -%}
+        {%- if change.how == 'merge' -%} {{ return('merge') }} {%- endif -%}
+        {%- if healing_tables._can_use_branch(run, candidate) -%} {{ return('branch') }} {%- endif -%}
+        {%- set can_replace = run.existing is none
+            or (not run.keeps_foreign and run.stored.get('provider') == run.format.name) -%}
+        {{- return('replace' if can_replace else 'beside') -}}
     {%- endif -%}
-    {%- do build.update({'is_created': change.how == 'overwrite'}) -%}
-    {%- set can_swap = build.location is not none
-        and healing_tables._can_swap_location(build.format, build.columns, build.stored) -%}
-    {%- set can_replace = build.location is none and not build.keeps_foreign
-        and build.stored.get('provider') == build.format.name -%}
-    {%- set is_in_buckets = healing_tables._stored_buckets(build.location).buckets is not none -%}
-    {%- do healing_tables._create_beside(build) if not can_swap and not can_replace
-        and (build.existing is not none or is_in_buckets) -%}
-    {%- if build.location is not none -%}
-        {%- do healing_tables._create_for_buckets(build) if is_in_buckets and not can_swap -%}
-        {%- set conflicts = healing_tables._changes_of_files(build) -%}
-        {%- if conflicts -%} {{ return(conflicts) }} {%- endif -%}
-        {{- return(healing_tables._run_or_conflict(build, 'main', healing_tables._swap_location(
-            build.format, build.created, build.columns, build.location, can_swap or is_in_buckets))) -}}
+    {%- set is_in_buckets = healing_tables._stored_buckets(candidate.location).buckets is not none -%}
+    {%- set can_swap = healing_tables._can_swap_location(run.format, candidate.columns, run.stored)
+        or (run.existing is none and not is_in_buckets) -%}
+    {{- return('swap' if can_swap else 'beside') -}}
+{%- endmacro %}
+
+{#- Returns {conflicts (as _run_or_conflict does), created (the table that the statement has made, perhaps beside the
+    target), is_created (a table was created or replaced, and not only its rows), candidate}. -#}
+{% macro _publish(run, candidate, change) -%}
+    {%- if change.how == 'merge' and run.location is not none -%}
+        {%- set candidate = healing_tables._with_changed_buckets(run, candidate, change.inputs) -%}
     {%- endif -%}
-    {{- return(healing_tables._run_checked(build, 'main', healing_tables._create_table(
-        build.format, build.created, healing_tables._checked_select(build), build.columns, none, true,
-        dict({'healing_tables.spec': build.settings.property}, **healing_tables._tag_properties(build))))) -}}
+    {%- set way = healing_tables._publishing_way(run, candidate, change) -%}
+    {%- set created = healing_tables._table_beside(run) if way == 'beside' else run.target -%}
+    {%- set conflicts = healing_tables._publish_merge(run, change) if way == 'merge'
+        else healing_tables._publish_branch(run, candidate) if way == 'branch'
+        else healing_tables._publish_files(run, candidate, created, way) if run.location is not none
+        else healing_tables._publish_table(run, candidate, created) -%}
+    {{- return({'conflicts': conflicts, 'created': created, 'candidate': candidate,
+        'is_created': change.how == 'overwrite' and way != 'branch'}) -}}
+{%- endmacro %}
+
+{% macro _publish_merge(run, change) -%}
+    {%- set place = run.format.begin_commit(run.target, run.version_before) -%}
+    {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.has_commit_tags else none -%}
+    {{- return(healing_tables._run_or_conflict(run, 'main', healing_tables._merge_row_diff(place, change, tag))
+        or run.format.end_commit(run.target, run.version_before)) -}}
+{%- endmacro %}
+
+{% macro _publish_branch(run, candidate) -%}
+    {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._insert_candidate(
+        candidate, healing_tables._empty_branch(run), healing_tables._checked_select(run, candidate)))
+        or run.format.end_commit(run.target, run.version_before)) -}}
+{%- endmacro %}
+
+{% macro _publish_files(run, candidate, created, way) -%}
+    {%- set is_in_buckets = healing_tables._stored_buckets(candidate.location).buckets is not none -%}
+    {%- do healing_tables._create_for_buckets(run.format, created, candidate) if is_in_buckets and way == 'beside' -%}
+    {%- set conflicts = healing_tables._changes_of_files(run) -%}
+    {%- if conflicts -%} {{ return(conflicts) }} {%- endif -%}
+    {%- set is_there = is_in_buckets or (way == 'swap' and run.existing is not none) -%}
+    {{- return(healing_tables._run_or_conflict(run, 'main', healing_tables._swap_location(
+        run.format, created, candidate.columns, candidate.location, is_there))) -}}
+{%- endmacro %}
+
+{% macro _publish_table(run, candidate, created) -%}
+    {%- set properties = dict({'healing_tables.spec': run.settings.property},
+        **healing_tables._tag_properties(run, is_of_target=created == run.target)) -%}
+    {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._create_table(
+        run.format, created, healing_tables._checked_select(run, candidate), candidate.columns, none, true,
+        properties))) -}}
 {%- endmacro %}
 
 {#-
-    Finish a build whose rows are published: insert its row into the log and drop the candidate. `version`: that of the
-    build's commit; none if it is not known. `written_rows`: by it, or none.
+    Finish a build whose rows are published: insert its row into the log and drop the candidate. `published`: see
+    _publish(); `version`: that of the build's commit, none if it is not known; `written_rows`: by it, or none.
 -#}
-{% macro _after_publish(build, change, version, written_rows=none) -%}
-    {%- set target = build.target -%}
-    {%- do healing_tables._rename_into_place(build) -%}
+{% macro _after_publish(run, change, published, version, written_rows=none) -%}
+    {%- set target, candidate = run.target, published.candidate -%}
+    {%- do healing_tables._rename_into_place(run, published.created) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
-    {%- do healing_tables._after_swap(build, is_unchanged) if build.location is not none -%}
-    {%- set version = build.format.version(target) if version is none and not is_unchanged else version -%}
+    {%- do healing_tables._after_swap(run, candidate, is_unchanged) if run.location is not none -%}
+    {%- set version = run.format.version(target) if version is none and not is_unchanged else version -%}
     {%- if is_unchanged -%} {%- set what = 'unchanged, nothing to publish' -%}
-    {%- elif build.location is not none -%}
-        {%- set what = 'published ' ~ (build.written or 'from ' ~ build.location) -%}
+    {%- elif run.location is not none -%}
+        {%- set what = 'published ' ~ (candidate.written or 'from ' ~ candidate.location) -%}
     {%- elif version is not none -%}
         {%- set what = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge'
             else ', as a whole') -%}
     {%- endif -%}
-    {%- set table_id = build.log_row.table_id -%}
-    {%- if build.format.has_commit_tags -%}
+    {%- set table_id = run.table_id -%}
+    {%- if run.format.has_commit_tags -%}
         {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
             that changed nothing would be read again by the next heal. -#}
-        {%- set is_retagged = is_unchanged and (not build.is_as_left or (build.log_row.mode == 'heal'
-            and healing_tables._kept_marks(build) != build.last.marks)) -%}
+        {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode == 'heal'
+            and healing_tables._kept_marks(run) != run.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
-            healing_tables._tag_properties(build, change.row_count))) if is_retagged -%}
+            healing_tables._tag_properties(run, change.row_count))) if is_retagged -%}
         {%- set table_id = invocation_id if is_retagged or not is_unchanged else table_id -%}
     {%- elif healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
-        or (build.location is not none and not is_unchanged)) -%}
-        {%- set table_id = build.format.table_id(target, {'location': build.location}) -%}
+        or (run.location is not none and not is_unchanged)) -%}
+        {%- set table_id = run.format.table_id(target, {
+            'location': run.location if candidate is none else candidate.location}) -%}
     {%- endif -%}
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
-    {%- set is_new = 'rows_added' not in change.log_row -%}
-    {%- do change.log_row.update(healing_tables._count_rows(build, written_rows)) if is_new -%}
-    {%- do healing_tables._end_build(build, 'unchanged' if is_unchanged else 'published', dict(
-        change.log_row, publish=none if is_unchanged else change.how, version_after=version, table_id=table_id),
+    {%- set is_new = 'rows_added' not in change.figures -%}
+    {%- set figures = dict(candidate.figures if candidate is not none else {}, publish=none if is_unchanged
+        else change.how, version_after=version, table_id=table_id, **change.figures) -%}
+    {%- do figures.update(healing_tables._count_rows(run, candidate, written_rows)) if is_new -%}
+    {%- do healing_tables._end_run(run, 'unchanged' if is_unchanged else 'published', figures,
         target if is_new else none) -%}
-    {%- do healing_tables._run('drop table if exists ' ~ build.candidate) if build.is_written -%}
-    {%- do healing_tables._drop_parts_of_others(build) if healing_tables._is_sharded(build) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ candidate.table)
+        if candidate is not none and candidate.table is not none -%}
+    {%- do healing_tables._drop_parts_of_others(run) if healing_tables._is_sharded(run) -%}
 {%- endmacro %}
 
 {#- The number of rows and keys of a dimension built for the first time: a number, or an aggregate of its rows. -#}
-{% macro _count_rows(build, written_rows) -%}
-    {%- set keys = healing_tables._quoted_list(build.settings.key_columns) -%}
-    {%- set version = build.settings.metadata.names.version if build.is_pure_call else none -%}
+{% macro _count_rows(run, candidate, written_rows) -%}
+    {%- set keys = healing_tables._quoted_list(run.settings.key_columns) -%}
+    {%- set version = run.settings.metadata.names.version if candidate.is_pure_call else none -%}
     {{- return({
         'rows_added': 'count(*)' if written_rows is none else written_rows,
         'keys_affected': 'count_if(' ~ healing_tables._quoted(version) ~ ' = 1)' if version is not none

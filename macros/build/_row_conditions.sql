@@ -5,21 +5,21 @@
     remedy; of_all: it reads other rows, too}]: the constraints of a contract, partition columns whose values are not
     stored exactly, and surrogate keys that are not unique.
 -#}
-{% macro _row_conditions(build) -%}
-    {{- return(healing_tables._partition_conditions(build) + healing_tables._contract_conditions()
-        + healing_tables._unique_key_conditions(build)) -}}
+{% macro _row_conditions(run, columns) -%}
+    {{- return(healing_tables._partition_conditions(run, columns) + healing_tables._contract_conditions()
+        + healing_tables._unique_key_conditions(run.settings.metadata)) -}}
 {%- endmacro %}
 
 {#-
     Partition values are strings in folder names. A timestamp is written in the session's time zone, and an empty string
     is read as NULL, so every build would find a difference.
 -#}
-{% macro _partition_conditions(build) -%}
+{% macro _partition_conditions(run, columns) -%}
     {%- set conditions = [] -%}
     {%- set mistakes = [] -%}
     {%- set remedy = 'partition by a date or another column' -%}
     {%- for column in healing_tables._as_list(config.get('partition_by')) -%}
-        {%- set type = healing_tables._type_of_column(build.columns, column) -%}
+        {%- set type = healing_tables._type_of_column(columns, column) -%}
         {%- if type == 'timestamp' -%}
             {%- do healing_tables._mistake(
                 mistakes, 'partition_by', 'columns whose values a partition stores exactly',
@@ -32,7 +32,7 @@
                 'remedy': remedy}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do healing_tables._refuse(build, mistakes, false) if mistakes -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {{- return(conditions) -}}
 {%- endmacro %}
 

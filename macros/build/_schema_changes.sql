@@ -3,8 +3,8 @@
     a type that holds every old value. on_schema_change: fail refuses these, too; sync_all_columns and --full-refresh
     allow everything.
 -#}
-{% macro _check_schema_changes(build, stored_columns, columns) -%}
-    {%- set added = [] -%}
+{% macro _check_schema_changes(run, columns) -%}
+    {%- set stored_columns, added = run.stored.columns, [] -%}
     {%- set widened = [] -%}
     {%- set lost = [] -%}
     {%- for name, type in columns.items() -%}
@@ -20,7 +20,7 @@
         {%- do lost.append('column ' ~ name ~ ' (' ~ type ~ ') is removed') -%}
     {%- endfor -%}
     {%- for text in added + widened + lost -%}
-        {%- do healing_tables._log_progress(build.target, text) -%}
+        {%- do healing_tables._log_progress(run.target, text) -%}
     {%- endfor -%}
     {%- set option = config.get('on_schema_change') or 'ignore' -%}
     {%- set refused = {'fail': added + widened + lost, 'append_new_columns': widened + lost,
@@ -33,6 +33,6 @@
                 'ignore': 'the stored columns, or more, in types that hold every stored value'}[option],
                 refused | join('; '),
             'correct the model; or set on_schema_change: sync_all_columns; or run it once with --full-refresh') -%}
-        {%- do healing_tables._refuse(build, mistakes, false) -%}
+        {%- do healing_tables._refuse(run, mistakes) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -10,8 +10,8 @@
     `sequence`: name (of the column in the dimension), key_map (relation), version (of the key map, or none), largest
     (number assigned so far).
 -#}
-{% macro _sequence(build) -%}
-    {%- set settings = build.settings -%}
+{% macro _sequence(run) -%}
+    {%- set settings = run.settings -%}
     {%- if settings.sequence is none -%} {{ return(none) }} {%- endif -%}
     {%- if settings.valid_from is none -%}
         {%- set mistakes = [] -%}
@@ -23,7 +23,7 @@
     {%- endif -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- set key_map = healing_tables._ensure_key_map(
-        build.target, settings, build.existing if build.stored else none, format) -%}
+        run.target, settings, run.existing if run.stored else none, format) -%}
     {{- return({
         'name': settings.sequence, 'key_map': key_map,
         'version': healing_tables._base_version(format, key_map),
@@ -102,10 +102,10 @@
 {%- endmacro %}
 
 {#- The rows of a candidate with their numbers: from the key map, or new ones above the largest in it. -#}
-{% macro _add_sequence(query, columns, build, sequence) -%}
-{%- set version = healing_tables._version_id('fresh.', build.settings, columns) -%}
+{% macro _add_sequence(query, columns, settings, sequence) -%}
+{%- set version = healing_tables._version_id('fresh.', settings, columns) -%}
 {%- set order = [] -%}
-{%- for column in build.settings.key_columns + [build.settings.valid_from] -%}
+{%- for column in settings.key_columns + [settings.valid_from] -%}
     {%- do order.append('fresh.' ~ healing_tables._quoted(column)) -%}
 {%- endfor -%}
 select
@@ -131,13 +131,13 @@ cross join (
     Insert the new numbers of a candidate into the key map, before the candidate is published. Returns conflicts, as
     _run_or_conflict does.
 -#}
-{% macro _publish_numbers(build, sequence) -%}
+{% macro _publish_numbers(run, candidate, sequence) -%}
     {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- set place = format.begin_commit(sequence.key_map, sequence.version) -%}
-    {{- return(healing_tables._run_or_conflict(build, 'keys', healing_tables._key_map_merge(
-        build, sequence, place)) or format.end_commit(sequence.key_map, sequence.version)
-        or healing_tables._number_conflicts(build, sequence)) -}}
+    {{- return(healing_tables._run_or_conflict(run, 'keys', healing_tables._key_map_merge(
+        run, candidate, sequence, place)) or format.end_commit(sequence.key_map, sequence.version)
+        or healing_tables._number_conflicts(run, candidate, sequence)) -}}
 {%- endmacro %}
 
 {#-
@@ -145,10 +145,10 @@ cross join (
     _number_conflicts. (Raising an error would not help: Spark reports an error in a writing task as TASK_WRITE_FAILED,
     as for a full disk.)
 -#}
-{% macro _key_map_merge(build, sequence, place) -%}
+{% macro _key_map_merge(run, candidate, sequence, place) -%}
     {%- set new -%}
     select given.key, given.valid_from, given.surrogate_key
-    from ({{ healing_tables._new_numbers(build, sequence) }}) as given
+    from ({{ healing_tables._new_numbers(run, candidate, sequence) }}) as given
     left anti join {{ sequence.key_map }} as known
     on known.key = given.key and known.valid_from = given.valid_from
     cross join (
@@ -165,17 +165,17 @@ cross join (
 {%- endmacro %}
 
 {#- Conflicts, as in _look_at_commits, if numbers of the candidate clash with numbers that another build assigned. -#}
-{% macro _number_conflicts(build, sequence) -%}
-    {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(build, sequence)
+{% macro _number_conflicts(run, candidate, sequence) -%}
+    {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(run, candidate, sequence)
         ~ ') as given left anti join '
         ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '
         ~ 'and known.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
     {{- return(['one that assigned integer keys'] if lost else []) -}}
 {%- endmacro %}
 
-{% macro _new_numbers(build, sequence) -%}
-    {%- set rows = build.candidate if build.is_written
-        else '(select candidate_row.* from ' ~ build.changes ~ ' where candidate_row is not null)' -%}
-    {{- return('select distinct * from (' ~ healing_tables._numbers_in(rows, build.settings, build.columns)
+{% macro _new_numbers(run, candidate, sequence) -%}
+    {%- set rows = candidate.table if candidate.table is not none
+        else '(select candidate_row.* from ' ~ candidate.changes ~ ' where candidate_row is not null)' -%}
+    {{- return('select distinct * from (' ~ healing_tables._numbers_in(rows, run.settings, candidate.columns)
         ~ ') where surrogate_key > ' ~ sequence.largest ~ 'L') -}}
 {%- endmacro %}

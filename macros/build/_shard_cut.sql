@@ -1,24 +1,24 @@
 {#- Statements for one shard of the keys: one statement for all would sort all rows. -#}
 
-{% macro _is_sharded(build) -%}
-    {{- return(build.settings.get('shards', 1) > 1 and build.get('changed_keys') is none
-        and build.log_row.mode == 'rebuild') -}}
+{% macro _is_sharded(run) -%}
+    {{- return(run.settings.shards > 1 and run.changed_keys is none and run.mode == 'rebuild') -}}
 {%- endmacro %}
 
-{#- A build whose query reads only the keys of one shard. `stored_columns`: of the table that it is compared with, whose
-    keys may have other types. -#}
-{% macro _cut_to_shard(build, stored_columns=none) -%}
-    {%- set settings, conditions = build.settings, {} -%}
+{#- A candidate whose query reads only the keys of one shard. `stored_columns`: of the table that it is compared with,
+    whose keys may have other types. -#}
+{% macro _cut_to_shard(run, candidate, stored_columns=none) -%}
+    {%- set settings, conditions = run.settings, {} -%}
     {%- for source in settings.metadata.sources -%}
         {%- set keys = [] -%}
         {%- for key in settings.key_columns -%}
             {%- set expression = source['keys'][loop.index0] -%}
             {%- do keys.append(expression if stored_columns is none else healing_tables._comparable_column(
-                key, stored_columns, build.columns, '(' ~ expression ~ ')').candidate) -%}
+                key, stored_columns, candidate.columns, '(' ~ expression ~ ')').candidate) -%}
         {%- endfor -%}
         {%- do conditions.update({source.name: healing_tables._is_in_shard(keys, settings.shards)}) -%}
     {%- endfor -%}
-    {{- return(dict(build, query=healing_tables._with_inputs(build.query, settings.metadata.sources, conditions))) -}}
+    {{- return(dict(candidate, query=healing_tables._with_inputs(candidate.query, settings.metadata.sources,
+        conditions))) -}}
 {%- endmacro %}
 
 {#- The slot `shard` is the number of a shard. -#}

@@ -11,73 +11,66 @@
     0    | true   | NULL  | NULL       | false   |           0    | true   | NULL
 -#}
 
-{#- The rows that differ [see _difference.sql], shard by shard, as the table of changes. -#}
-{% macro _compute_changes_by_shard(build, inputs) -%}
+{#- The rows that differ [see _difference.sql], shard by shard: the table of changes. -#}
+{% macro _compute_changes_by_shard(run, candidate, inputs) -%}
     {%- set keys, nulls = [], [] -%}
     {%- for key in inputs.key_columns -%}
-        {%- do keys.append(healing_tables._comparable_column(key, build.stored.columns, build.columns).stored) -%}
+        {%- do keys.append(healing_tables._comparable_column(key, run.stored.columns, candidate.columns).stored) -%}
         {%- do nulls.append('null') -%}
     {%- endfor -%}
-    {%- set stored_rows = '(select * from ' ~ build.existing ~ ' where '
-        ~ healing_tables._is_in_shard(keys, build.settings.shards) ~ ')' -%}
-    {%- set changes = healing_tables._changes(healing_tables._cut_to_shard(build, build.stored.columns),
+    {%- set stored_rows = '(select * from ' ~ run.existing ~ ' where '
+        ~ healing_tables._is_in_shard(keys, run.settings.shards) ~ ')' -%}
+    {%- set changes = healing_tables._changes(run, healing_tables._cut_to_shard(run, candidate, run.stored.columns),
         dict(inputs, stored_rows=stored_rows)) -%}
-    {%- set base = local_md5(build.log_row.version_before ~ ' '
-        ~ healing_tables._table_id(build.existing, build.stored)) -%}
-    {%- do build.update({'changes': healing_tables._compute_parts(build, 'changes', changes,
-        (nulls | join(', ')) ~ ', null, false, null, null, false, false, false, null', base)}) -%}
+    {%- set base = local_md5(run.version_before ~ ' ' ~ healing_tables._table_id(run.existing, run.stored)) -%}
+    {{- return(healing_tables._compute_parts(run, candidate, 'changes', changes,
+        (nulls | join(', ')) ~ ', null, false, null, null, false, false, false, null', base)) -}}
 {%- endmacro %}
 
-{#- Compute the candidate shard by shard; the query of the build then reads its checked rows. Does nothing unless the
-    whole table is published. -#}
-{% macro _compute_candidate_by_shard(build, change) -%}
-    {%- if change.how != 'overwrite' or not healing_tables._is_sharded(build) -%} {{ return(none) }} {%- endif -%}
-    {%- set in_parts = healing_tables._without_conditions_of_all(build) -%}
-    {%- set rows = 'select ' ~ healing_tables._row_struct(build.columns) ~ ' as row from (\n'
-        ~ healing_tables._as_subquery(healing_tables._checked_select(healing_tables._cut_to_shard(in_parts))) ~ ')' -%}
-    {#- rows that were compared have already passed the checks; otherwise they pass when all parts have passed -#}
-    {%- set parts = healing_tables._compute_parts(dict(in_parts, changes=none, is_checked=true), 'rows', rows, 'null',
-        'none') -%}
-    {%- do healing_tables._report_passed_checks(build) -%}
+{#- The candidate, computed shard by shard: its query then reads rows that have passed the checks. -#}
+{% macro _candidate_by_shard(run, candidate) -%}
+    {%- set in_parts = healing_tables._without_conditions_of_all(candidate) -%}
+    {%- set rows = 'select ' ~ healing_tables._row_struct(candidate.columns) ~ ' as row from (\n'
+        ~ healing_tables._as_subquery(healing_tables._checked_select(run, healing_tables._cut_to_shard(run, in_parts)))
+        ~ ')' -%}
+    {%- set parts = healing_tables._compute_parts(run, dict(in_parts, changes=none), 'rows', rows, 'null', 'none') -%}
     {%- set columns = [] -%}
-    {%- for column in healing_tables._quoted_list(build.columns) -%}
+    {%- for column in healing_tables._quoted_list(candidate.columns) -%}
         {%- do columns.append('row.' ~ column ~ ' as ' ~ column) -%}
     {%- endfor -%}
-    {%- do build.update({
-        'query': 'select ' ~ (columns | join(', ')) ~ ' from ' ~ parts ~ ' where not is_end',
-        'hashes': {}, 'conditions': build.conditions | selectattr('of_all', 'defined') | list,
-        'settings': dict(build.settings, checks={})}) -%}
+    {#- rows that were compared have already passed the checks; otherwise they pass when all parts have passed -#}
+    {{- return(dict(healing_tables._passed_checks(run, candidate),
+        query='select ' ~ (columns | join(', ')) ~ ' from ' ~ parts ~ ' where not is_end', hashes={}, checks={},
+        conditions=candidate.conditions | selectattr('of_all', 'defined') | list)) -}}
 {%- endmacro %}
 
 {#- Run a select for each shard; returns the table of parts. `kind`: changes or rows; `end`: the columns of the last row
     of a part; `base`: a string that identifies what the select reads besides the sources. -#}
-{% macro _compute_parts(build, kind, select, end, base) -%}
-    {%- set shards, shard = build.settings.shards, healing_tables._slot('shard', ' 0 ') -%}
+{% macro _compute_parts(run, candidate, kind, select, end, base) -%}
+    {%- set shards, shard = run.settings.shards, healing_tables._slot('shard', ' 0 ') -%}
     {%- set part = 'select ' ~ shard ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select '
         ~ shard ~ ', true, ' ~ end -%}
     {#- in these two places, in the input of each source, and in that of the stored rows -#}
-    {%- set times = 2 + build.settings.metadata.sources | length + (1 if kind == 'changes' else 0) -%}
-    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_' ~ kind
-        ~ '_parts'}) -%}
-    {%- do build.side_tables.append(table) -%}
-    {%- set begun = healing_tables._begin_parts(build, table, kind, {
-        'definition': local_md5(part ~ build.log_row.spec), 'stored table': base}) -%}
-    {%- set can_fail = kind == 'rows' and healing_tables._violations_of_row(build) is not none -%}
+    {%- set times = 2 + run.settings.metadata.sources | length + (1 if kind == 'changes' else 0) -%}
+    {%- set table = healing_tables._side_table(run, '_' ~ kind ~ '_parts') -%}
+    {%- set begun = healing_tables._begin_parts(run, candidate, table, kind, {
+        'definition': local_md5(part ~ run.definition), 'stored table': base}) -%}
+    {%- set can_fail = kind == 'rows' and healing_tables._violations_of_row(run.settings, candidate) is not none -%}
     {%- set is_script = can_fail and healing_tables._has_scripts() -%}
-    {%- do healing_tables._refuse_violations(build) if can_fail and not is_script -%}
+    {%- do healing_tables._refuse_violations(run, candidate) if can_fail and not is_script -%}
     {%- for number in range(shards) if number not in begun.parts -%}
         {%- set started = healing_tables._utc_now() -%}
         {%- set statement_text = (begun.create if loop.first and not begun.parts else 'insert into ' ~ table) ~ '\n'
             ~ healing_tables._of_shard(part, number, times) -%}
-        {%- if is_script -%} {%- do healing_tables._run_checked(build, 'part', statement_text) -%}
+        {%- if is_script -%} {%- do healing_tables._run_checked(run, candidate, 'part', statement_text) -%}
         {%- else -%} {%- do healing_tables._run(statement_text) -%}
         {%- endif -%}
-        {%- do healing_tables._log_progress(build.target, 'part ' ~ (number + 1) ~ ' of ' ~ shards ~ ' ('
+        {%- do healing_tables._log_progress(run.target, 'part ' ~ (number + 1) ~ ' of ' ~ shards ~ ' ('
             ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
     {%- endfor -%}
     {%- do healing_tables._check_parts(table, shards) -%}
     {%- do healing_tables._log_progress(
-        build.target, 'a source has changed since the first part was begun: later parts may have newer rows')
-        if healing_tables._state_of_sources(build).state != begun.sources -%}
+        run.target, 'a source has changed since the first part was begun: later parts may have newer rows')
+        if healing_tables._state_of_sources(run).state != begun.sources -%}
     {{- return(table) -}}
 {%- endmacro %}

@@ -1,17 +1,24 @@
-{#- Tables of one build beside its candidate; they are dropped when it ends. -#}
+{#- Tables of one run beside its candidate; they are dropped when it ends. -#}
 
 {#- Rows as a table next to the candidate: several statements read it, and all see the same. -#}
-{% macro _create_side_table(build, suffix, query) -%}
-    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ suffix}) -%}
-    {%- do build.side_tables.append(table) -%}
+{% macro _create_side_table(run, suffix, query) -%}
+    {%- set table = healing_tables._side_table(run, suffix) -%}
     {%- do healing_tables._run(
-        'create table ' ~ table ~ ' using ' ~ build.format.side_table_format ~ ' as ' ~ query) -%}
+        'create table ' ~ table ~ ' using ' ~ run.format.side_table_format ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}
 
-{% macro _drop_side_tables(build) -%}
-    {%- for table in build.side_tables -%}
+{#- The name of such a table, which the run will drop. -#}
+{% macro _side_table(run, suffix) -%}
+    {%- set table = run.candidate_table.incorporate(
+        path={'identifier': run.candidate_table.identifier ~ suffix}) -%}
+    {%- do run.side_tables.append(table) -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{% macro _drop_side_tables(run) -%}
+    {%- for table in run.side_tables -%}
         {%- do healing_tables._run('drop table if exists ' ~ table) -%}
     {%- endfor -%}
-    {%- do build.side_tables.clear() -%}
+    {%- do run.side_tables.clear() -%}
 {%- endmacro %}

@@ -5,34 +5,29 @@
     _checked_select). A SQL script catches that error; without SQL scripting, the rows are checked first.
     Returns conflicts, as _run_or_conflict does.
 -#}
-{% macro _run_checked(build, name, statement_text) -%}
-    {%- set can_fail = healing_tables._violations_of_row(build) is not none -%}
-    {%- if can_fail and healing_tables._has_scripts(build.settings.session) -%}
+{% macro _run_checked(run, candidate, name, statement_text) -%}
+    {%- set can_fail = healing_tables._violations_of_row(run.settings, candidate) is not none -%}
+    {%- if can_fail and healing_tables._has_scripts(run.settings.session) -%}
         {%- set caught = healing_tables._run_script(name, statement_text, {
             "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '58030'": 'a task failed',
             "sqlstate 'P0001'": 'an error was raised'}) -%}
         {%- if caught == healing_tables._overtaken() -%} {{ return([caught]) }} {%- endif -%}
-        {%- if caught is none -%}
-            {%- do healing_tables._report_passed_checks(build) -%}
-            {{- return([]) -}}
-        {%- endif -%}
+        {%- if caught is none -%} {{ return([]) }} {%- endif -%}
     {%- endif -%}
-    {%- do healing_tables._refuse_violations(build) if can_fail -%}
-    {%- do healing_tables._report_passed_checks(build) -%}
+    {%- do healing_tables._refuse_violations(run, candidate) if can_fail -%}
     {#- after another error, such as a full disk, this raises it again -#}
-    {{- return(healing_tables._run_or_conflict(build, name, statement_text)) -}}
+    {{- return(healing_tables._run_or_conflict(run, name, statement_text)) -}}
 {%- endmacro %}
 
 {#- Refuse the build if rows of its query have violations. All violations are counted, with some keys. -#}
-{% macro _refuse_violations(build) -%}
-    {%- set settings = build.settings -%}
-    {%- set found = healing_tables._count_violations(build) -%}
+{% macro _refuse_violations(run, candidate) -%}
+    {%- set found, numbers = healing_tables._count_violations(run, candidate), {} -%}
     {%- set mistakes, reasons = [], [] -%}
-    {%- for condition in build.conditions -%}
+    {%- for condition in candidate.conditions -%}
         {%- set broken = found['broken_' ~ loop.index] -%}
         {%- if broken > 0 -%}
-            {%- set examples = healing_tables._equal_keys_of_candidate(build).examples if condition.of_all is defined
-                else '' -%}
+            {%- set examples = healing_tables._equal_keys_of_candidate(run, candidate).examples
+                if condition.of_all is defined else '' -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
                 condition.got | replace('{rows}', healing_tables._counted(broken, 'row')) ~ examples,
                 condition.remedy) -%}
@@ -40,8 +35,8 @@
         {%- endif -%}
     {%- endfor -%}
     {%- set failed, lines = [], [] -%}
-    {%- for check in settings.checks -%}
-        {%- do build.log_row.checks.update({check: found[check]}) -%}
+    {%- for check in candidate.checks -%}
+        {%- do numbers.update({check: found[check]}) -%}
         {%- if found[check] > 0 -%}
             {%- do failed.append(check) -%}
             {%- do lines.append(check ~ ': ' ~ found[check] ~ ' failing, in keys such as ' ~ found[check ~ '_keys']) -%}
@@ -49,21 +44,22 @@
     {%- endfor -%}
     {%- set head = 'refused' -%}
     {%- if failed -%}
-        {%- set head = (failed | length) ~ ' of ' ~ (settings.checks | length) ~ ' checks failed' -%}
+        {%- set head = (failed | length) ~ ' of ' ~ (candidate.checks | length) ~ ' checks failed' -%}
         {%- do healing_tables._mistake(mistakes, lines | join('\n  '), 'no violation', head,
             "correct the sources or the model, or set meta.healing_tables.checks, e.g. {'" ~ failed[0]
             ~ "': false}") -%}
         {%- do reasons.append('failed ' ~ (failed | join(', '))) -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(build, mistakes, true, head, reasons) if mistakes -%}
+    {%- do healing_tables._refuse(run, mistakes, dict(candidate, figures=dict(candidate.figures, checks=numbers)), head,
+        reasons) if mistakes -%}
 {%- endmacro %}
 
-{#- Report once the checks that all rows have passed. -#}
-{% macro _report_passed_checks(build) -%}
-    {%- if build.get('is_checked') -%} {{ return(none) }} {%- endif -%}
-    {%- do build.update({'is_checked': true}) -%}
-    {%- set checks = build.settings.checks -%}
-    {%- for check in checks -%} {%- do build.log_row.checks.update({check: 0}) -%} {%- endfor -%}
-    {%- do healing_tables._log_progress(build.target, 'passed ' ~ (checks | join(', ')) if checks
+{#- The candidate whose rows have passed the checks, which is reported once. -#}
+{% macro _passed_checks(run, candidate) -%}
+    {%- if candidate.is_checked -%} {{ return(candidate) }} {%- endif -%}
+    {%- set numbers = {} -%}
+    {%- for check in candidate.checks -%} {%- do numbers.update({check: 0}) -%} {%- endfor -%}
+    {%- do healing_tables._log_progress(run.target, 'passed ' ~ (candidate.checks | join(', ')) if candidate.checks
         else 'not checked: valid_from or valid_to is left out, or every check is off') -%}
+    {{- return(dict(candidate, is_checked=true, figures=dict(candidate.figures, checks=numbers))) -}}
 {%- endmacro %}

@@ -16,8 +16,8 @@
         {%- if not published -%}
             {#- dbt's cache has the tables that existed when the run started -#}
             {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
-            {%- set change = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
-            {%- do published.append(change) if change is not none -%}
+            {%- set ended = healing_tables._attempt_build(target, found, sql, settings, attempt) -%}
+            {%- do published.append(ended) if ended is not none -%}
         {%- endif -%}
     {%- endfor -%}
 
@@ -34,43 +34,59 @@
 {% endmaterialization %}
 
 {#-
-    One attempt: pass, checks, comparison, publication. Returns the published change [see _change.sql], or none
-    if another writer has changed the target in the meantime: the next attempt starts from the rows stored then.
+    One attempt: pass, checks, comparison, publication. Returns {properties (of the stored table; none if it is a new
+    one), is_created}; or none if another writer has changed the target in the meantime: the next attempt starts from
+    the rows stored then.
 -#}
 {% macro _attempt_build(target, existing, sql, settings, attempt) -%}
-    {%- set build = healing_tables._begin_build(target, existing, sql, settings, attempt) -%}
-    {%- do healing_tables._check_foreign_table(build) -%}
-    {%- set sequence = healing_tables._sequence(build) -%}
-    {%- if build.log_row.mode == 'heal' and build.changed_key_count == 0 -%}
-        {%- set change = healing_tables._no_change(build) -%}
+    {%- set run = healing_tables._with_foreign_table(
+        healing_tables._begin_build(target, existing, sql, settings, attempt)) -%}
+    {%- set sequence = healing_tables._sequence(run) -%}
+    {%- if run.mode == 'heal' and run.changed_key_count == 0 -%}
+        {%- set change = healing_tables._no_change(run) -%}
     {%- else -%}
-        {%- set change = healing_tables._compute_change(build, sequence) -%}
+        {%- set candidate = healing_tables._new_candidate(run, sequence) -%}
+        {%- set obstacle = healing_tables._merge_obstacle(run, candidate) -%}
+        {#- here a heal becomes a rebuild: its rows cannot be merged, for example because a column has a new type -#}
+        {%- if run.mode == 'heal' and obstacle is not none -%}
+            {%- set run = healing_tables._rebuild_instead(run, obstacle) -%}
+            {%- set candidate = healing_tables._new_candidate(run, sequence) -%}
+            {%- set obstacle = healing_tables._merge_obstacle(run, candidate) -%}
+        {%- endif -%}
+        {%- set change = healing_tables._compute_change(run, candidate, obstacle, sequence) -%}
     {%- endif -%}
+    {%- set candidate = change.candidate -%}
     {%- if change.how == 'unchanged' -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
-        {%- do healing_tables._report_leftovers(build, healing_tables._tables_beside(target))
-            if build.changes is not none -%}
-        {%- do healing_tables._after_publish(build, change, build.log_row.version_before) -%}
-        {{- return(dict(change, properties=build.stored.properties, is_created=false)) -}}
+        {%- do healing_tables._report_leftovers(run, healing_tables._tables_beside(target))
+            if candidate is not none and candidate.changes is not none -%}
+        {%- do healing_tables._after_publish(run, change, {'created': target, 'candidate': candidate},
+            run.version_before) -%}
+        {{- return({'properties': run.stored.properties, 'is_created': false}) -}}
     {%- endif -%}
-    {%- do healing_tables._compute_candidate_by_shard(build, change) -%}
+    {%- if change.how == 'overwrite' and healing_tables._is_sharded(run) -%}
+        {%- set candidate = healing_tables._candidate_by_shard(run, candidate) -%}
+    {%- endif -%}
     {#- a merge keeps rows that another writer has changed in the meantime; an overwrite would not -#}
-    {%- set conflicts = (healing_tables._look_at_commits(build, 0, healing_tables._table_exists(target)).conflicts
+    {%- set conflicts = (healing_tables._look_at_commits(run, 0, healing_tables._table_exists(target)).conflicts
             if change.how == 'overwrite' else [])
-        or healing_tables._publish_numbers(build, sequence)
-        or healing_tables._publish(build, change) -%}
-    {%- if conflicts -%}
-        {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
+        or healing_tables._publish_numbers(run, candidate, sequence) -%}
+    {%- set published = healing_tables._publish(run, candidate, change) if not conflicts
+        else {'conflicts': conflicts} -%}
+    {%- if published.conflicts -%}
+        {%- do healing_tables._after_conflict(run, attempt, published.conflicts, candidate) -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- set published = dict(published, candidate=healing_tables._passed_checks(run, published.candidate)) -%}
     {%- set tables = healing_tables._tables_beside(target) -%}
-    {%- set seen = healing_tables._look_at_commits(build, 1, target.identifier | lower in tables | map('lower')) -%}
+    {%- set seen = healing_tables._look_at_commits(run, 1, target.identifier | lower in tables | map('lower'),
+        published.created) -%}
     {%- if seen.conflicts -%}
-        {%- do healing_tables._after_conflict(build, attempt, seen.conflicts, true) -%}
+        {%- do healing_tables._after_conflict(run, attempt, seen.conflicts, published.candidate, true) -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- do healing_tables._report_leftovers(build, tables) -%}
-    {%- do healing_tables._after_publish(build, change, seen.version, seen.written_rows) -%}
-    {{- return(dict(change, properties=none if build.is_created else build.stored.properties,
-        is_created=build.is_created)) -}}
+    {%- do healing_tables._report_leftovers(run, tables) -%}
+    {%- do healing_tables._after_publish(run, change, published, seen.version, seen.written_rows) -%}
+    {{- return({'properties': none if published.is_created else run.stored.properties,
+        'is_created': published.is_created}) -}}
 {%- endmacro %}

@@ -2,10 +2,10 @@
 
 {#- `columns` of a capture: types {name as the log spells it: type}, added (names that the log does not have yet).
     Columns that cannot be logged are refused. -#}
-{% macro _capture_columns(build, log_table) -%}
-    {%- set settings = build.settings -%}
+{% macro _capture_columns(run, log_table) -%}
+    {%- set settings = run.settings -%}
     {%- set mistakes = [] -%}
-    {%- set will = healing_tables._columns_of(build.candidate) -%}
+    {%- set will = healing_tables._columns_of(run.candidate_table) -%}
     {%- set was = healing_tables._columns_of(log_table) if log_table is not none else {} -%}
     {%- do healing_tables._check_columns(mistakes, 'unique_key', settings.key_columns, 'the select', will) -%}
     {%- for name in [settings.captured_at, settings.deleted] if healing_tables._find_column(name, will) is not none -%}
@@ -40,16 +40,16 @@
             mistakes, 'on_schema_change: fail', 'the columns of the log', 'new columns ' ~ (added | join(', ')),
             'leave them out, or set append_new_columns') -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(build, mistakes) if mistakes -%}
+    {%- do healing_tables._refuse(run, mistakes, healing_tables._captured_state(run)) if mistakes -%}
     {{- return({'types': columns, 'added': added}) -}}
 {%- endmacro %}
 
 {#- Refuse duplicate keys: their state is ambiguous. Rows without a key are left out; returns how many. -#}
-{% macro _check_captured_keys(build) -%}
+{% macro _check_captured_keys(run) -%}
     {%- set keys = [] -%}
     {%- set nulls = [] -%}
     {%- set text = [] -%}
-    {%- for key in build.settings.key_columns -%}
+    {%- for key in run.settings.key_columns -%}
         {%- do keys.append(healing_tables._quoted(key)) -%}
         {%- do nulls.append(healing_tables._quoted(key) ~ ' is null') -%}
         {%- do text.append(healing_tables._string_literal(key ~ ' = ') ~ ', cast(' ~ healing_tables._quoted(key)
@@ -61,7 +61,7 @@
         "from (select "
         ~ (nulls | join(' or ')) ~ ' as is_null, concat(' ~ (text | join(", ', ', "))
         ~ ') as name, count(*) as rows from '
-        ~ build.candidate ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
+        ~ run.candidate_table ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
     {%- if found['repeated'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
@@ -69,17 +69,17 @@
             healing_tables._counted(found['repeated'], 'key') ~ ' with several rows, such as '
             ~ found['names'],
             'correct the select, or add the column that distinguishes them to unique_key') -%}
-        {%- do healing_tables._refuse(build, mistakes) -%}
+        {%- do healing_tables._refuse(run, mistakes, healing_tables._captured_state(run)) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
-        {%- do exceptions.warn(healing_tables._plain_names(build.target) ~ ': '
+        {%- do exceptions.warn(healing_tables._plain_names(run.target) ~ ': '
             ~ healing_tables._counted(found['nulls'], 'row') ~ ' of the select set aside (NULL in a key column)') -%}
     {%- endif -%}
     {{- return(found['nulls'] | int) -}}
 {%- endmacro %}
 
 {#- The number of rows to append. An extract in which too many keys are missing is refused. -#}
-{% macro _capture_figures(build, changes) -%}
+{% macro _capture_figures(run, changes) -%}
     {%- set figures = {'lost_versions': 0, 'closed_versions': 0} -%}
     {%- set query = changes ~ '
 select
@@ -94,6 +94,11 @@ from compared' -%}
     {%- endfor -%}
     {%- do figures.update({'ended_keys': figures.gone,
         'appended': figures.appeared + figures.changed + figures.gone}) -%}
-    {%- do healing_tables._check_guards(build, figures) -%}
+    {%- do healing_tables._check_guards(run, figures, healing_tables._captured_state(run)) -%}
     {{- return(figures) -}}
+{%- endmacro %}
+
+{#- The state as a candidate: what a refused capture keeps. -#}
+{% macro _captured_state(run) -%}
+    {{- return({'table': run.candidate_table, 'query': none, 'changes': none, 'figures': {}}) -}}
 {%- endmacro %}

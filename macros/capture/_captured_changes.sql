@@ -65,8 +65,8 @@ compared as (
     conflict. A capture that committed after this run began has read a newer state than this run: then the newest moment
     of the log is a different one, and nothing is appended.
 -#}
-{% macro _append_changes(build, columns, at, place) -%}
-{%- set settings = build.settings -%}
+{% macro _append_changes(run, columns, at, place) -%}
+{%- set settings = run.settings -%}
 {%- set names = [] -%}
 {%- set values = [] -%}
 {%- set on = [] -%}
@@ -80,7 +80,7 @@ compared as (
 {%- set captured_at = healing_tables._quoted(settings.captured_at) %}
 merge into {{ place }} as t
 using (
-    {{ healing_tables._capture_changes(build.candidate, settings, columns, place) }}
+    {{ healing_tables._capture_changes(run.candidate_table, settings, columns, place) }}
     select
         coalesce(new_state, old_state) as state,
         new_state is null as is_deleted,

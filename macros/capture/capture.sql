@@ -33,7 +33,7 @@
 
 {#- One attempt. Returns whether it finished without a concurrent capture. -#}
 {% macro _attempt_capture(target, existing, sql, settings, attempt) -%}
-    {%- set build = healing_tables._new_build(settings, settings.format, target, existing if attempt == 1 else target,
+    {%- set run = healing_tables._new_run(settings, settings.format, target, existing if attempt == 1 else target,
         'capture') -%}
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
@@ -41,32 +41,32 @@
     {%- set read = healing_tables._with_plain_text(sql, healing_tables._query_columns(sql)) -%}
     {%- do healing_tables._log_progress(target, 'computing the rows of the select') -%}
     {%- call statement('candidate') -%}
-        {{ healing_tables._create_table(build.format, build.candidate, read.sql, read.columns, none) }}
+        {{ healing_tables._create_table(run.format, run.candidate_table, read.sql, read.columns, none) }}
     {%- endcall -%}
-    {%- set columns = healing_tables._capture_columns(build, log_table) -%}
-    {%- set set_aside = healing_tables._check_captured_keys(build) -%}
-    {%- set changes = healing_tables._capture_changes(build.candidate, settings, columns, log_table) -%}
-    {%- set figures = healing_tables._capture_figures(build, changes) -%}
+    {%- set columns = healing_tables._capture_columns(run, log_table) -%}
+    {%- set set_aside = healing_tables._check_captured_keys(run) -%}
+    {%- set changes = healing_tables._capture_changes(run.candidate_table, settings, columns, log_table) -%}
+    {%- set figures = healing_tables._capture_figures(run, changes) -%}
     {%- do healing_tables._rename_to_backup(settings.replaced) if attempt == 1 -%}
-    {%- do healing_tables._prepare_log(build, columns, log_table) -%}
+    {%- do healing_tables._prepare_log(run, columns, log_table) -%}
     {%- if figures.appended == 0 -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
     {%- else -%}
-        {%- set version = healing_tables._base_version(build.format, target) -%}
-        {%- set conflicts = healing_tables._run_or_conflict(build, 'main', healing_tables._append_changes(
-            build, columns, at, build.format.begin_commit(target, version)))
-            or build.format.end_commit(target, version) -%}
+        {%- set version = healing_tables._base_version(run.format, target) -%}
+        {%- set conflicts = healing_tables._run_or_conflict(run, 'main', healing_tables._append_changes(
+            run, columns, at, run.format.begin_commit(target, version)))
+            or run.format.end_commit(target, version) -%}
         {%- set is_appended = not conflicts
             and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._quoted(settings.captured_at)
             ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
         {%- set conflicts = conflicts or ([] if is_appended else ['another capture']) -%}
         {%- if conflicts -%}
-            {%- do healing_tables._after_conflict(build, attempt, conflicts) -%}
+            {%- do healing_tables._after_conflict(run, attempt, conflicts, healing_tables._captured_state(run)) -%}
             {{- return(false) -}}
         {%- endif -%}
     {%- endif -%}
     {%- do healing_tables._drop_backup(target, settings.replaced) -%}
-    {%- do healing_tables._after_capture(build, figures, at, set_aside) -%}
+    {%- do healing_tables._after_capture(run, figures, at, set_aside) -%}
     {{- return(true) -}}
 {%- endmacro %}
 
@@ -185,23 +185,23 @@
 {%- endmacro %}
 
 {#- Create an empty log if there is none, so that the same statement always appends the rows; add new columns. -#}
-{% macro _prepare_log(build, columns, log_table) -%}
-    {%- set target = build.target -%}
-    {%- set settings = build.settings -%}
+{% macro _prepare_log(run, columns, log_table) -%}
+    {%- set target = run.target -%}
+    {%- set settings = run.settings -%}
     {%- if log_table is none -%}
         {%- do healing_tables._run(healing_tables._create_table(
-            build.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._quoted(settings.captured_at)
+            run.format, target, 'select *, timestamp_micros(0) as ' ~ healing_tables._quoted(settings.captured_at)
             ~ ', false as '
-            ~ healing_tables._quoted(settings.deleted) ~ ' from ' ~ build.candidate ~ ' where false', columns.types,
+            ~ healing_tables._quoted(settings.deleted) ~ ' from ' ~ run.candidate_table ~ ' where false', columns.types,
             none, true,
-            build.format.change_log_properties, replace=false)) -%}
+            run.format.change_log_properties, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added, types = [], {} -%}
         {%- for name in columns.added -%}
             {%- do types.update({name: columns.types[name]}) -%}
             {%- do added.append(healing_tables._quoted(name) ~ ' ' ~ types[name]) -%}
         {%- endfor -%}
-        {%- set properties = build.format.properties(types, false) -%}
+        {%- set properties = run.format.properties(types, false) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
             if properties -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
@@ -211,18 +211,18 @@
 {%- endmacro %}
 
 {#- Finish a capture whose rows are in the log. -#}
-{% macro _after_capture(build, figures, at, set_aside) -%}
+{% macro _after_capture(run, figures, at, set_aside) -%}
     {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
-    {%- set version = build.format.version(build.target) -%}
+    {%- set version = run.format.version(run.target) -%}
     {%- if figures.appended == 0 -%}
-        {%- do healing_tables._log_progress(build.target, 'unchanged, nothing to append: ' ~ summary) -%}
+        {%- do healing_tables._log_progress(run.target, 'unchanged, nothing to append: ' ~ summary) -%}
     {%- else -%}
         {%- do healing_tables._log_progress(
-            build.target, 'appended in one commit, version ' ~ version ~ ', as of '
+            run.target, 'appended in one commit, version ' ~ version ~ ', as of '
             ~ healing_tables._instant_text(at.moment) ~ ': ' ~ summary) -%}
     {%- endif -%}
-    {%- do healing_tables._end_build(build, 'unchanged' if figures.appended == 0 else 'published', {
+    {%- do healing_tables._end_run(run, 'unchanged' if figures.appended == 0 else 'published', {
         'rows_added': figures.appended, 'rows_changed': 0, 'rows_removed': 0, 'rows_unchanged': at.stored,
         'keys_affected': figures.appended, 'rows_set_aside': set_aside, 'version_after': version}) -%}
-    {%- do healing_tables._run('drop table if exists ' ~ build.candidate) -%}
+    {%- do healing_tables._run('drop table if exists ' ~ run.candidate_table) -%}
 {%- endmacro %}

@@ -20,39 +20,40 @@ distribute by {{ bucket }}
     {{- return(folders) -}}
 {%- endmacro %}
 
-{#- Write the buckets of the rows that differ to the folder of this build; `location` of the build then names their new
-    folders, and the existing folders of the others. -#}
-{% macro _write_changed_buckets(build, change) -%}
-    {%- set buckets, inputs = healing_tables._key_buckets(), change.inputs -%}
+{#- The candidate with the buckets of the rows that differ, written to the folder of this run: its location names their
+    new folders, and the existing folders of the others. -#}
+{% macro _with_changed_buckets(run, candidate, inputs) -%}
+    {%- set buckets = healing_tables._key_buckets() -%}
     {%- set keys = inputs.key_names.split(', ') -%}
     {%- set changed = [] -%}
     {%- for row in run_query('select distinct ' ~ healing_tables._bucket_of(keys, buckets) ~ ' as bucket from '
-        ~ build.changes ~ ' where differs').rows -%}
+        ~ candidate.changes ~ ' where differs').rows -%}
         {%- do changed.append(row['bucket'] | int) -%}
     {%- endfor -%}
-    {%- set stored = healing_tables._stored_buckets(build.stored.location).folders -%}
+    {%- set stored = healing_tables._stored_buckets(run.stored.location).folders -%}
     {%- set read, folders = [], {} -%}
     {%- for number, folder in stored.items() -%}
         {%- if number in changed -%} {%- do read.append(folder) -%}
         {%- else -%} {%- do folders.update({number: folder}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- set bucket = healing_tables._bucket_column(build.columns, buckets) -%}
-    {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(build, inputs, read),
-        build.settings, build.columns, buckets) -%}
-    {%- set table = build.candidate.incorporate(path={'identifier': build.candidate.identifier ~ '_buckets'}) -%}
-    {%- do build.side_tables.append(table) -%}
-    {%- do healing_tables._run(healing_tables._create_table(build.format, table, rows, build.columns, build.location,
+    {%- set bucket = healing_tables._bucket_column(candidate.columns, buckets) -%}
+    {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(run.format, candidate, inputs, read),
+        run.settings, candidate.columns, buckets) -%}
+    {%- set table = run.candidate_table.incorporate(
+        path={'identifier': run.candidate_table.identifier ~ '_buckets'}) -%}
+    {%- do run.side_tables.append(table) -%}
+    {%- do healing_tables._run(healing_tables._create_table(run.format, table, rows, candidate.columns, run.location,
         partition=bucket)) -%}
-    {%- do folders.update(healing_tables._written_buckets(table, build.location, bucket)) -%}
-    {%- do build.update({
-        'location': healing_tables._location_of(folders.values() | list) if folders else build.location,
-        'written': 'in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets'}) -%}
+    {%- do folders.update(healing_tables._written_buckets(table, run.location, bucket)) -%}
+    {{- return(dict(candidate,
+        location=healing_tables._location_of(folders.values() | list) if folders else run.location,
+        written='in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets')) -}}
 {%- endmacro %}
 
 {#- The new rows of some buckets. `read`: the existing folders of these buckets. -#}
-{% macro _rows_of_buckets(build, inputs, read) -%}
-{%- set columns = healing_tables._quoted_list(build.columns) -%}
+{% macro _rows_of_buckets(format, candidate, inputs, read) -%}
+{%- set columns = healing_tables._quoted_list(candidate.columns) -%}
 {%- set same = [] -%}
 {%- for key in inputs.key_columns -%}
     {%- do same.append('t.' ~ healing_tables._quoted(key) ~ ' <=> d.key_' ~ loop.index) -%}
@@ -62,10 +63,10 @@ distribute by {{ bucket }}
 {%- endif -%}
 {%- if read -%}
 select {{ columns | join(', ') }}
-from {{ healing_tables._files_at(build.format.name, healing_tables._location_of(read)) }} as t
-left anti join (select * from {{ build.changes }} where differs and stored_row is not null) as d
+from {{ healing_tables._files_at(format.name, healing_tables._location_of(read)) }} as t
+left anti join (select * from {{ candidate.changes }} where differs and stored_row is not null) as d
 on {{ same | join(' and ') }}
 union all
 {% endif -%}
-select candidate_row.* from {{ build.changes }} where differs and candidate_row is not null
+select candidate_row.* from {{ candidate.changes }} where differs and candidate_row is not null
 {%- endmacro %}

@@ -44,9 +44,9 @@
 {%- endmacro %}
 
 {#- Create an empty table, then switch it to its buckets: Hive would create a folder named like their pattern. -#}
-{% macro _create_for_buckets(build) -%}
-    {%- do healing_tables._run(healing_tables._swap_location(build.format, build.created, build.columns,
-        healing_tables._folders_of(build.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
+{% macro _create_for_buckets(format, created, candidate) -%}
+    {%- do healing_tables._run(healing_tables._swap_location(format, created, candidate.columns,
+        healing_tables._folders_of(candidate.location)[0].rpartition('/')[0] ~ '_empty', false)) -%}
 {%- endmacro %}
 
 {#- The description of a column in the model's yml, if persist_docs wants it in the table; else none. -#}
@@ -80,11 +80,12 @@
 
 {#- Refresh the table, and empty the folders of the state before last; if nothing has changed, empty the folders of
     this run instead. -#}
-{% macro _after_swap(build, is_unchanged) -%}
-    {%- set target, stored = build.target, build.stored -%}
+{% macro _after_swap(run, candidate, is_unchanged) -%}
+    {%- set target, stored = run.target, run.stored -%}
     {%- set kept = healing_tables._folders_of(stored.get('location')) -%}
     {%- if is_unchanged -%}
-        {%- do healing_tables._empty_folders(build.format, build.location, kept) if build.is_written -%}
+        {%- do healing_tables._empty_folders(run.format, candidate.location, kept)
+            if candidate is not none and candidate.table is not none -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- do healing_tables._run('refresh table ' ~ target) -%}
@@ -97,8 +98,8 @@
     {%- endif -%}
     {%- set before_last = healing_tables._property(stored, 'healing_tables.previous_location') or '' -%}
     {%- if own in before_last -%}
-        {%- do healing_tables._empty_folders(build.format, before_last | replace('|', ','),
-            kept + healing_tables._folders_of(build.location)) -%}
+        {%- do healing_tables._empty_folders(run.format, before_last | replace('|', ','),
+            kept + healing_tables._folders_of(candidate.location)) -%}
     {%- endif -%}
 {%- endmacro %}
 

@@ -16,9 +16,8 @@
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}
-    {%- set build = healing_tables._new_build(
+    {%- set run = healing_tables._new_run(
         {}, format, target, existing, 'merge', healing_tables._merge_log_format()) -%}
-    {%- set row = build.log_row -%}
     {{- return({
         'target': target | string,
         'spec': spec,
@@ -33,10 +32,9 @@
         'is_empty': true if flags.EMPTY else false,
         'is_partial': healing_tables._is_partial_run(),
         'replaced': replaced,
-        'log': {'table': build.log | string, 'columns': healing_tables._log_columns(), 'row': {
-            'dimension': row.dimension, 'relation': row.relation, 'mode': row.mode,
-            'version_before': row.version_before,
-            'invocation_id': invocation_id}},
+        'log': {'table': run.log | string, 'columns': healing_tables._log_columns(), 'row': {
+            'dimension': target.identifier, 'relation': healing_tables._plain_names(target), 'mode': run.mode,
+            'version_before': run.version_before, 'invocation_id': invocation_id}},
         'batch_id': invocation_id}) -}}
 {%- endmacro %}
 

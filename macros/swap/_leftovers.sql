@@ -2,24 +2,24 @@
 
 {#- Report candidates (tables or branches) of builds without a row in the log, and drop branches of ended ones.
     `tables`: the names of the tables in the target's schema. -#}
-{% macro _report_leftovers(build, tables) -%}
+{% macro _report_leftovers(run, tables) -%}
     {%- set leftovers = [] -%}
-    {%- for name in healing_tables._tables_of_other_runs(build.target, tables) | sort -%}
+    {%- for name in healing_tables._tables_of_other_runs(run.target, tables) | sort -%}
         {%- do leftovers.append({'kind': 'table', 'name': name, 'id': healing_tables._run_of_candidate(name)}) -%}
     {%- endfor -%}
-    {%- set stored_format = healing_tables._stored_format(build.stored) -%}
-    {%- for branch in (stored_format.branches(build.existing) if stored_format is not none else []) -%}
+    {%- set stored_format = healing_tables._stored_format(run.stored) -%}
+    {%- for branch in (stored_format.branches(run.existing) if stored_format is not none else []) -%}
         {%- do leftovers.append({'kind': 'branch', 'name': branch.name, 'id': branch.id}) -%}
     {%- endfor -%}
     {%- if not leftovers -%} {{ return(none) }} {%- endif -%}
-    {%- set ended, told = healing_tables._ended_runs(build.target, build.log), [] -%}
+    {%- set ended, told = healing_tables._ended_runs(run.target, run.log), [] -%}
     {%- for left in leftovers -%}
         {%- if left.id in ended -%}
-            {%- do stored_format.drop_branch(build.existing, left.name) if left.kind == 'branch' -%}
+            {%- do stored_format.drop_branch(run.existing, left.name) if left.kind == 'branch' -%}
         {%- elif left.id not in told -%}
             {%- do told.append(left.id) -%}
             {%- do healing_tables._log_progress(
-                build.target, 'another build of it was killed or is running: its ' ~ left.kind ~ ' ' ~ left.name
+                run.target, 'another build of it was killed or is running: its ' ~ left.kind ~ ' ' ~ left.name
                 ~ ' exists, and the log has no row for it') -%}
         {%- endif -%}
     {%- endfor -%}

@@ -9,29 +9,28 @@
     dim__candidate_..  new rows               new rows               -                      -
 -#}
 
-{#- Let the next statement create the table under a name of this run. -#}
-{% macro _create_beside(build) -%}
-    {%- do build.update({'created': build.candidate.incorporate(path={'identifier': build.candidate.identifier
-        ~ '_new'})}) -%}
+{#- A name of this run for the table that takes the target's name later. -#}
+{% macro _table_beside(run) -%}
     {%- do healing_tables._log_progress(
-        build.target, 'the ' ~ build.existing.type
+        run.target, 'the ' ~ run.existing.type
         ~ ' that has this name cannot become this table in one step: the new table is created beside it and then takes '
-        'its name') if build.existing is not none -%}
+        'its name') if run.existing is not none -%}
+    {{- return(run.candidate_table.incorporate(path={'identifier': run.candidate_table.identifier ~ '_new'})) -}}
 {%- endmacro %}
 
 {#- Rename the new table to the target. An existing view is dropped, since it has no rows to lose. -#}
-{% macro _rename_into_place(build) -%}
-    {%- if build.created == build.target -%} {{ return(none) }} {%- endif -%}
-    {%- set backup = healing_tables._backup_relation(build.target) -%}
-    {%- if build.existing is not none and build.existing.is_table -%}
-        {%- do adapter.rename_relation(build.existing, backup) -%}
-    {%- elif build.existing is not none -%} {%- do adapter.drop_relation(build.existing) -%}
+{% macro _rename_into_place(run, created) -%}
+    {%- if created == run.target -%} {{ return(none) }} {%- endif -%}
+    {%- set backup = healing_tables._backup_relation(run.target) -%}
+    {%- if run.existing is not none and run.existing.is_table -%}
+        {%- do adapter.rename_relation(run.existing, backup) -%}
+    {%- elif run.existing is not none -%} {%- do adapter.drop_relation(run.existing) -%}
     {%- endif -%}
-    {%- do adapter.rename_relation(build.created, build.target) -%}
-    {%- if build.existing is none -%} {{ return(none) }} {%- endif -%}
-    {%- if build.keeps_foreign -%} {%- do healing_tables._log_progress(build.target,
+    {%- do adapter.rename_relation(created, run.target) -%}
+    {%- if run.existing is none -%} {{ return(none) }} {%- endif -%}
+    {%- if run.keeps_foreign -%} {%- do healing_tables._log_progress(run.target,
         'the table that had this name is kept as ' ~ backup) -%}
-    {%- elif build.existing.is_table -%} {%- do adapter.drop_relation(backup) -%}
+    {%- elif run.existing.is_table -%} {%- do adapter.drop_relation(backup) -%}
     {%- endif -%}
 {%- endmacro %}
 

@@ -18,11 +18,9 @@ class Dimension(Project):
         super().__init__({})
 
     def tag(self, base: int | None, row_count: int | None = 3) -> str:
-        row = {"mode": "heal", "spec": "5f4dcc3b", "version_before": base}
         seen = {name: mark | {"last_overlap": "1, 2", "rows_without_time": 0} for name, mark in MARKS.items()}
-        return str(
-            self.macros._commit_tag({"log_row": row, "marks": seen, "created": "dim", "target": "dim"}, row_count)
-        )
+        run = {"mode": "heal", "definition": "5f4dcc3b", "version_before": base, "marks": seen}
+        return str(self.macros._commit_tag(run, row_count))
 
     def found(self, *commits: dict[str, Any]) -> Any:
         return self.macros._tagged_build(list(commits))

@@ -139,10 +139,7 @@ def test_defaults() -> None:
 def test_guards_begin_at_the_same_number_of_keys() -> None:
     def refused(current_keys: int) -> bool:
         project = Project({})
-        build = {
-            "settings": {"ratios": project.macros._removal_ratios([])},
-            "log_row": {"mode": "rebuild"},
-        }
+        run = {"settings": {"ratios": project.macros._removal_ratios([])}, "mode": "rebuild"}
         figures = {
             "candidate_versions": 1,
             "current_keys": current_keys,
@@ -151,8 +148,8 @@ def test_guards_begin_at_the_same_number_of_keys() -> None:
             "lost_versions": 0,
         }
         mistakes: list[object] = []
-        project.context["healing_tables"].replace("_refuse", lambda build, found: mistakes.extend(found))
-        project.macros._check_guards(build, figures)
+        project.context["healing_tables"].replace("_refuse", lambda run, found, candidate: mistakes.extend(found))
+        project.macros._check_guards(run, figures, None)
         return bool(mistakes)
 
     assert (refused(GUARDED_FROM - 1), refused(GUARDED_FROM)) == (False, True)

@@ -31,8 +31,8 @@ def begin(left: Mapping[str, tuple[str, list[int]]], unknown: list[str]) -> tupl
     for name, fake in fakes.items():
         project.macros.replace(name, returning(project, fake))
     delta = SimpleNamespace(name="delta", properties=lambda *_: {})
-    build = {"target": "dim", "columns": {"id": "int"}, "format": delta, "settings": {"shards": 4}}
-    return project.macros._begin_parts(build, "own", "changes", STATE), statements, lines
+    run = {"target": "dim", "format": delta, "settings": {"shards": 4}}
+    return project.macros._begin_parts(run, {"columns": {"id": "int"}}, "own", "changes", STATE), statements, lines
 
 
 def returning(project: Project, function: Any) -> Any:
@@ -77,10 +77,10 @@ def test_equal_keys_of_two_types_are_in_one_shard() -> None:
     sql = project.render(f"{{{{ healing_tables.dimension({{{call}}}, 'id') }}}}")
     parsed = project.macros._parse_call(sql)
     settings = {"metadata": parsed["metadata"], "key_columns": ["id"], "shards": 4}
-    build = {"settings": settings, "query": sql, "columns": {"id": "bigint"}}
-    cut = project.macros._of_shard(project.macros._cut_to_shard(build)["query"], 3, 2)
+    run, candidate = {"settings": settings}, {"query": sql, "columns": {"id": "bigint"}}
+    cut = project.macros._of_shard(project.macros._cut_to_shard(run, candidate)["query"], 3, 2)
     assert "where cast(pmod(xxhash64(cast(`id` as bigint)), 4) as int) = 3" in cut
     assert "where cast(pmod(xxhash64(`id`), 4) as int) = 3" in cut
     # stored in a third type: both sides are compared, and so cut, as text
-    cut = project.macros._of_shard(project.macros._cut_to_shard(build, {"id": "string"})["query"], 3, 2)
+    cut = project.macros._of_shard(project.macros._cut_to_shard(run, candidate, {"id": "string"})["query"], 3, 2)
     assert "xxhash64(cast((cast(`id` as bigint)) as string))" in cut and "xxhash64(cast((`id`) as string))" in cut
