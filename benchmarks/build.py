@@ -28,7 +28,6 @@ from heal import call_of, change, lab_with_sources
 from pyspark.sql import SparkSession
 from rebuild import in_temporary_folder
 
-HEALS = {"meta": {"healing_tables": {"mode": "heal"}}}
 # what is measured: the model that runs
 WORK = {
     "table": "dim_table",
@@ -50,6 +49,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--cold", action="store_true", help="without a round to warm up")
     parser.add_argument("--only", nargs="+", choices=list(WORK), default=list(WORK))
+    parser.add_argument("--surrogate-key", choices=["hash", "dbt_utils"], help="the strategy of one in each dimension")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     parser.add_argument(
         "--statements", action="store_true", help="print the seconds of each statement of the last round"
@@ -81,12 +81,14 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> None:
     select = call_of(options, names, ", 'loaded_at': 'loaded_at'")
-    healing = {"materialized": "healing_table", "unique_key": "customer_id"}
+    key = options.surrogate_key
+    meta = {"surrogate_key": {"name": "customer_key", "strategy": key}} if key else {}
+    healing = {"materialized": "healing_table", "unique_key": "customer_id", "meta": {"healing_tables": meta}}
     configs: dict[str, dict[str, Any]] = {
-        "dim_table": {"materialized": "table", "file_format": "delta"},
+        "dim_table": {"materialized": "table", "file_format": "delta", "meta": {"healing_tables": meta}},
         "dim_first": healing,
         "dim_rebuild": healing,
-        "dim_heal": healing | HEALS,
+        "dim_heal": healing | {"meta": {"healing_tables": meta | {"mode": "heal"}}},
     }
     for name in {WORK[work] for work in options.only}:
         lab.model(name, select, **configs[name])
