@@ -9,10 +9,9 @@
     {%- set can_fail = healing_tables._violations_of_row(run.settings, candidate) is not none -%}
     {%- if can_fail and healing_tables._has_scripts(run.settings.session) -%}
         {%- set caught = healing_tables._run_script(name, statement_text, {
-            "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '58030'": 'a task failed',
-            "sqlstate 'P0001'": 'an error was raised'}) -%}
-        {%- if caught == healing_tables._overtaken() -%} {{ return([caught]) }} {%- endif -%}
-        {%- if caught is none -%} {{ return([]) }} {%- endif -%}
+            'overtaken': healing_tables._overtaken(), 'task_failed': "sqlstate '58030'",
+            'raised': "sqlstate 'P0001'"}) -%}
+        {%- if caught in [none, 'overtaken'] -%} {{ return(healing_tables._conflicts_of(caught)) }} {%- endif -%}
     {%- endif -%}
     {%- do healing_tables._refuse_violations(run, candidate) if can_fail -%}
     {#- after another error, such as a full disk, this raises it again -#}

@@ -23,16 +23,16 @@
 {%- endmacro %}
 
 {#-
-    Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handled` {condition of a handler:
-    text}: returns the text of the condition that ended the statement, or none. Other errors are raised.
+    Run a statement as a SQL script: Jinja cannot catch an error, a script can. `handlers`: {name: condition of a
+    handler}. Returns the name of the handler that ended the statement, or none. Other errors are raised.
 -#}
-{% macro _run_script(name, statement_text, handled) -%}
+{% macro _run_script(name, statement_text, handlers) -%}
     {%- call statement(name, fetch_result=true) -%}
 begin
-    {%- for condition, text in handled.items() %}
+    {%- for handler, condition in handlers.items() %}
     declare exit handler for {{ condition }}
     begin
-        select {{ healing_tables._string_literal(text) }} as caught;
+        select {{ healing_tables._string_literal(handler) }} as caught;
     end;
     {%- endfor %}
     {{ statement_text }};
@@ -43,7 +43,7 @@ end
 {%- endmacro %}
 
 {% macro _run_ignoring_errors(statement_text) -%}
-    {%- do healing_tables._run_script('ignoring_errors', statement_text, {'sqlexception': 'an error'}) -%}
+    {%- do healing_tables._run_script('ignoring_errors', statement_text, {'error': 'sqlexception'}) -%}
 {%- endmacro %}
 
 {#- A row of a result as a map. `row.dict()` is empty in dbt v2. -#}

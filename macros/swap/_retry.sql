@@ -11,13 +11,19 @@
         {%- call statement(name) -%} {{ statement_text }} {%- endcall -%}
         {{- return([]) -}}
     {%- endif -%}
-    {%- set caught = healing_tables._run_script(name, statement_text, {
-        "sqlstate '2D521'": healing_tables._overtaken(), "sqlstate '42P01'": 'DROP TABLE'}) -%}
-    {{- return([caught] if caught is not none else []) -}}
+    {%- set caught = healing_tables._run_script(name, statement_text,
+        {'overtaken': healing_tables._overtaken(), 'dropped': "sqlstate '42P01'"}) -%}
+    {{- return(healing_tables._conflicts_of(caught)) -}}
 {%- endmacro %}
 
-{#- The conflict behind SQLSTATE 2D521: Delta rejects a commit because of a concurrent one. -#}
-{% macro _overtaken() -%} {{ return('one that was committed while this one was written') }} {%- endmacro %}
+{#- The condition with which Delta rejects a commit because of a concurrent one. -#}
+{% macro _overtaken() -%} {{ return("sqlstate '2D521'") }} {%- endmacro %}
+
+{#- The conflicts behind a handler of a script. -#}
+{% macro _conflicts_of(caught) -%}
+    {%- set texts = {'overtaken': 'one that was committed while this one was written', 'dropped': 'DROP TABLE'} -%}
+    {{- return([texts[caught]] if caught in texts else []) -}}
+{%- endmacro %}
 
 {#- Conflicts of a table in key buckets: other writers have changed its files since the build began. -#}
 {% macro _changes_of_files(run) -%}

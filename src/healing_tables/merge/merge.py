@@ -16,7 +16,6 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import (
-    NOTHING_WRITTEN,
     ArgumentError,
     BatchError,
     HealingTablesError,
@@ -147,7 +146,7 @@ def merge(
         with table.session(batch.sparkSession):
             attempts = retrying(table.name, work.attempt, lambda: str(work.written))
     except HealingTablesError as error:
-        if str(work.written) != NOTHING_WRITTEN:
+        if not work.written.is_empty:
             error = error.after(str(work.written))
         raise error.of(table.name) from error.__cause__
     written = work.written

@@ -72,6 +72,10 @@ class Written:
     unchanged: int | None = None
     set_aside: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        return self.version is None and not self.is_logged and self.set_aside_in is None
+
     def __str__(self) -> str:
         parts = []
         if self.version is not None:
