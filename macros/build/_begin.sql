@@ -57,7 +57,7 @@
         {%- do healing_tables._check_sample(existing, last) -%}
         {%- set run = dict(run, mode='sample') -%}
     {%- elif healing_tables._can_heal() -%}
-        {%- set run = dict(run, marks=healing_tables._high_water_marks(settings.metadata.sources,
+        {%- set run = dict(run, marks=healing_tables._high_water_marks(settings.metadata.scans,
             last.marks if last is not none else {})) -%}
         {%- if healing_tables._requests_keys() or settings.mode == 'heal' -%}
             {%- set run = healing_tables._begin_heal(run) -%}
@@ -69,7 +69,7 @@
 
 {#- One line when a build begins: what is read, what is stored, and what the build is. -#}
 {% macro _report_begin(run) -%}
-    {%- set sources = run.settings.metadata.sources | length -%}
+    {%- set sources = run.settings.metadata.scans | length -%}
     {%- set stored = 'nothing is stored yet' if not run.stored
         else 'stored version ' ~ run.version_before if run.version_before is not none else 'a stored table' -%}
     {%- set is_heal = run.mode == 'heal' -%}

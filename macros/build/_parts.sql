@@ -61,16 +61,16 @@
 -#}
 {% macro _state_of_sources(run) -%}
     {%- set marks, unknown = {}, [] -%}
-    {%- for source in run.settings.metadata.sources -%}
+    {%- for scan in run.settings.metadata.scans -%}
         {%- set mark = {} -%}
-        {%- if source.parts is not none and source.is_row_local -%}
+        {%- if scan.parts is not none and scan.is_row_local -%}
             {#- every change creates a new version of a table; most changes move the newest loaded_at -#}
-            {%- do mark.update(healing_tables._version_mark(source)) -%}
-            {%- do mark.update(healing_tables._high_water_marks([source], {}).get(source.name, {}))
-                if not mark or source.calendar is not none -%}
+            {%- do mark.update(healing_tables._version_mark(scan)) -%}
+            {%- do mark.update(healing_tables._high_water_marks([scan], {}).get(scan.name, {}))
+                if not mark or scan.calendar is not none -%}
         {%- endif -%}
-        {%- do marks.update({source.name: mark}) -%}
-        {%- do unknown.append(source.name) if 'version' not in mark and mark.get('rows_without_time') != 0 -%}
+        {%- do marks.update({scan.name: mark}) -%}
+        {%- do unknown.append(scan.name) if 'version' not in mark and mark.get('rows_without_time') != 0 -%}
     {%- endfor -%}
     {{- return({'state': local_md5(tojson(marks)), 'unknown': unknown}) -}}
 {%- endmacro %}

@@ -10,22 +10,22 @@
     `looks_for_rows`: the first source with `alive` has another row, with has_rows, if it has such a row.
 -#}
 {% macro _set_aside_counts(run, looks_for_rows=false) -%}
-    {%- set call, sources = run.settings.call, run.settings.metadata.sources -%}
+    {%- set call, scans = run.settings.call, run.settings.metadata.scans -%}
     {#- CTEs of the model and of ephemeral models precede its select -#}
     {%- set ctes = healing_tables._ctes_before(call) if call is not none else none -%}
     {%- set queries, uncounted = [], [] -%}
-    {%- set first = sources | rejectattr('alive', 'none') | map(attribute='name') | first -%}
-    {%- for source in sources -%}
-        {%- if ctes is none and (source.parts is none or source.has_subquery) -%} {%- do uncounted.append(
-            source.name) -%}
+    {%- set first = scans | rejectattr('alive', 'none') | map(attribute='name') | first -%}
+    {%- for scan in scans -%}
+        {%- if ctes is none and (scan.parts is none or scan.has_subquery) -%} {%- do uncounted.append(
+            scan.name) -%}
         {%- else -%}
-            {%- set name = healing_tables._string_literal(source.name) -%}
+            {%- set name = healing_tables._string_literal(scan.name) -%}
             {%- do queries.append(
-                'select ' ~ name ~ ' as source, count(*) as set_aside, ('
-                ~ healing_tables._ties_of_source(run, source, ctes) ~ ') as ties, false as has_rows from '
-                ~ source.relation ~ ' where ' ~ source.set_aside) -%}
-            {%- do queries.append('(select ' ~ name ~ ', 0, 0, true from ' ~ source.relation ~ ' where '
-                ~ source.alive ~ ' limit 1)') if looks_for_rows and source.name == first -%}
+                'select ' ~ name ~ ' as scan, count(*) as set_aside, ('
+                ~ healing_tables._ties_of_source(run, scan, ctes) ~ ') as ties, false as has_rows from '
+                ~ scan.relation ~ ' where ' ~ scan.set_aside) -%}
+            {%- do queries.append('(select ' ~ name ~ ', 0, 0, true from ' ~ scan.relation ~ ' where '
+                ~ scan.alive ~ ' limit 1)') if looks_for_rows and scan.name == first -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._log_progress(
@@ -68,11 +68,11 @@
 {%- endmacro %}
 
 {#- The number of ties in a source, as SQL: a select or a number. -#}
-{% macro _ties_of_source(run, source, ctes) -%}
-    {%- if not source.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
-    {%- if not healing_tables._is_sharded(run) -%} {{ return(healing_tables._count_ties(source)) }} {%- endif -%}
+{% macro _ties_of_source(run, scan, ctes) -%}
+    {%- if not scan.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
+    {%- if not healing_tables._is_sharded(run) -%} {{ return(healing_tables._count_ties(scan)) }} {%- endif -%}
     {%- set shards, counted = run.settings.shards, [] -%}
-    {%- set ties = healing_tables._count_ties(source, healing_tables._is_in_shard(source['keys'], shards)) -%}
+    {%- set ties = healing_tables._count_ties(scan, healing_tables._is_in_shard(scan['keys'], shards)) -%}
     {%- for number in range(shards) -%}
         {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(ties, number, 1)).rows[0][0] | int) -%}
     {%- endfor -%}

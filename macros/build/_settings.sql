@@ -2,7 +2,7 @@
     `settings`: what a build knows before it reads any table, from the call in the model's SQL, or else from its
     configuration. They do not change while the build runs.
 
-    call, metadata     see _call.sql; call is none, and metadata.sources empty, if the model does not call
+    call, metadata     see _call.sql; call is none, and metadata.scans empty, if the model does not call
                        dimension()
     format             see _format.sql
     publish, mode, shards   the options
@@ -76,7 +76,7 @@
         'valid_to_current': healing_tables._valid_to_current(),
         'current_value': healing_tables._option('current_values', none, [true, false])[0],
         'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true,
-        'sources': []}) -}}
+        'scans': []}) -}}
 {%- endmacro %}
 
 {#- Check the option `shards`, and whether the model can be built in shards. Returns 1 if there is a mistake. -#}

@@ -8,16 +8,16 @@
     whose keys may have other types. -#}
 {% macro _cut_to_shard(run, candidate, stored_columns=none) -%}
     {%- set settings, conditions = run.settings, {} -%}
-    {%- for source in settings.metadata.sources -%}
+    {%- for scan in settings.metadata.scans -%}
         {%- set keys = [] -%}
         {%- for key in settings.key_columns -%}
-            {%- set expression = source['keys'][loop.index0] -%}
+            {%- set expression = scan['keys'][loop.index0] -%}
             {%- do keys.append(expression if stored_columns is none else healing_tables._comparable_column(
                 key, stored_columns, candidate.columns, '(' ~ expression ~ ')').candidate) -%}
         {%- endfor -%}
-        {%- do conditions.update({source.name: healing_tables._is_in_shard(keys, settings.shards)}) -%}
+        {%- do conditions.update({scan.name: healing_tables._is_in_shard(keys, settings.shards)}) -%}
     {%- endfor -%}
-    {{- return(dict(candidate, query=healing_tables._with_inputs(candidate.query, settings.metadata.sources,
+    {{- return(dict(candidate, query=healing_tables._with_inputs(candidate.query, settings.metadata.scans,
         conditions))) -}}
 {%- endmacro %}
 

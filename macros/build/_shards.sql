@@ -51,7 +51,7 @@
     {%- set part = 'select ' ~ shard ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select '
         ~ shard ~ ', true, ' ~ end -%}
     {#- in these two places, in the input of each source, and in that of the stored rows -#}
-    {%- set times = 2 + run.settings.metadata.sources | length + (1 if kind == 'changes' else 0) -%}
+    {%- set times = 2 + run.settings.metadata.scans | length + (1 if kind == 'changes' else 0) -%}
     {%- set table = healing_tables._side_table(run, '_' ~ kind ~ '_parts') -%}
     {%- set begun = healing_tables._begin_parts(run, candidate, table, kind, {
         'definition': local_md5(part ~ run.definition), 'stored table': base}) -%}

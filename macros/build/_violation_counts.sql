@@ -30,7 +30,7 @@
     {%- set summary = healing_tables._violation_summary(run, healing_tables._cut_to_shard(run, candidate)) -%}
     {%- for number in numbers -%}
         {%- for name, value in healing_tables._read_figures(healing_tables._of_shard(summary, number,
-            run.settings.metadata.sources | length)).items() -%}
+            run.settings.metadata.scans | length)).items() -%}
             {%- do found.update({name: (found.get(name) or value) if value is string
                 else found.get(name, 0) + value}) -%}
         {%- endfor -%}

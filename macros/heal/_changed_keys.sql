@@ -5,88 +5,88 @@
     obstacle: why that cannot be known, or none}.
     `mark` and `last_mark` are those of this build and of the last one, or none.
 -#}
-{% macro _changed_keys_of_source(source, mark, last_mark) -%}
-    {%- set needed = 'loaded_until' if source.loaded_at is not none else 'version' -%}
+{% macro _changed_keys_of_source(scan, mark, last_mark) -%}
+    {%- set needed = 'loaded_until' if scan.loaded_at is not none else 'version' -%}
     {%- if mark is none or needed not in mark -%}
-        {{- return({'select': none, 'obstacle': 'source ' ~ source.name
+        {{- return({'select': none, 'obstacle': 'source ' ~ scan.name
             ~ ' has no loaded_at, and is not a table in '
             ~ (healing_tables._formats_with('has_commits') | join(' or '))}) -}}
     {%- elif last_mark is none or needed not in last_mark
-        or (source.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
-        {{- return({'select': none, 'obstacle': 'the last build has no high-water mark of source ' ~ source.name
+        or (scan.kind == 'snapshots' and 'empty_snapshots' not in last_mark) -%}
+        {{- return({'select': none, 'obstacle': 'the last build has no high-water mark of source ' ~ scan.name
             ~ ' that fits'}) -}}
     {%- endif -%}
     {%- set obstacle = none -%}
-    {%- if source.loaded_at is not none -%}
+    {%- if scan.loaded_at is not none -%}
         {%- set has_news = healing_tables._has_loaded_news(mark, last_mark) -%}
         {%- set is_known = healing_tables._is_overlap_known(mark, last_mark) -%}
-        {%- set fed = healing_tables._rows_of_feed_beside_times(source, mark, last_mark) -%}
-        {%- if has_news and fed is none and source.kind != 'snapshots' and 'recent_rows' in mark -%}
+        {%- set fed = healing_tables._rows_of_feed_beside_times(scan, mark, last_mark) -%}
+        {%- if has_news and fed is none and scan.kind != 'snapshots' and 'recent_rows' in mark -%}
             {%- set keys = [] -%}
             {%- for row in mark.recent_rows if row['is_new'] or not is_known -%}
-                {%- do keys.append(healing_tables._key_literals(row, source['keys'] | length)) -%}
+                {%- do keys.append(healing_tables._key_literals(row, scan['keys'] | length)) -%}
             {%- endfor -%}
             {%- if none not in keys -%} {{ return({'select': none, 'keys': keys, 'obstacle': none}) }} {%- endif -%}
         {%- endif -%}
-        {%- set loaded = healing_tables._rows_loaded_since(source, last_mark.loaded_until, is_known) if has_news
+        {%- set loaded = healing_tables._rows_loaded_since(scan, last_mark.loaded_until, is_known) if has_news
             else none -%}
         {%- set rows = [loaded, fed] | reject('none') | join(' union all ') or none -%}
     {%- elif mark.version == last_mark.version and mark.table_id == last_mark.table_id
         and mark.has_change_feed == last_mark.has_change_feed -%}
         {%- set rows = none -%}
     {%- else -%}
-        {%- set obstacle = healing_tables._change_feed_obstacle(source, mark, last_mark) -%}
-        {%- set rows = healing_tables._rows_changed_since(source, last_mark.version) if obstacle is none else none -%}
+        {%- set obstacle = healing_tables._change_feed_obstacle(scan, mark, last_mark) -%}
+        {%- set rows = healing_tables._rows_changed_since(scan, last_mark.version) if obstacle is none else none -%}
     {%- endif -%}
     {%- if obstacle is not none -%} {{ return({'select': none, 'obstacle': obstacle}) }} {%- endif -%}
-    {%- if source.kind == 'snapshots' -%}
-        {{- return(healing_tables._changed_keys_of_snapshots(source, rows, last_mark)) -}}
+    {%- if scan.kind == 'snapshots' -%}
+        {{- return(healing_tables._changed_keys_of_snapshots(scan, rows, last_mark)) -}}
     {%- endif -%}
     {{- return({
-        'select': none if rows is none else 'select ' ~ healing_tables._key_names(source['keys']) ~ ' from (' ~ rows
+        'select': none if rows is none else 'select ' ~ healing_tables._key_names(scan['keys']) ~ ' from (' ~ rows
         ~ ')', 'obstacle': none}) -}}
 {%- endmacro %}
 
 {#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_removed. -#}
-{% macro _read_rows(source, relation, condition, removed='false') -%}
+{% macro _read_rows(scan, relation, condition, removed='false') -%}
     {%- set columns = [] -%}
-    {%- for key in source['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {%- for key in scan['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(
-        'select ' ~ (columns | join(', ')) ~ ', ' ~ source.at ~ ' as at, ' ~ (source.state or 'true') ~ ' as state, '
-        ~ (source.until ~ ' as until, ' if source.until is not none else '') ~ removed ~ ' as is_removed from '
+        'select ' ~ (columns | join(', ')) ~ ', ' ~ scan.at ~ ' as at, ' ~ (scan.state or 'true') ~ ' as state, '
+        ~ (scan.until ~ ' as until, ' if scan.until is not none else '') ~ removed ~ ' as is_removed from '
         ~ relation
-        ~ ' where ' ~ source.where ~ ' and ' ~ condition) -}}
+        ~ ' where ' ~ scan.where ~ ' and ' ~ condition) -}}
 {%- endmacro %}
 
 {#-
     The rows loaded since a mark. Some time before it is read again, since a row may be committed after another one that
     was loaded later; `is_known`: there was none. Rows without a time may always be new.
 -#}
-{% macro _rows_loaded_since(source, loaded_until, is_known) -%}
+{% macro _rows_loaded_since(scan, loaded_until, is_known) -%}
     {%- set until = healing_tables._instant_micros(loaded_until) -%}
-    {%- if until is none -%} {{ return(healing_tables._read_rows(source, source.relation, 'true')) }} {%- endif -%}
-    {%- set is_new = healing_tables._compare_loaded_at(source, '>', until) if is_known
-        else healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) -%}
-    {{- return(healing_tables._read_rows(source, source.relation, '(' ~ is_new ~ ' or ' ~ source.loaded_column
+    {%- if until is none -%} {{ return(healing_tables._read_rows(scan, scan.relation, 'true')) }} {%- endif -%}
+    {%- set is_new = healing_tables._compare_loaded_at(scan, '>', until) if is_known
+        else healing_tables._compare_loaded_at(scan, '>=', healing_tables._overlap_start(until)) -%}
+    {{- return(healing_tables._read_rows(scan, scan.relation, '(' ~ is_new ~ ' or ' ~ scan.loaded_column
         ~ ' is null)')) -}}
 {%- endmacro %}
 
-{% macro _rows_changed_since(source, version) -%}
-    {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
+{% macro _rows_changed_since(scan, version) -%}
+    {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {{- return(healing_tables._read_rows(
-        source, healing_tables._stored_format(details).change_feed(relation, details, version, none), 'true',
+        scan, healing_tables._stored_format(details).change_feed(relation, details, version, none), 'true',
         "_change_type in ('delete', 'update_preimage')")) -}}
 {%- endmacro %}
 
 {#- The rows in the change feed of a source that has loaded_at as well; none without news in it, and if it is not
     complete: then there are only the times. -#}
-{% macro _rows_of_feed_beside_times(source, mark, last_mark) -%}
+{% macro _rows_of_feed_beside_times(scan, mark, last_mark) -%}
     {%- if 'version' not in mark or 'version' not in last_mark
         or (mark.version == last_mark.version and mark.table_id == last_mark.table_id) -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set obstacle = healing_tables._change_feed_obstacle(source, mark, last_mark) -%}
+    {%- set obstacle = healing_tables._change_feed_obstacle(scan, mark, last_mark) -%}
     {%- if obstacle is not none -%}
         {%- if mark.table_id == last_mark.table_id and mark.has_change_feed and last_mark.has_change_feed -%}
             {%- do log(healing_tables._plain_names('healing_table ' ~ this ~ ': ' ~ obstacle
@@ -94,12 +94,12 @@
         {%- endif -%}
         {{- return(none) -}}
     {%- endif -%}
-    {{- return(healing_tables._rows_changed_since(source, last_mark.version)) -}}
+    {{- return(healing_tables._rows_changed_since(scan, last_mark.version)) -}}
 {%- endmacro %}
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
-{% macro _change_feed_obstacle(source, mark, last_mark) -%}
-    {%- set name = source.name -%}
+{% macro _change_feed_obstacle(scan, mark, last_mark) -%}
+    {%- set name = scan.name -%}
     {%- if mark.table_id != last_mark.table_id -%}
         {{- return('source ' ~ name ~ ' was recreated since the last build: a table that dbt rebuilds needs '
             'loaded_at') -}}
@@ -107,7 +107,7 @@
         {{- return('source ' ~ name
             ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
-    {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
+    {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {%- set gap = healing_tables._stored_format(details).change_feed_gap(relation, details, last_mark.version) -%}
     {{- return('source ' ~ name ~ ' has changed since the last build, and ' ~ gap if gap is not none else none) -}}
@@ -118,10 +118,10 @@
     ones, a key has changed unless it is in all of them with one state, or in none. Rows that were taken away, and rows
     that came to a snapshot known before, are changes in any case: what was there instead is not known.
 -#}
-{% macro _changed_keys_of_snapshots(source, rows, last_mark) -%}
+{% macro _changed_keys_of_snapshots(scan, rows, last_mark) -%}
     {%- set until = healing_tables._instant_micros(last_mark.taken_until) -%}
     {%- set until = 'cast(null as bigint)' if until is none else until -%}
-    {%- set around = run_query(healing_tables._snapshots_taken(source)
+    {%- set around = run_query(healing_tables._snapshots_taken(scan)
         ~ ', changed as (select at from taken where not is_seen and coalesce(at > ' ~ until ~ ', true)'
         ~ (' union all select at from (' ~ rows ~ ')' if rows is not none)
         ~ '), bounds as (select min(at) as first, max(at) as last from changed)'
@@ -133,27 +133,27 @@
         ~ ' from taken cross join bounds').rows[0] -%}
     {%- if around['empty'] != last_mark.empty_snapshots or (healing_tables._row_map(around).get('gone') or 0) > 0 -%}
         {#- of a snapshot without rows that count, no row tells which keys it ended -#}
-        {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ source.name
+        {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ scan.name
             ~ ' from before the last build were added or removed'}) -}}
     {%- endif -%}
     {%- if around['first'] is none -%} {{ return({'select': none, 'obstacle': none}) }} {%- endif -%}
     {%- set bounds = ' between ' ~ (around['since'] | int) ~ ' and ' ~ (around['until'] | int) -%}
-    {%- if source.moment_type in ['date', 'timestamp'] -%}
+    {%- if scan.moment_type in ['date', 'timestamp'] -%}
         {#- on the column as it is, so that files and partitions can be skipped -#}
-        {%- set range = source.moment ~ ' between ' ~ healing_tables._from_micros(around['since'] | int,
-            source.moment_type) ~ ' and '
-            ~ healing_tables._from_micros(around['until'] | int, source.moment_type) -%}
-    {%- else -%} {%- set range = source.at ~ bounds -%}
+        {%- set range = scan.moment ~ ' between ' ~ healing_tables._from_micros(around['since'] | int,
+            scan.moment_type) ~ ' and '
+            ~ healing_tables._from_micros(around['until'] | int, scan.moment_type) -%}
+    {%- else -%} {%- set range = scan.at ~ bounds -%}
     {%- endif -%}
-    {%- set keys = healing_tables._key_names(source['keys']) -%}
+    {%- set keys = healing_tables._key_names(scan['keys']) -%}
     {%- set is_constant = 'count(distinct at) = (select count(*) from taken where at' ~ bounds
         ~ ') and count(distinct struct(state)) = 1' -%}
-    {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(source, source.relation, range)
+    {%- set compared = 'select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(scan, scan.relation, range)
         ~ ') group by ' ~ keys
         ~ ' having not (' ~ is_constant ~ ')' -%}
     {%- if rows is not none -%}
         {%- set compared = compared ~ ' union all select ' ~ keys ~ ' from (' ~ rows ~ ') where is_removed or at <= '
             ~ until -%}
     {%- endif -%}
-    {{- return({'select': healing_tables._snapshots_taken(source) ~ ' ' ~ compared, 'obstacle': none}) -}}
+    {{- return({'select': healing_tables._snapshots_taken(scan) ~ ' ' ~ compared, 'obstacle': none}) -}}
 {%- endmacro %}

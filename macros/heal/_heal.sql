@@ -16,17 +16,17 @@
     (rows of VALUES), obstacle (why that cannot be known, or none)}. `marks` and `last_marks`: see _high_water_marks.
 -#}
 {% macro _changed_keys(settings, existing, marks, last_marks) -%}
-    {%- set sources = settings.metadata.sources -%}
+    {%- set scans = settings.metadata.scans -%}
     {%- if settings.call is none -%} {{ return({'obstacle': 'the model does not call dimension()'}) }} {%- endif -%}
     {%- if healing_tables._is_more_than_call(settings.call) -%}
         {{- return({'obstacle': 'the model does more than call dimension()'}) -}}
     {%- endif -%}
-    {%- set wider = sources | rejectattr('is_row_local') | map(attribute='name') | list -%}
+    {%- set wider = scans | rejectattr('is_row_local') | map(attribute='name') | list -%}
     {%- if wider -%}
         {{- return({'obstacle': 'where or deleted_when of source ' ~ (wider | join(', '))
             ~ ' reads more than its own row'}) -}}
     {%- endif -%}
-    {%- set unreadable = sources | selectattr('parts', 'none') | map(attribute='name') | list -%}
+    {%- set unreadable = scans | selectattr('parts', 'none') | map(attribute='name') | list -%}
     {%- if unreadable -%}
         {{- return({'obstacle': 'source ' ~ (unreadable | join(', '))
             ~ ' is a CTE or an ephemeral model, or its calendar is one, which cannot be read outside of the model'}) -}}
@@ -35,9 +35,9 @@
         {{- return({'selects': healing_tables._requested_keys(settings, existing), 'keys': [], 'obstacle': none}) -}}
     {%- endif -%}
     {%- set selects, keys, obstacles = [], [], [] -%}
-    {%- for source in sources -%}
-        {%- set changes = healing_tables._changed_keys_of_source(source, marks.get(source.name),
-            last_marks.get(source.name)) -%}
+    {%- for scan in scans -%}
+        {%- set changes = healing_tables._changed_keys_of_source(scan, marks.get(scan.name),
+            last_marks.get(scan.name)) -%}
         {%- do keys.extend(changes.get('keys', [])) -%}
         {%- if changes.obstacle is not none -%} {%- do obstacles.append(changes.obstacle) -%}
         {%- elif changes.select is not none -%} {%- do selects.append(changes.select) -%}

@@ -1,5 +1,5 @@
 {#-
-    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is read twice
+    How far a build has seen each scan, read before the build reads the rows: what comes meanwhile is read twice
     rather than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
 
     loaded_until       the newest loaded_at, a text in UTC, or none
@@ -13,33 +13,33 @@
     rows_without_time  how many rows have no loaded_at, or one that is still to come
     recent_rows        see _marks_of_recent_rows(); missing where they are many
 -#}
-{% macro _high_water_marks(sources, last_marks) -%}
-    {%- set readable = sources | rejectattr('parts', 'none') | list -%}
+{% macro _high_water_marks(scans, last_marks) -%}
+    {%- set readable = scans | rejectattr('parts', 'none') | list -%}
     {%- set loaded = healing_tables._loaded_marks(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
     {%- set marks = {} -%}
-    {%- for source in readable -%}
-        {%- set mark = healing_tables._version_mark(source) if source.loaded_at is none else loaded[source.name] -%}
-        {%- do mark.update(healing_tables._feed_mark(source, mark, last_marks.get(source.name)))
-            if source.loaded_at is not none -%}
-        {%- if source.kind == 'snapshots' -%}
-            {%- set taken = run_query(healing_tables._snapshots_taken(source)
+    {%- for scan in readable -%}
+        {%- set mark = healing_tables._version_mark(scan) if scan.loaded_at is none else loaded[scan.name] -%}
+        {%- do mark.update(healing_tables._feed_mark(scan, mark, last_marks.get(scan.name)))
+            if scan.loaded_at is not none -%}
+        {%- if scan.kind == 'snapshots' -%}
+            {%- set taken = run_query(healing_tables._snapshots_taken(scan)
                 ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
                 ~ ' as empty from taken').rows[0] -%}
             {%- do mark.update({'taken_until': healing_tables._instant_text(taken['newest']),
                 'empty_snapshots': taken['empty']}) -%}
         {%- endif -%}
-        {%- do marks.update({source.name: mark}) if mark -%}
+        {%- do marks.update({scan.name: mark}) if mark -%}
     {%- endfor -%}
     {{- return(marks) -}}
 {%- endmacro %}
 
 {#- The version of a source with loaded_at, if the table has a change feed; {} for any other. A row that is committed
     late with an old loaded_at is only in the feed. A source that had no feed, and has no news, is not asked again. -#}
-{% macro _feed_mark(source, mark, last_mark) -%}
+{% macro _feed_mark(scan, mark, last_mark) -%}
     {%- if last_mark and 'version' not in last_mark and not healing_tables._has_loaded_news(mark, last_mark) -%}
         {{- return({}) -}}
     {%- endif -%}
-    {{- return(healing_tables._version_mark(source, needs_feed=true)) -}}
+    {{- return(healing_tables._version_mark(scan, needs_feed=true)) -}}
 {%- endmacro %}
 
 {#- Whether rows may have been loaded since the last mark. -#}
@@ -54,8 +54,8 @@
 {%- endmacro %}
 
 {#- The mark of a source that is a table with commits; {} for any other. -#}
-{% macro _version_mark(source, needs_feed=false) -%}
-    {%- set relation = healing_tables._relation_of_parts(source.parts) -%}
+{% macro _version_mark(scan, needs_feed=false) -%}
+    {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if format is none or not format.has_commits or details.get('type') == 'VIEW'
@@ -74,20 +74,20 @@
     A second query reads the overlaps of a source that has newer rows. It reads both in one scan: a row that comes late
     between the two queries must not be in `overlap` and missing in `last_overlap`.
 -#}
-{% macro _loaded_marks(sources, last_marks) -%}
-    {%- set marks = healing_tables._marks_of_recent_rows(sources, last_marks) -%}
+{% macro _loaded_marks(scans, last_marks) -%}
+    {%- set marks = healing_tables._marks_of_recent_rows(scans, last_marks) -%}
     {%- for floors in [last_marks, {}] -%}
         {%- set selects = [] -%}
-        {%- for source in sources if source.name not in marks
-            or (marks[source.name].loaded_until is none and source.name in last_marks) -%}
-            {%- set floor = (floors.get(source.name) or {}).get('loaded_until') -%}
-            {%- set is_past = healing_tables._is_past(source) -%}
+        {%- for scan in scans if scan.name not in marks
+            or (marks[scan.name].loaded_until is none and scan.name in last_marks) -%}
+            {%- set floor = (floors.get(scan.name) or {}).get('loaded_until') -%}
+            {%- set is_past = healing_tables._is_past(scan) -%}
             {%- do selects.append(
-                'select ' ~ healing_tables._string_literal(source.name) ~ ' as name, max(if(' ~ is_past ~ ', '
-                    ~ source.loaded_at
+                'select ' ~ healing_tables._string_literal(scan.name) ~ ' as name, max(if(' ~ is_past ~ ', '
+                    ~ scan.loaded_at
                 ~ ', null)) as newest, count_if(not coalesce(' ~ is_past ~ ', false)) as rows_without_time, '
-                ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
-                ~ healing_tables._where_loaded_since(source, floor)) -%}
+                ~ healing_tables._overlap_hash(scan, floor) ~ ' as last_overlap from ' ~ scan.relation
+                ~ healing_tables._where_loaded_since(scan, floor)) -%}
         {%- endfor -%}
         {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
             {%- do marks.update({row['name']: {
@@ -96,14 +96,14 @@
         {%- endfor -%}
     {%- endfor -%}
     {%- set selects = [] -%}
-    {%- for source in sources -%}
-        {%- set until = marks[source.name].loaded_until -%}
-        {%- set floor = (last_marks.get(source.name) or {}).get('loaded_until') -%}
-        {%- do selects.append('select ' ~ healing_tables._string_literal(source.name) ~ ' as name, '
-            ~ healing_tables._overlap_hash(source, until) ~ ' as overlap, '
-            ~ healing_tables._overlap_hash(source, floor) ~ ' as last_overlap from ' ~ source.relation
-            ~ healing_tables._where_loaded_since(source, floor or until))
-            if until != floor and 'recent_rows' not in marks[source.name] -%}
+    {%- for scan in scans -%}
+        {%- set until = marks[scan.name].loaded_until -%}
+        {%- set floor = (last_marks.get(scan.name) or {}).get('loaded_until') -%}
+        {%- do selects.append('select ' ~ healing_tables._string_literal(scan.name) ~ ' as name, '
+            ~ healing_tables._overlap_hash(scan, until) ~ ' as overlap, '
+            ~ healing_tables._overlap_hash(scan, floor) ~ ' as last_overlap from ' ~ scan.relation
+            ~ healing_tables._where_loaded_since(scan, floor or until))
+            if until != floor and 'recent_rows' not in marks[scan.name] -%}
     {%- endfor -%}
     {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
         {%- do marks[row['name']].update({'overlap': row['overlap'], 'last_overlap': row['last_overlap']}) -%}
@@ -113,21 +113,21 @@
 
 {#- The snapshots that were taken: `taken` with at and is_seen, whether the source has a row of it that counts. A
     condition that reads more than its row may name a CTE of the model; such a source is not healed. -#}
-{% macro _snapshots_taken(source) -%}
+{% macro _snapshots_taken(scan) -%}
 with taken as (
     select at, coalesce(bool_or(is_seen), false) as is_seen
     from (
-        select {{ source.at }} as at, {{ source.where if source.is_row_local
-            else 'true' }} as is_seen from {{ source.relation }}
-        {%- if source.is_row_local and source.filter is not none %}
-        where true and {{ source.filter }}
+        select {{ scan.at }} as at, {{ scan.where if scan.is_row_local
+            else 'true' }} as is_seen from {{ scan.relation }}
+        {%- if scan.is_row_local and scan.filter is not none %}
+        where true and {{ scan.filter }}
         {%- endif %}
-        {%- if source.calendar is not none %}
+        {%- if scan.calendar is not none %}
         union all
-        select at, false as is_seen from ({{ source.calendar }})
+        select at, false as is_seen from ({{ scan.calendar }})
         {%- endif %}
     )
-    where at < {{ source.limit }}
+    where at < {{ scan.limit }}
     group by at
 )
 {%- endmacro %}

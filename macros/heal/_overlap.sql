@@ -9,10 +9,10 @@
 {%- endmacro %}
 
 {#- The column stands alone where its type allows it, so that files can be skipped. -#}
-{% macro _compare_loaded_at(source, operator, micros) -%}
-    {{- return(source.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._from_micros(micros, 'timestamp')
-        if source.loaded_type == 'timestamp'
-        else source.loaded_at ~ ' ' ~ operator ~ ' ' ~ micros) -}}
+{% macro _compare_loaded_at(scan, operator, micros) -%}
+    {{- return(scan.loaded_column ~ ' ' ~ operator ~ ' ' ~ healing_tables._from_micros(micros, 'timestamp')
+        if scan.loaded_type == 'timestamp'
+        else scan.loaded_at ~ ' ' ~ operator ~ ' ' ~ micros) -}}
 {%- endmacro %}
 
 {% macro _overlap_seconds(mistakes) -%}
@@ -21,35 +21,35 @@
 {%- endmacro %}
 
 {#- A time that is still to come would hide all that is loaded until then. -#}
-{% macro _is_past(source) -%}
-    {{- return(healing_tables._compare_loaded_at(source, '<=', 'unix_micros(now())')) -}}
+{% macro _is_past(scan) -%}
+    {{- return(healing_tables._compare_loaded_at(scan, '<=', 'unix_micros(now())')) -}}
 {%- endmacro %}
 
 {#- Rows without a time are always read: they may be new. -#}
-{% macro _where_loaded_since(source, floor) -%}
+{% macro _where_loaded_since(scan, floor) -%}
     {%- if floor is none -%} {{ return('') }} {%- endif -%}
-    {{- return(' where ' ~ healing_tables._compare_loaded_at(source, '>=',
-        healing_tables._overlap_start(healing_tables._instant_micros(floor))) ~ ' or ' ~ source.loaded_column
+    {{- return(' where ' ~ healing_tables._compare_loaded_at(scan, '>=',
+        healing_tables._overlap_start(healing_tables._instant_micros(floor))) ~ ' or ' ~ scan.loaded_column
         ~ ' is null') -}}
 {%- endmacro %}
 
-{% macro _is_in_overlap(source, until) -%}
+{% macro _is_in_overlap(scan, until) -%}
     {%- set until = healing_tables._instant_micros(until) -%}
-    {{- return(healing_tables._compare_loaded_at(source, '>=', healing_tables._overlap_start(until)) ~ ' and '
-        ~ healing_tables._compare_loaded_at(source, '<=', until)) -}}
+    {{- return(healing_tables._compare_loaded_at(scan, '>=', healing_tables._overlap_start(until)) ~ ' and '
+        ~ healing_tables._compare_loaded_at(scan, '<=', until)) -}}
 {%- endmacro %}
 
 {#- Number and hash of the rows that count in the time before `until` that is read twice, as an aggregate. -#}
-{% macro _overlap_hash(source, until) -%}
+{% macro _overlap_hash(scan, until) -%}
     {%- if until is none -%} {{ return("'none'") }} {%- endif -%}
-    {%- set is_in = (source.where if source.is_row_local else 'true') ~ ' and '
-        ~ healing_tables._is_in_overlap(source, until) -%}
+    {%- set is_in = (scan.where if scan.is_row_local else 'true') ~ ' and '
+        ~ healing_tables._is_in_overlap(scan, until) -%}
     {{- return('concat(count_if(' ~ is_in ~ "), ', ', coalesce(sum(if(" ~ is_in ~ ', cast('
-        ~ healing_tables._row_hash_of_source(source) ~ ' as decimal(20,0)), null)), 0))') -}}
+        ~ healing_tables._row_hash_of_source(scan) ~ ' as decimal(20,0)), null)), 0))') -}}
 {%- endmacro %}
 
-{% macro _row_hash_of_source(source) -%}
-    {%- set row = source['keys'] + [source.at, source.state or 'true']
-        + ([source.until] if source.until is not none else []) -%}
+{% macro _row_hash_of_source(scan) -%}
+    {%- set row = scan['keys'] + [scan.at, scan.state or 'true']
+        + ([scan.until] if scan.until is not none else []) -%}
     {{- return('xxhash64(' ~ (row | join(', ')) ~ ')') -}}
 {%- endmacro %}

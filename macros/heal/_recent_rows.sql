@@ -9,48 +9,48 @@
 
     recent_rows   the rows that count, as _recent_rows() selects them
 -#}
-{% macro _marks_of_recent_rows(sources, last_marks) -%}
+{% macro _marks_of_recent_rows(scans, last_marks) -%}
     {%- set largest = 1000 -%}
     {%- set selects = [] -%}
-    {%- for source in sources if (last_marks.get(source.name) or {}).get('loaded_until') is not none -%}
-        {%- do selects.append(healing_tables._recent_rows(source, last_marks[source.name].loaded_until)) -%}
+    {%- for scan in scans if (last_marks.get(scan.name) or {}).get('loaded_until') is not none -%}
+        {%- do selects.append(healing_tables._recent_rows(scan, last_marks[scan.name].loaded_until)) -%}
     {%- endfor -%}
     {%- set marks = {} -%}
     {%- if not selects -%} {{ return(marks) }} {%- endif -%}
     {%- set found = run_query(selects | join(' union all ') ~ ' limit ' ~ (largest + 1)).rows -%}
     {%- if found | length > largest -%} {{ return(marks) }} {%- endif -%}
     {%- set rows_of = {} -%}
-    {%- for source in sources -%} {%- do rows_of.update({source.name: []}) -%} {%- endfor -%}
+    {%- for scan in scans -%} {%- do rows_of.update({scan.name: []}) -%} {%- endfor -%}
     {%- for row in found -%} {%- do rows_of[row['name']].append(row) -%} {%- endfor -%}
-    {%- for source in sources -%}
-        {%- set rows = rows_of[source.name] -%}
+    {%- for scan in scans -%}
+        {%- set rows = rows_of[scan.name] -%}
         {%- set newest = rows | selectattr('is_past') | map(attribute='loaded') | map('int') | max -%}
         {#- of a source that has lost its newest rows, all are read -#}
-        {%- do marks.update({source.name: healing_tables._mark_of_rows(source, rows, newest)}) if newest is defined -%}
+        {%- do marks.update({scan.name: healing_tables._mark_of_rows(scan, rows, newest)}) if newest is defined -%}
     {%- endfor -%}
     {{- return(marks) -}}
 {%- endmacro %}
 
-{% macro _recent_rows(source, until) -%}
+{% macro _recent_rows(scan, until) -%}
     {%- set until_micros = healing_tables._instant_micros(until) -%}
     {%- set keys = [] -%}
-    {%- for key in source['keys'] -%}
+    {%- for key in scan['keys'] -%}
         {#- the sign in front: a client may take an empty text, or 'null', for NULL -#}
         {%- do keys.append("'=' || cast(" ~ key ~ ' as string) as key_' ~ loop.index ~ ', typeof(' ~ key ~ ') as type_'
             ~ loop.index) -%}
     {%- endfor -%}
     {{- return(
-        'select ' ~ healing_tables._string_literal(source.name) ~ ' as name, ' ~ source.loaded_at ~ ' as loaded, '
-        ~ 'coalesce(' ~ healing_tables._is_past(source) ~ ', false) as is_past, '
-        ~ 'coalesce(' ~ healing_tables._compare_loaded_at(source, '>', until_micros) ~ ', true) as is_new, '
-        ~ 'coalesce(' ~ healing_tables._is_in_overlap(source, until) ~ ', false) as is_in_last_overlap, '
-        ~ 'coalesce(' ~ (source.where if source.is_row_local else 'true') ~ ', false) as is_counted, '
-        ~ healing_tables._row_hash_of_source(source) ~ ' as hash, ' ~ (keys | join(', ')) ~ ' from ' ~ source.relation
-        ~ healing_tables._where_loaded_since(source, until)) -}}
+        'select ' ~ healing_tables._string_literal(scan.name) ~ ' as name, ' ~ scan.loaded_at ~ ' as loaded, '
+        ~ 'coalesce(' ~ healing_tables._is_past(scan) ~ ', false) as is_past, '
+        ~ 'coalesce(' ~ healing_tables._compare_loaded_at(scan, '>', until_micros) ~ ', true) as is_new, '
+        ~ 'coalesce(' ~ healing_tables._is_in_overlap(scan, until) ~ ', false) as is_in_last_overlap, '
+        ~ 'coalesce(' ~ (scan.where if scan.is_row_local else 'true') ~ ', false) as is_counted, '
+        ~ healing_tables._row_hash_of_source(scan) ~ ' as hash, ' ~ (keys | join(', ')) ~ ' from ' ~ scan.relation
+        ~ healing_tables._where_loaded_since(scan, until)) -}}
 {%- endmacro %}
 
 {#- The mark of a source, as _loaded_marks() has it, from its recent rows. -#}
-{% macro _mark_of_rows(source, rows, newest) -%}
+{% macro _mark_of_rows(scan, rows, newest) -%}
     {%- set start = newest - healing_tables._overlap_micros() -%}
     {%- set overlap, last_overlap = [], [] -%}
     {%- for row in rows -%}

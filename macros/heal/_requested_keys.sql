@@ -17,11 +17,11 @@
         {'argument': 'heal_where', 'relation': existing, 'condition': where, 'columns': settings.key_columns,
          'rows': '(select ' ~ (named | join(', ')) ~ ' from (select ' ~ stored ~ ' from ' ~ existing ~ '))'}]) -%}
     {%- set places = [{'rows': 'select ' ~ stored ~ ' from ' ~ existing, 'conditions': listed}] -%}
-    {%- for source in settings.metadata.sources -%}
-        {%- set since = [healing_tables._heal_since_condition(source)] if var('heal_since', none) is not none
+    {%- for scan in settings.metadata.scans -%}
+        {%- set since = [healing_tables._heal_since_condition(scan)] if var('heal_since', none) is not none
             else [] -%}
         {%- do places.append({
-            'rows': healing_tables._read_rows(source, source.relation, 'true'), 'conditions': listed + since}) -%}
+            'rows': healing_tables._read_rows(scan, scan.relation, 'true'), 'conditions': listed + since}) -%}
     {%- endfor -%}
     {%- set selects = [] -%}
     {%- for place in places -%}
@@ -63,11 +63,11 @@
 
 {#- Rows that say something of the time from a moment on; who left at the first snapshot since then was in the one
     before. -#}
-{% macro _heal_since_condition(source) -%}
+{% macro _heal_since_condition(scan) -%}
     {%- set since = healing_tables._micros_constant(var('heal_since')) -%}
-    {%- if source.kind != 'snapshots' -%}
-        {{- return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if source.until is not none)) -}}
+    {%- if scan.kind != 'snapshots' -%}
+        {{- return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if scan.until is not none)) -}}
     {%- endif -%}
-    {{- return('at >= coalesce((' ~ healing_tables._snapshots_taken(source) ~ ' select max(at) from taken where at < '
+    {{- return('at >= coalesce((' ~ healing_tables._snapshots_taken(scan) ~ ' select max(at) from taken where at < '
         ~ since ~ '), ' ~ since ~ ')') -}}
 {%- endmacro %}

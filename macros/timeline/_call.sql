@@ -12,7 +12,7 @@
     `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), columns (of the
     select), types (of key columns, attributes and valid_from, as they were looked up; none where they are not known),
     valid_to_current, current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), hash_key
-    ({name, strategy} of surrogate keys that are hashes, or none), sources [see _source_metadata].
+    ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each source, see _scan).
 -#}
 {% macro _call_begin(spec) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
@@ -39,9 +39,9 @@
 {% macro _order_column() -%} {{ return('`healing_tables order`') }} {%- endmacro %}
 
 {% macro _call_metadata(spec) -%}
-    {%- set sources = [] -%}
+    {%- set scans = [] -%}
     {%- for source in spec.sources -%}
-        {%- do sources.append(healing_tables._source_metadata(spec, source)) -%}
+        {%- do scans.append(healing_tables._scan(spec, source)) -%}
     {%- endfor -%}
     {%- set deleting = [] -%}
     {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}
@@ -63,7 +63,7 @@
         'sequence': healing_tables._sequence_name(spec.surrogate_key),
         'hash_key': spec.surrogate_key if spec.surrogate_key is not none
             and spec.surrogate_key.strategy != 'sequence' else none,
-        'sources': sources}) -}}
+        'scans': scans}) -}}
 {%- endmacro %}
 
 {#- The call in the SQL of a model as a `call`; none if there is none. -#}
@@ -106,7 +106,7 @@
 {% macro _definition_hash(sql, call) -%}
     {%- if call is none -%} {{ return(local_md5(sql)) }} {%- endif -%}
     {{- return(local_md5(call.before ~ call.select ~ call.after
-        ~ tojson([call.metadata.types, call.metadata.sources | map(attribute='loaded_column') | list]))) -}}
+        ~ tojson([call.metadata.types, call.metadata.scans | map(attribute='loaded_column') | list]))) -}}
 {%- endmacro %}
 
 {#- The CTEs that read the sources, as a slot. -#}
@@ -136,10 +136,10 @@
 {#- The SQL of a model with its sources cut to the keys in `changed_keys`, SQL after `in`. -#}
 {% macro _with_changed_keys(sql, call, changed_keys) -%}
     {%- set conditions = {} -%}
-    {%- for source in call.metadata.sources -%}
-        {%- do conditions.update({source.name: healing_tables._is_changed_key(source['keys'], changed_keys)}) -%}
+    {%- for scan in call.metadata.scans -%}
+        {%- do conditions.update({scan.name: healing_tables._is_changed_key(scan['keys'], changed_keys)}) -%}
     {%- endfor -%}
-    {{- return(healing_tables._with_inputs(sql, call.metadata.sources, conditions)) -}}
+    {{- return(healing_tables._with_inputs(sql, call.metadata.scans, conditions)) -}}
 {%- endmacro %}
 
 {% macro _is_changed_key(expressions, changed_keys) -%}

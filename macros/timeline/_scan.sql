@@ -1,7 +1,6 @@
-{#- What code other than the select needs to know about a source: how to read it, and how to count excluded rows. -#}
-
 {#-
-    How code other than the select reads a source. Expressions are SQL over its rows, moments in microseconds:
+    A `scan`: how code other than the select reads a source, and counts its rows. Expressions are SQL over its rows,
+    moments in microseconds:
 
     name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
     keys (one for each key column), filter (the option `where`, or none), where (the rows that count), alive (those
@@ -11,7 +10,7 @@
     set_aside: the rows that are not used; ties: see _tie_metadata, none where a tie is an error
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
-{% macro _source_metadata(spec, source) -%}
+{% macro _scan(spec, source) -%}
     {%- set keys = [] -%}
     {%- for _ in source.key_columns -%}
         {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
@@ -66,10 +65,10 @@
 {%- endmacro %}
 
 {#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was used.
-    `source`: of the metadata; `condition`: on its rows, or none. -#}
-{% macro _count_ties(source, condition=none) -%}
+    `condition`: on the rows, or none. -#}
+{% macro _count_ties(scan, condition=none) -%}
     {%- set columns, names = [], [] -%}
-    {%- for key in source['keys'] -%}
+    {%- for key in scan['keys'] -%}
         {%- do names.append('key_' ~ loop.index) -%}
         {%- do columns.append(key ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
@@ -77,8 +76,8 @@
     {{- return(
         'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys
         ~ ', at, state, rank() over (partition by ' ~ keys ~ ', at order by tie desc) as place from (select '
-        ~ (columns | join(', ')) ~ ', ' ~ source.ties.at ~ ' as at, ' ~ source.ties.state ~ ' as state, '
-        ~ source.ties.order ~ ' as tie from ' ~ source.relation ~ ' where '
-        ~ (condition ~ ' and ' if condition is not none else '') ~ source.ties.where ~ ')) where place = 1 group by '
+        ~ (columns | join(', ')) ~ ', ' ~ scan.ties.at ~ ' as at, ' ~ scan.ties.state ~ ' as state, '
+        ~ scan.ties.order ~ ' as tie from ' ~ scan.relation ~ ' where '
+        ~ (condition ~ ' and ' if condition is not none else '') ~ scan.ties.where ~ ')) where place = 1 group by '
         ~ keys ~ ', at) where states > 1') -}}
 {%- endmacro %}
