@@ -22,6 +22,8 @@ from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types, values
 from healing_tables.targets import iceberg
+from healing_tables.targets.delta import MAINTENANCE
+from healing_tables.targets.retry import ATTEMPTS
 
 MACROS = Project({}).macros
 
@@ -134,6 +136,12 @@ def test_defaults() -> None:
     # a rebuild knows of how many slices a row is made; no batch does
     shown = {name for name, column in names.items() if column is not None}
     assert shown - {"compressed_row_count"} == {name for name, is_shown in GENERATED.items() if is_shown}
+
+
+def test_commits_of_others() -> None:
+    """Which operations of Delta change no rows; how often a build and a merge try again."""
+    assert tuple(MACROS._delta_maintenance_operations()) == MAINTENANCE
+    assert MACROS._max_attempts() == ATTEMPTS
 
 
 def test_guards_begin_at_the_same_number_of_keys() -> None:

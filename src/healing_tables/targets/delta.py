@@ -32,7 +32,24 @@ GENERATED, EXPLICIT = "delta.generationExpression", "delta.identity.allowExplici
 TYPE_WIDENING = "delta.enableTypeWidening"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Commits that change no row
-MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UPGRADE PROTOCOL", "CHANGE COLUMN")
+# Operations that change no rows, as in the macro `_delta_maintenance_operations`
+MAINTENANCE = (
+    "OPTIMIZE",
+    "VACUUM START",
+    "VACUUM END",
+    "REORG",
+    "SET TBLPROPERTIES",
+    "UNSET TBLPROPERTIES",
+    "CHANGE COLUMN",
+    "CHANGE COLUMNS",
+    "ADD CONSTRAINT",
+    "DROP CONSTRAINT",
+    "CLUSTER BY",
+    "UPGRADE PROTOCOL",
+    "COMPUTE STATS",
+    "ADD FEATURE",
+    "DROP FEATURE",
+)
 # Spark without Delta raises one of these, or reads "describe detail" as a table named detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
