@@ -104,7 +104,7 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = (
         "case when not here then 'deleted' when row is null then 'new' "
-        "when kind = 1 then 'changed' else 'overwritten' end"
+        f"when {IS_NEW} then 'changed' else 'overwritten' end"
     )
     current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here")
     kind = layout.moment_type

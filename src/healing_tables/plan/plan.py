@@ -18,7 +18,17 @@ from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import new_values
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.stored_rows import rows_of, stored_rows, with_wider_types
-from healing_tables.plan.timeline import LATE, TIED, versions, with_outcomes, with_transitions
+from healing_tables.plan.timeline import (
+    EVENT,
+    IS_EVENT,
+    LATE,
+    PAST,
+    STORED,
+    TIED,
+    versions,
+    with_outcomes,
+    with_transitions,
+)
 from healing_tables.sql import instants
 from healing_tables.sql.values import with_plain_text
 
@@ -167,7 +177,7 @@ def without_late(
     reason = f"case outcome when 'late' then '{LATE}' else '{TIED}' end as reason"
     while True:
         items = on_timeline(events, stored, layout, spec, moment, full_batch, past)
-        outcomes = with_outcomes(items, layout).where("kind = 1 and outcome in ('late', 'tied')")
+        outcomes = with_outcomes(items, layout).where(f"{IS_EVENT} and outcome in ('late', 'tied')")
         # absent keys have no row of the batch that could be set aside
         found = events.drop("reason").join(outcomes.selectExpr(*where, reason), where).localCheckpoint()
         if found.isEmpty():
@@ -204,11 +214,11 @@ def on_timeline(
             events = events.unionByName(returned.drop("rows"), allowMissingColumns=True)
         events = events.unionByName(absent, allowMissingColumns=True)
         touched = known.join(events.select(*keys), keys, "left_semi")
-    items = touched.selectExpr("*", "0 as kind").unionByName(
-        events.selectExpr("*", "1 as kind"), allowMissingColumns=True
+    items = touched.selectExpr("*", f"{STORED} as kind").unionByName(
+        events.selectExpr("*", f"{EVENT} as kind"), allowMissingColumns=True
     )
     if past is not None:
-        gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", "-1 as kind")
+        gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", f"{PAST} as kind")
         items = items.unionByName(gone_by, allowMissingColumns=True)
     return items
 

@@ -1,4 +1,27 @@
-"""Stored rows and events of a key on one timeline, and the versions that result from it."""
+"""Stored rows and events of a key on one timeline, and the versions that result from it.
+
+An item is one row; the items of a key are ordered by ``at``, ``kind``. What the steps add:
+
+| column | set by | meaning |
+| --- | --- | --- |
+| known_until | outcomes | the last moment that the table shows for the key; NULL if it does not have the key |
+| said_until | outcomes | the last moment at which the table was told something of the key |
+| last_said_at | outcomes | the moment of the last event of the batch that is no deletion |
+| in_force | outcomes | of what is stored: the row that is valid at ``at`` |
+| is_superseded | outcomes | the batch has a newer event for the version of this one |
+| is_behind | outcomes | the history goes on after the stored row |
+| outcome | outcomes | stored; event (new); known (says nothing new); late, tied, damaged, ahead, refused: errors |
+| refusal, refused_at | transitions | why the key is refused, or NULL; the moment of its first late or tied event |
+| here, here_before | transitions | whether the key exists from this item on, and whether it did before |
+| known | transitions | the last state before this item |
+| starts | transitions | the event starts a version |
+| overwrites, moves_current | transitions | it changes a value of type 1; one of type 6 |
+| moves_n, previous_n, changed_n | transitions | of attribute n, type 1 or 3: it changes; the value before; the moment |
+| part | transitions | the number of the version that an item belongs to |
+| newest, first_state, first_at, last_row | transitions | of the key: last and first state, first moment, last row |
+| last_version, last_from, stored_rows | transitions | of the whole key, of what is stored: number, start, how many |
+| moved_at | transitions | the newest change of type 1 or 6 of the whole key, 0 if there is none |
+"""
 
 from __future__ import annotations
 
@@ -9,6 +32,11 @@ from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.columns import with_columns
 from healing_tables.plan.stored_rows import with_damage
+
+# The kind of an item: a row of the history of type 4, a stored row, an event of the batch
+PAST, STORED, EVENT = -1, 0, 1
+IS_PAST, IS_STORED, IS_EVENT = (f"kind = {kind}" for kind in (PAST, STORED, EVENT))
+IS_KNOWN = f"kind < {EVENT}"  # in the table or in its history
 
 LATE = "a late change, older than the newest stored change of its key and different from the version of its moment"
 TIED = "a row that differs from the stored row with the same key and moment"
@@ -23,15 +51,15 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     """
     keys, items = ", ".join(key_names(layout)), with_kept_values(items, layout)
     seen = with_columns(
-        with_damage(items, layout, "kind = 0"),
+        with_damage(items, layout, IS_STORED),
         gone="coalesce(gone, false)",
         known_until=f"max(boundary) over (partition by {keys})",
         said_until=f"max(said_at) over (partition by {keys})",
-        last_said_at=f"max(if(kind = 1 and not gone, at, null)) over (partition by {keys})",
+        last_said_at=f"max(if({IS_EVENT} and not gone, at, null)) over (partition by {keys})",
         is_superseded=is_superseded(layout),
-        is_behind=f"max(if(kind = -1, until, null)) over (partition by {keys}) "
-        f"> max(if(kind = 0, at, null)) over (partition by {keys})",
-        in_force="last(if(kind < 1, struct(at, until, updated, state, previous, changed), null), true) "
+        is_behind=f"max(if({IS_PAST}, until, null)) over (partition by {keys}) "
+        f"> max(if({IS_STORED}, at, null)) over (partition by {keys})",
+        in_force=f"last(if({IS_KNOWN}, struct(at, until, updated, state, previous, changed), null), true) "
         f"over (partition by {keys} order by at, kind rows between unbounded preceding and current row)",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
@@ -59,7 +87,7 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
             when problem is not null then 'refused'
             when is_damaged then 'damaged'
             when is_behind then 'ahead'
-            when kind < 1 then 'stored'
+            when {IS_KNOWN} then 'stored'
             when known_until is null or at > known_until then 'event'
             when {is_known} then 'known'
             when {" or ".join(f"at <=> in_force.{moment}" for moment in shown)} then 'tied'
@@ -74,11 +102,11 @@ def with_kept_values(items: DataFrame, layout: Layout) -> DataFrame:
     if not layout.keeps_values:
         return items
     order = f"partition by {', '.join(key_names(layout))} order by at, kind"
-    before = f"last(if(kind < 1, state, null), true) over ({order})"
+    before = f"last(if({IS_KNOWN}, state, null), true) over ({order})"
     fields = ", ".join(
         f"{'kept_state' if attribute.is_kept else 'state'}.a{n} as a{n}" for n, attribute in by_name(layout)
     )
-    filled = f"if(kind = 1 and state is not null, struct({fields}), state)"
+    filled = f"if({IS_EVENT} and state is not null, struct({fields}), state)"
     return with_columns(items.selectExpr("*", f"{before} as kept_state"), state=filled).drop("kept_state")
 
 
@@ -87,10 +115,10 @@ def is_superseded(layout: Layout) -> str:
     keys = ", ".join(key_names(layout))
     if not (layout.is_versioned or layout.has_history):
         # the one row of a key does not show gaps
-        return f"at < max(if(kind = 1 and not gone, at, null)) over (partition by {keys})"
+        return f"at < max(if({IS_EVENT} and not gone, at, null)) over (partition by {keys})"
     values = "".join(f", state.a{n}" for n, _ in numbered(layout, 2, 4, 6))
     following = f"over (partition by {keys} order by at, kind)"
-    is_next = f"lead(kind = 1 and not gone) {following}"
+    is_next = f"lead({IS_EVENT} and not gone) {following}"
     return f"{is_next} and lead(struct(1{values})) {following} <=> struct(1{values})"
 
 
@@ -117,52 +145,52 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
         f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
     )
     # the end of a key that does not exist is not an event
-    before = before.where("kind < 1 or here or here_before or refusal is not null")
+    before = before.where(f"{IS_KNOWN} or here or here_before or refusal is not null")
 
     def differs(*types: int) -> str:
         parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
         return " or ".join(parts) or "false"
 
     if layout.is_versioned or layout.has_history:
-        starts = f"kind = 1 and here and (not coalesce(here_before, false) or {differs(2, 4, 6)})"
+        starts = f"{IS_EVENT} and here and (not coalesce(here_before, false) or {differs(2, 4, 6)})"
     else:
-        starts = "kind = 1 and here and known is null"
+        starts = f"{IS_EVENT} and here and known is null"
     marked = before.selectExpr("*", f"{starts} as starts").selectExpr(
         "*",
-        f"kind = 1 and here and known is not null and ({differs(1)}) as overwrites",
-        f"kind = 1 and here and known is not null and ({differs(6)}) as moves_current",
-        f"count(if(kind = 0 or starts, 1, null)) over ({order} rows between unbounded preceding and current row) "
+        f"{IS_EVENT} and here and known is not null and ({differs(1)}) as overwrites",
+        f"{IS_EVENT} and here and known is not null and ({differs(6)}) as moves_current",
+        f"count(if({IS_STORED} or starts, 1, null)) over ({order} rows between unbounded preceding and current row) "
         "as part",
     )
     running = f"over ({order} rows between unbounded preceding and current row)"
     whole = f"over (partition by {keys})"
     ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
     # with type 4, the versions that have left the table are in its history
-    last_version = "count(if(kind < 1, 1, null))" if layout.has_history else "max(version)"
+    last_version = f"count(if({IS_KNOWN}, 1, null))" if layout.has_history else "max(version)"
     columns = [
         f"last(state, true) {ordered_whole} as newest",
         f"last(row, true) {ordered_whole} as last_row",
         f"first(state, true) {ordered_whole} as first_state",
         f"min(at) {whole} as first_at",
         f"{last_version} {whole} as last_version",
-        f"max(if(kind = 0, at, null)) {whole} as last_from",
-        f"count(if(kind < 1, 1, null)) {whole} as stored_rows",
+        f"max(if({IS_STORED}, at, null)) {whole} as last_from",
+        f"count(if({IS_KNOWN}, 1, null)) {whole} as stored_rows",
         f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
     ]
     for n, attribute in numbered(layout, 1, 3):
-        change = f"kind = 1 and here and (known is null or not (state.a{n} <=> known.a{n}))"
+        change = f"{IS_EVENT} and here and (known is null or not (state.a{n} <=> known.a{n}))"
         if attribute.scd_type == 3:
             previous = f"if({change} and known is not null, struct(known.a{n} as v), null)"
             stored_change = f"changed.a{n}" if attribute.changed_at else "cast(null as bigint)"
             changed = f"if({change}, struct(at as v), null)"
             columns += [
-                f"last(if(kind = 0, struct(previous.a{n} as v), {previous}), true) {running} as previous_{n}",
-                f"last(if(kind = 0, struct({stored_change} as v), {changed}), true) {running} as changed_{n}",
+                f"last(if({IS_STORED}, struct(previous.a{n} as v), {previous}), true) {running} as previous_{n}",
+                f"last(if({IS_STORED}, struct({stored_change} as v), {changed}), true) {running} as changed_{n}",
                 f"{change} as moves_{n}",
             ]
         elif attribute.changed_at:
             columns.append(
-                f"max(if(kind < 1, changed.a{n}, if({change}, at, null))) "
+                f"max(if({IS_KNOWN}, changed.a{n}, if({change}, at, null))) "
                 f"{running if layout.has_history else whole} as changed_{n}"
             )
     return marked.selectExpr("*", *columns).where("kind >= 0")
@@ -173,7 +201,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     keys = key_names(layout)
     returns = "here and not coalesce(here_before, false)"
     moves = " or ".join(["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
-    has_effect = f"kind = 1 and ({moves} or overwrites or moves_current)"
+    has_effect = f"{IS_EVENT} and ({moves} or overwrites or moves_current)"
     carried = [
         "refusal",
         "refused_at",
@@ -198,22 +226,22 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("min_by(version, struct(at, kind)) as version"),
         f.expr("min_by(updated, struct(at, kind)) as updated"),
         f.expr("min_by(cause, struct(at, kind)) as cause"),
-        f.expr("max_by(cause, if(kind = 1 and gone, at, null)) as end_cause"),
+        f.expr(f"max_by(cause, if({IS_EVENT} and gone, at, null)) as end_cause"),
         f.expr("min_by(known, struct(at, kind)) as before"),
         f.expr("min_by(coalesce(here_before, false), struct(at, kind)) as was_here"),
-        f.expr("max_by(state, if(kind = 0 or here, struct(at, kind), null)) as state"),
+        f.expr(f"max_by(state, if({IS_STORED} or here, struct(at, kind), null)) as state"),
         f.expr("max_by(here, struct(at, kind)) as here"),
-        f.expr("max_by(if(kind = 0, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
-        f.expr(f"max(if(kind = 1 and ({moves}), at, null)) as touched_at"),
+        f.expr(f"max_by(if({IS_STORED}, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
+        f.expr(f"max(if({IS_EVENT} and ({moves}), at, null)) as touched_at"),
         *[f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}") for n, _ in numbered(layout, 3)],
         *[f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}") for n, _ in numbered(layout, 3)],
     )
     order = f"partition by {', '.join(keys)} order by part"
     return parts.selectExpr(
         "*",
-        f"lead(if(kind = 1, at, null)) over ({order}) as next_from",
+        f"lead(if({IS_EVENT}, at, null)) over ({order}) as next_from",
         f"coalesce(end_cause, lead(cause) over ({order})) as until_cause",
         f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
         f"lead(part) over ({order}) is null as is_last",
-        f"max(kind = 0 and stored_until is null) over (partition by {', '.join(keys)}) as was_open",
+        f"max({IS_STORED} and stored_until is null) over (partition by {', '.join(keys)}) as was_open",
     )
