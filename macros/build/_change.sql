@@ -6,7 +6,7 @@
     summary     the figures as text
     figures     the figures as columns of the log
     row_count   the rows of the table afterwards, if known
-    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Only for a merge.
+    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Only if rows were compared.
 -#}
 
 {#- The change of a heal without changed keys: the stored table still has the rows of the last build. -#}
@@ -27,7 +27,7 @@
         else none -%}
     {%- set rows = run_query(counts.query).rows if not candidate.is_comparable and counts.query is not none else [] -%}
     {%- if not candidate.is_comparable -%}
-        {%- set candidate = dict(candidate, figures=healing_tables._report_set_aside(run, counts, rows)) -%}
+        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts, rows) -%}
     {%- endif -%}
     {%- if obstacle is not none and needs_table -%}
         {%- set candidate = healing_tables._written_candidate(run, candidate) -%}
@@ -84,8 +84,8 @@
         ~ healing_tables._display_seconds(healing_tables._utc_now() - started) ~ ')') -%}
     {#- before the checks, so that a refused build reports these rows, too -#}
     {%- if counts is not none -%}
-        {%- set candidate = dict(candidate, figures=dict(candidate.figures, **healing_tables._report_set_aside(
-            run, counts, fromjson(figures.set_aside) if count_query is not none else []))) -%}
+        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts,
+            fromjson(figures.set_aside) if count_query is not none else []) -%}
     {%- endif -%}
     {%- do healing_tables._refuse_violations(run, candidate) if figures.violated > 0 -%}
     {%- set candidate = healing_tables._passed_checks(run, candidate) -%}
@@ -106,7 +106,8 @@
     {%- set publish = run.settings.publish -%}
     {%- set is_unchanged = differing == 0 and figures.repeated == 0
         and healing_tables._overwrite_reason(run, candidate) is none -%}
-    {%- set obstacle = 'several rows of a key have the same start' if figures.repeated > 0 else obstacle -%}
+    {%- set obstacle = 'several rows of a key have the same start' if figures.repeated > 0
+        else obstacle or healing_tables._bucket_obstacle(run, candidate) -%}
     {%- set is_small = 2 * differing <= figures.stored_versions -%}
     {%- set can_merge = obstacle is none and (run.mode == 'heal' or publish == 'merge'
         or (publish == 'auto' and is_small)) -%}

@@ -8,7 +8,7 @@
     The commits to the target since the build began: {conflicts (strings: commits of other writers), version (the newest
     number, or none), written_rows (by that commit, or none)}. `own_commits`: the number of commits that the build has
     made itself, each of which may have changed rows; `exists`: whether the target exists; `created`: the table
-    that it has made, if not the target. This version is written to the log: a later commit is another writer's.
+    that it has made. This version is written to the log: a later commit is another writer's.
 -#}
 {% macro _look_at_commits(run, own_commits, exists, created=none) -%}
     {%- set nothing = {'conflicts': [], 'version': none, 'written_rows': none} -%}

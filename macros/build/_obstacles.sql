@@ -15,6 +15,12 @@
     {%- endif -%}
     {%- set obstacle = healing_tables._overwrite_reason(run, candidate) -%}
     {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
+    {#- a rebuild may find that nothing differs: it asks later -#}
+    {{- return(healing_tables._bucket_obstacle(run, candidate) if run.mode == 'heal' else none) -}}
+{%- endmacro %}
+
+{#- Why only some key buckets cannot be written; none if they can. -#}
+{% macro _bucket_obstacle(run, candidate) -%}
     {{- return('equal keys of this type can be in different key buckets' if run.location is not none
         and not healing_tables._has_hashable_keys(run.settings, run.stored.columns, candidate.columns) else none) -}}
 {%- endmacro %}

@@ -4,8 +4,10 @@
     merge     the rows that differ, in a format with commits: one MERGE
     branch    all rows, in a format with branches: an INSERT into an empty branch, which then becomes main
     replace   all rows, in a format with commits: CREATE OR REPLACE TABLE, also where nothing has the name
-    swap      a table of files, all rows or the buckets that differ: its location becomes a folder of this run
-    beside    what has the name cannot become the table: it is created beside it, then renamed (swap/_replace.sql)
+    swap      a table of files, all rows or the buckets that differ: its location becomes a folder of this run; also a
+              new one
+    beside    a table that one statement cannot make of what has the name, or a new one in key buckets: created under
+              another name, then renamed (swap/_replace.sql)
 -#}
 {% macro _publishing_way(run, candidate, change) -%}
     {%- if run.location is none -%}

@@ -21,7 +21,7 @@
         {%- else -%}
             {%- set name = healing_tables._string_literal(scan.name) -%}
             {%- do queries.append(
-                'select ' ~ name ~ ' as scan, count(*) as set_aside, ('
+                'select ' ~ name ~ ' as source, count(*) as set_aside, ('
                 ~ healing_tables._ties_of_source(run, scan, ctes) ~ ') as ties, false as has_rows from '
                 ~ scan.relation ~ ' where ' ~ scan.set_aside) -%}
             {%- do queries.append('(select ' ~ name ~ ', 0, 0, true from ' ~ scan.relation ~ ' where '
@@ -35,8 +35,8 @@
         'is_complete': not uncounted}) -}}
 {%- endmacro %}
 
-{#- Warn about the counts. Returns them as columns of the log. `rows`: of their query. -#}
-{% macro _report_set_aside(run, counts, rows) -%}
+{#- Warn about the counts. Returns the candidate with them as figures. `rows`: of their query. -#}
+{% macro _report_set_aside(run, candidate, counts, rows) -%}
     {%- set figures, warnings = {'rows_set_aside': 0, 'ties_resolved': 0}, [] -%}
     {%- for row in rows -%}
         {%- do figures.update({
@@ -61,10 +61,11 @@
     {%- if warnings and (flags.WARN_ERROR
         or (options.includes is defined and options.includes('JinjaLogWarning'))) -%}
         {#- dbt turns the first warning into an error -#}
-        {%- do healing_tables._end_run(run, 'refused', dict(figures, reason=warnings | join('; '))) -%}
+        {%- do healing_tables._end_run(run, 'refused', dict(candidate.figures, reason=warnings | join('; '),
+            **figures)) -%}
     {%- endif -%}
     {%- for text in warnings -%} {%- do exceptions.warn(healing_tables._plain_names(text)) -%} {%- endfor -%}
-    {{- return(figures) -}}
+    {{- return(dict(candidate, figures=dict(candidate.figures, **figures))) -}}
 {%- endmacro %}
 
 {#- The number of ties in a source, as SQL: a select or a number. -#}

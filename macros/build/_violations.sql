@@ -20,7 +20,8 @@
 
 {#- Refuse the build if rows of its query have violations. All violations are counted, with some keys. -#}
 {% macro _refuse_violations(run, candidate) -%}
-    {%- set found, numbers = healing_tables._count_violations(run, candidate), {} -%}
+    {%- set found = healing_tables._count_violations(run, candidate) -%}
+    {%- set numbers = dict(candidate.figures.get('checks') or {}) -%}
     {%- set mistakes, reasons = [], [] -%}
     {%- for condition in candidate.conditions -%}
         {%- set broken = found['broken_' ~ loop.index] -%}

@@ -1,5 +1,5 @@
 {#-
-    How far a build has seen each scan, read before the build reads the rows: what comes meanwhile is read twice
+    How far a build has seen each source, read before the build reads the rows: what comes meanwhile is read twice
     rather than never. {source: mark}; the log keeps each mark as JSON. A `mark` has, as far as the source has it:
 
     loaded_until       the newest loaded_at, a text in UTC, or none
