@@ -50,7 +50,7 @@
     {%- set shards, shard = run.settings.shards, healing_tables._slot('shard', ' 0 ') -%}
     {%- set part = 'select ' ~ shard ~ ' as part, false as is_end, * from (\n' ~ select ~ '\n)\nunion all select '
         ~ shard ~ ', true, ' ~ end -%}
-    {#- in these two places, in the input of each source, and in that of the stored rows -#}
+    {#- twice here, once for each source, and once for the stored rows -#}
     {%- set times = 2 + run.settings.metadata.scans | length + (1 if kind == 'changes' else 0) -%}
     {%- set table = healing_tables._side_table(run, '_' ~ kind ~ '_parts') -%}
     {%- set begun = healing_tables._begin_parts(run, candidate, table, kind, {

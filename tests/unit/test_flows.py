@@ -42,7 +42,7 @@ def test_names_are_defined_in_their_files(page: Path) -> None:
 
 @pytest.mark.parametrize("page", FLOWS, ids=lambda page: page.stem)
 def test_the_picture_is_of_this_drawing(page: Path) -> None:
-    """`make drawings` writes it anew."""
+    """Run `make drawings` after a change to a drawing."""
     picture = page.with_suffix(".svg").read_text()
     shown = re.search(r"<metadata>(.*?)</metadata>", picture, re.DOTALL)
     assert shown is not None and unescape(shown[1]) == source(page)

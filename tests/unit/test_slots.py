@@ -34,7 +34,7 @@ def test_refused(sql: str, times: int, got: str) -> None:
 
 
 def test_only_slots_change_sql() -> None:
-    """A comment of the package is named in two files: that of the slots, and that of the call."""
+    """Only two files contain the text of the comments that the package writes into SQL."""
     named = [
         file.name for file in (ROOT / "macros").rglob("*.sql") if re.search(r"'/\* healing_tables", file.read_text())
     ]

@@ -12,7 +12,7 @@ from healing_tables.sql.instants import TIMESTAMP
 MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
-# Matches the types of text with a collation and of text with a fixed length, also within other types
+# Matches collated text and text of a fixed length, alone or nested in another type
 NOT_PLAIN = re.compile(r"(^|[:<])((?:string|(?:var)?char\(\d+\)) collate \w+|char\(\d+\))(?=$|[,>])")
 
 DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
