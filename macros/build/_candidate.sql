@@ -24,7 +24,7 @@
     {#- stored hashes are correct if no other writer has changed the table; otherwise all columns are compared -#}
     {%- set hashes_later = is_pure_call and (run.is_as_left or not run.stored or run.keeps_foreign) -%}
     {%- set query = healing_tables._fill_slot(query, 'hash', 'cast(null as string)',
-        healing_tables._number_of_hashes(settings.metadata)) if hashes_later else query -%}
+        settings.metadata.hashes | length) if hashes_later else query -%}
     {%- set known = healing_tables._known_columns(run, is_pure_call) -%}
     {%- set columns = known if known is not none else healing_tables._query_columns(query) -%}
     {%- if sequence is not none -%}
@@ -92,12 +92,6 @@
     {%- set columns = {} -%}
     {%- for name in metadata.columns -%} {%- do columns.update({name: metadata.types.get(name)}) -%} {%- endfor -%}
     {{- return(columns) -}}
-{%- endmacro %}
-
-{#- How many hashes the select of a dimension computes. -#}
-{% macro _number_of_hashes(metadata) -%}
-    {%- set hashes = [metadata.names.key_hash, metadata.names.row_hash, metadata.hash_key] -%}
-    {{- return(hashes | reject('none') | list | length) -}}
 {%- endmacro %}
 
 {#- The hashes that were removed from the query: {column: SQL over `row`, the struct of the other columns}. -#}

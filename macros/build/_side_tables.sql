@@ -8,14 +8,6 @@
     {{- return(table) -}}
 {%- endmacro %}
 
-{#- The name of such a table, which the run will drop. -#}
-{% macro _side_table(run, suffix) -%}
-    {%- set table = run.candidate_table.incorporate(
-        path={'identifier': run.candidate_table.identifier ~ suffix}) -%}
-    {%- do run.side_tables.append(table) -%}
-    {{- return(table) -}}
-{%- endmacro %}
-
 {% macro _drop_side_tables(run) -%}
     {%- for table in run.side_tables -%}
         {%- do healing_tables._run('drop table if exists ' ~ table) -%}

@@ -87,3 +87,11 @@
 {% macro _has_rows(relation) -%}
     {{- return(run_query('select 1 as one from ' ~ relation ~ ' limit 1').rows | length > 0) -}}
 {%- endmacro %}
+
+{#- The name of a table of a run beside its candidate; the run drops the table when it ends. -#}
+{% macro _side_table(run, suffix) -%}
+    {%- set table = run.candidate_table.incorporate(
+        path={'identifier': run.candidate_table.identifier ~ suffix}) -%}
+    {%- do run.side_tables.append(table) -%}
+    {{- return(table) -}}
+{%- endmacro %}

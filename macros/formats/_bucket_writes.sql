@@ -40,9 +40,7 @@ distribute by {{ bucket }}
     {%- set bucket = healing_tables._bucket_column(candidate.columns, buckets) -%}
     {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(run.format, candidate, inputs, read),
         run.settings, candidate.columns, buckets) -%}
-    {%- set table = run.candidate_table.incorporate(
-        path={'identifier': run.candidate_table.identifier ~ '_buckets'}) -%}
-    {%- do run.side_tables.append(table) -%}
+    {%- set table = healing_tables._side_table(run, '_buckets') -%}
     {%- do healing_tables._run(healing_tables._create_table(run.format, table, rows, candidate.columns, run.location,
         partition=bucket)) -%}
     {%- do folders.update(healing_tables._written_buckets(table, run.location, bucket)) -%}

@@ -35,18 +35,32 @@
 
 {#- {attribute: where it comes from} of the generated model. -#}
 {% macro _guessed_attributes(tables, keys) -%}
-    {%- set owners, attributes = {}, {} -%}
-    {%- for given, columns in tables.items() -%}
-        {%- set guess = healing_tables._guess_source(given, '', columns, keys) -%}
-        {%- for name in guess.attributes -%}
-            {%- do owners.setdefault(name | lower, []).append(guess.name) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- for name, sources in owners.items() -%}
+    {%- set attributes = {} -%}
+    {%- for name, sources in healing_tables._owners_of(healing_tables._guesses(tables, keys)).items() -%}
         {%- do attributes.update({name: 'From ' ~ (sources | join(' or '))
             ~ (': the first value that is not NULL' if sources | length > 1) ~ '.'}) -%}
     {%- endfor -%}
     {{- return(attributes) -}}
+{%- endmacro %}
+
+{#- The guess of each table, see _guess_source(). -#}
+{% macro _guesses(tables, keys) -%}
+    {%- set guesses = [] -%}
+    {%- for given, columns in tables.items() -%}
+        {%- do guesses.append(healing_tables._guess_source(given, healing_tables._reference_to(given), columns, keys))
+            -%}
+    {%- endfor -%}
+    {{- return(guesses) -}}
+{%- endmacro %}
+
+{#- {attribute: the sources that have it}. -#}
+{% macro _owners_of(guesses) -%}
+    {%- set owners = {} -%}
+    {%- for guess in guesses -%}
+        {%- for name in guess.attributes -%} {%- do owners.setdefault(name | lower, []).append(guess.name) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(owners) -}}
 {%- endmacro %}
 
 {#- Columns that all tables have and that are named like a key. -#}
@@ -64,21 +78,14 @@
 
 {#- `tables`: name of each to its {column: type}. -#}
 {% macro _generated_model(tables, keys) -%}
-    {%- set guesses, notes, entries, owners = [], [], [], {} -%}
-    {%- for given, columns in tables.items() -%}
-        {%- set reference = healing_tables._reference_to(given) -%}
-        {%- do guesses.append(healing_tables._guess_source(given, reference, columns, keys)) -%}
-    {%- endfor -%}
+    {%- set guesses, notes, entries = healing_tables._guesses(tables, keys), [], [] -%}
     {%- for guess in guesses -%}
         {%- for note in guess.notes -%} {%- do notes.append(guess.name ~ ': ' ~ note) -%} {%- endfor -%}
         {%- do entries.append("        '" ~ guess.name ~ "': {'relation': " ~ guess.relation ~ ', '
             ~ (guess.options | join(', ')) ~ '}') -%}
-        {%- for attribute in guess.attributes -%}
-            {%- do owners.setdefault(attribute | lower, []).append(guess.name) -%}
-        {%- endfor -%}
     {%- endfor -%}
     {%- set shared = [] -%}
-    {%- for attribute, names in owners.items() if names | length > 1 -%}
+    {%- for attribute, names in healing_tables._owners_of(guesses).items() if names | length > 1 -%}
         {%- do shared.append("        '" ~ attribute ~ "': {'from': " ~ (names | string) ~ '}') -%}
         {%- do notes.append(attribute ~ ' is in ' ~ (names | join(' and '))
             ~ ': the first of them that is not NULL is used; change their order or the rule') -%}

@@ -11,8 +11,9 @@
     `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
     `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), columns (of the
     select), types (of key columns, attributes and valid_from, as they were looked up; none where they are not known),
-    valid_to_current, current_value, can_delete, has_gaps, sequence (the column of integer keys, or none), hash_key
-    ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each source, see _scan).
+    valid_to_current, current_value, can_delete, has_gaps, hashes (the columns in slots `hash`), sequence (the column of
+    integer keys, or none), hash_key ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each
+    source, see _scan).
 -#}
 {% macro _call_begin(spec) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
@@ -60,6 +61,7 @@
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
         'is_start_in_order': healing_tables._is_start_in_order(spec),
+        'hashes': healing_tables._output_columns(spec) | selectattr('is_hash') | map(attribute='name') | list,
         'sequence': healing_tables._sequence_name(spec.surrogate_key),
         'hash_key': spec.surrogate_key if spec.surrogate_key is not none
             and spec.surrogate_key.strategy != 'sequence' else none,

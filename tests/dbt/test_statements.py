@@ -6,12 +6,12 @@ the rows that are new in the source, and the statements.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from golden import check
 from lab import Lab
 from sessions import FORMAT, SPARK
 
@@ -145,10 +145,5 @@ def seen(lab: Lab, request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]
 
 def test_statements(seen: tuple[str, dict[str, str]]) -> None:
     file_format, texts = seen
-    folder = GOLDEN / file_format
-    if os.environ.get("UPDATE_GOLDEN"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / f"{name}.sql.golden").write_text(text)
     for name, text in texts.items():
-        assert text == (folder / f"{name}.sql.golden").read_text(), name
+        check(GOLDEN / file_format / f"{name}.sql.golden", text)

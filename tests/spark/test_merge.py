@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from batches import BATCH, SPEC, batch, interrupted, versions
 from hash_examples import HASHED
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -34,21 +35,7 @@ from healing_tables.sql import instants
 from healing_tables.targets import conflicts, delta, merge_statement, retry
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
-BATCH = "id int, name string, mail string"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-
-
-def interrupted(*_: Any, **__: Any) -> None:
-    raise KeyboardInterrupt
-
-
-def batch(tables: Tables, rows: list[Any], ddl: str = BATCH) -> DataFrame:
-    return tables.spark.createDataFrame(rows, ddl)
-
-
-def versions(tables: Tables, name: str, *columns: str) -> list[tuple[Any, ...]]:
-    return plain_rows(tables.spark.table(name), columns)
 
 
 @pytest.fixture

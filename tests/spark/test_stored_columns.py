@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from batches import BATCH, SPEC, batch, interrupted, versions
 from sessions import SPARK
-from tables import Tables, plain_rows
+from tables import Tables
 
 from healing_tables import DimensionSpec, LateChangeError, TargetError, merge
 from healing_tables.merge.attempt import Attempt
@@ -20,20 +20,6 @@ from healing_tables.merge.outbox import Outbox
 from healing_tables.targets import delta
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-SPEC = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
-BATCH = "id int, name string, mail string"
-
-
-def interrupted(*_: Any, **__: Any) -> None:
-    raise KeyboardInterrupt
-
-
-def batch(tables: Tables, rows: list[Any], ddl: str = BATCH) -> DataFrame:
-    return tables.spark.createDataFrame(rows, ddl)
-
-
-def versions(tables: Tables, name: str, *columns: str) -> list[tuple[Any, ...]]:
-    return plain_rows(tables.spark.table(name), columns)
 
 
 def location(tables: Tables, name: str) -> str:

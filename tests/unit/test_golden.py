@@ -5,12 +5,12 @@ So is the list of macros that dbt's own docs leave out.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 import pytest
 from calls import CALLS, CATALOGUE
+from golden import check
 from pyspark.sql import types as t
 from rendering import Project
 from sessions import ROOT
@@ -20,22 +20,17 @@ from healing_tables.definition.resolve_layout import resolve
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.targets.merge_statement import merge_statement
 
-GOLDEN = Path(__file__).parent / "golden"
+
+def golden(name: str) -> Path:
+    return Path(__file__).parent / "golden" / f"{name}.sql.golden"  # dbt takes a .sql file here for a test
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_golden(name: str) -> None:
     sql = Project(CATALOGUE, name=name).render(f"{{{{ {CALLS[name]} }}}}").strip() + "\n"
-    check(name, sql)
+    check(golden(name), sql)
     # dbt-glue puts SQL into a string of Python, which drops a backslash; what a call knows of itself is a comment
     assert "\\" not in re.sub(r"/\*.*?\*/", "", sql, flags=re.DOTALL)
-
-
-def check(name: str, sql: str) -> None:
-    golden = GOLDEN / f"{name}.sql.golden"  # dbt takes a .sql file here for a test
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(sql)
-    assert sql == golden.read_text()
 
 
 JSON_NAMES = {"int": "integer", "bigint": "long", "timestamp_ltz": "timestamp"}
@@ -70,7 +65,7 @@ def test_merge_statement(name: str) -> None:
         keys="t.`id` >= 1 and t.`id` <= 9",
         open_rows=(2, 77) if is_full else None,
     )
-    check(name, sql.strip() + "\n")
+    check(golden(name), sql.strip() + "\n")
 
 
 def test_dbt_docs_show_the_public_macros_only() -> None:
@@ -80,7 +75,4 @@ def test_dbt_docs_show_the_public_macros_only() -> None:
     listed = "# Private macros, which are left out of the docs of dbt. `make golden` writes this list.\n"
     listed += "version: 2\nmacros:\n"
     listed += "".join(lines)
-    private = ROOT / "macros" / "_private.yml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        private.write_text(listed)
-    assert listed == private.read_text()
+    check(ROOT / "macros" / "_private.yml", listed)

@@ -18,12 +18,16 @@ from healing_tables.sql.types import is_text
 EMPTY_PARTITION = "an empty text in a column that the table is partitioned by"
 # The end of a version in microseconds, NULL if it is open: its own end, or the start of the batch's next version
 UNTIL = "coalesce(ended_at, next_from)"
-IS_NEW = "kind = 1"
+# The kind of an item of the timeline, and of the version that it begins: a row of the history of type 4, a stored row,
+# an event of the batch
+PAST, STORED, EVENT = -1, 0, 1
+IS_PAST, IS_STORED, IS_EVENT = (f"kind = {kind}" for kind in (PAST, STORED, EVENT))
+IS_KNOWN = f"kind < {EVENT}"  # in the table or in its history
 REASONS = ("new", "returned", "changed")  # why a version began
 IS_FIRST = "stored_rows = 0 and new_number = 1"
 # The latest moment in the batch that changed the row
 TOUCHED = (
-    f"greatest(if({IS_NEW}, at, null), touched_at, if(moved_at > 0, moved_at, null), "
+    f"greatest(if({IS_EVENT}, at, null), touched_at, if(moved_at > 0, moved_at, null), "
     f"if({UNTIL} <=> stored_until, null, {UNTIL}))"
 )
 
@@ -35,10 +39,11 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
         return with_archive(versions, layout, spec, values)
     closes = f"{UNTIL} is not null and stored_until is null"
     reason = (
-        f"case when {IS_NEW} then {change_reason()} when {closes} then if(ended_at is not null, 'deleted', 'changed') "
+        f"case when {IS_EVENT} then {change_reason()} "
+        f"when {closes} then if(ended_at is not null, 'deleted', 'changed') "
         "when stored_until is not null and here then 'reopened' else 'overwritten' end"
     )
-    action = f"case when {IS_NEW} then 'insert' when {closes} then 'close' else 'update' end"
+    action = f"case when {IS_EVENT} then 'insert' when {closes} then 'close' else 'update' end"
     ends_key = f"is_last and {UNTIL} is not null and was_open"
     return as_plan(versions, layout, spec, values, action=action, reason=reason, ends_key=ends_key)
 
@@ -104,7 +109,7 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
     action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
     reason = (
         "case when not here then 'deleted' when row is null then 'new' "
-        f"when {IS_NEW} then 'changed' else 'overwritten' end"
+        f"when {IS_EVENT} then 'changed' else 'overwritten' end"
     )
     current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here")
     kind = layout.moment_type
@@ -149,7 +154,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
         # with type 4, the one row of a key keeps the surrogate key of its first arrival
         origin = first_start(spec, "first_at", "true") if layout.has_history else start
         made = "cast(null as bigint)" if layout.is_sequence else surrogate_key(layout, origin)
-        is_new = "row is null" if layout.has_history else IS_NEW
+        is_new = "row is null" if layout.has_history else IS_EVENT
         found[layout.surrogate] = f"if({is_new}, {made}, row.{quoted(layout.surrogate)})"
     for name, key in keys:
         found[key.name] = name
@@ -196,7 +201,7 @@ def hash_id(layout: Layout, at: str) -> str:
 
 def stored_or_new(column: str, made: str) -> str:
     """A stored row keeps its value; a new row gets ``made``."""
-    return f"if({IS_NEW}, {made}, row.{quoted(column)})"
+    return f"if({IS_EVENT}, {made}, row.{quoted(column)})"
 
 
 def first_start(spec: DimensionSpec, at: str = "at", is_first: str = IS_FIRST) -> str:
@@ -222,7 +227,7 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
             "row_hash",
         )
     }
-    same_end = f"kind = 0 and {UNTIL} <=> stored_until"
+    same_end = f"{IS_STORED} and {UNTIL} <=> stored_until"
     open_end = (
         "null" if spec.valid_to_current is None else as_moment(f"{instants.micros(spec.valid_to_current)}L", kind)
     )
@@ -237,7 +242,7 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
         "valid_from": stored_or_new(names["valid_from"], as_moment(start, kind)),
         "valid_to": f"if({same_end}, row.{quoted(names['valid_to'])}, coalesce({as_moment(UNTIL, kind)}, {open_end}))",
         "is_current": f"if({same_end} and is_last, row.{quoted(names['is_current'])}, if({is_current}, {yes}, {no}))",
-        "version": f"cast(if({IS_NEW}, coalesce(last_version, 0) + new_number, version) as int)",
+        "version": f"cast(if({IS_EVENT}, coalesce(last_version, 0) + new_number, version) as int)",
         # a merge does not count repeated rows
         "compressed_row_count": stored_or_new(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",

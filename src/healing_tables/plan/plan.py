@@ -15,20 +15,10 @@ from healing_tables.definition.stored_layout import NO_COLUMNS, CanWiden, always
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
-from healing_tables.plan.columns import new_values
+from healing_tables.plan.columns import EVENT, IS_EVENT, PAST, STORED, new_values
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.stored_rows import rows_of, stored_rows, with_wider_types
-from healing_tables.plan.timeline import (
-    EVENT,
-    IS_EVENT,
-    LATE,
-    PAST,
-    STORED,
-    TIED,
-    versions,
-    with_outcomes,
-    with_transitions,
-)
+from healing_tables.plan.timeline import LATE, TIED, versions, with_outcomes, with_transitions
 from healing_tables.sql import instants
 from healing_tables.sql.values import with_plain_text
 

@@ -5,7 +5,7 @@ An item is one row; the items of a key are ordered by ``at``, ``kind``. What the
 | column | set by | meaning |
 | --- | --- | --- |
 | known_until | outcomes | the last moment that the table shows for the key; NULL if it does not have the key |
-| said_until | outcomes | the last moment at which the table was told something of the key |
+| said_until | outcomes | the latest moment in the rows of the key, also of a change of type 1 or 3 |
 | last_said_at | outcomes | the moment of the last event of the batch that is no deletion |
 | in_force | outcomes | of what is stored: the row that is valid at ``at`` |
 | is_superseded | outcomes | the batch has a newer event for the version of this one |
@@ -30,13 +30,8 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.plan.batch import key_names
-from healing_tables.plan.columns import with_columns
+from healing_tables.plan.columns import IS_EVENT, IS_KNOWN, IS_PAST, IS_STORED, with_columns
 from healing_tables.plan.stored_rows import with_damage
-
-# The kind of an item: a row of the history of type 4, a stored row, an event of the batch
-PAST, STORED, EVENT = -1, 0, 1
-IS_PAST, IS_STORED, IS_EVENT = (f"kind = {kind}" for kind in (PAST, STORED, EVENT))
-IS_KNOWN = f"kind < {EVENT}"  # in the table or in its history
 
 LATE = "a late change, older than the newest stored change of its key and different from the version of its moment"
 TIED = "a row that differs from the stored row with the same key and moment"
