@@ -8,15 +8,15 @@
 {% macro _rekey(facts, format, as_of_request, moved, where) -%}
     {%- set staged = healing_tables._staging_relation(facts, 'rekey') -%}
     {%- set before = healing_tables._base_version(format, facts) -%}
-    {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.side_table_format ~ ' as\n'
+    {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.staging_format ~ ' as\n'
         ~ healing_tables._facts_to_rekey(as_of_request)) -%}
     {%- set figures = run_query(healing_tables._rekey_figures(staged)).rows[0] -%}
     {%- set version = '' -%}
     {%- if figures.changed > 0 -%}
         {%- do healing_tables._run(healing_tables._rekey_merge(
-            format.begin_commit(facts, before), staged, as_of_request, where)) -%}
-        {%- do healing_tables._check_not_overtaken('rekey_facts', facts, format.end_commit(facts, before)) -%}
-        {%- set version = ' in one commit, version ' ~ format.version(facts) -%}
+            format.commits.begin(facts, before), staged, as_of_request, where)) -%}
+        {%- do healing_tables._check_not_overtaken('rekey_facts', facts, format.commits.end(facts, before)) -%}
+        {%- set version = ' in one commit, version ' ~ format.commits.newest_version(facts) -%}
     {%- endif -%}
     {%- for table in [staged, moved.get('staged')] if table is not none -%}
         {%- do healing_tables._run('drop table if exists ' ~ table) -%}

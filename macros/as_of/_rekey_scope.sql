@@ -17,29 +17,30 @@
     {%- endif -%}
     {%- set details = healing_tables._table_details(dimension) -%}
     {%- set format = healing_tables._stored_format(details) -%}
-    {%- do moved.update({'version': format.version(dimension) if format is not none else none}) -%}
+    {%- do moved.update({'version': format.commits.newest_version(dimension) if format is not none else none}) -%}
     {%- if since_version is not none -%}
         {%- if since_version is not integer or since_version < 0 -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version of the dimension: a number that an earlier run has reported',
                 healing_tables._display_value(since_version), 'write a number from 0 on') -%}
-        {%- elif moved.version is none or not format.has_change_feed(details) -%}
+        {%- elif moved.version is none or not format.change_feed.is_on(details) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a dimension with change data feed', dimension | string,
                 "set tblproperties: {delta.enableChangeDataFeed: 'true'} from its first build on, or leave "
                 "since_version out") -%}
-        {%- elif format.has_ordered_versions and since_version > moved.version -%}
+        {%- elif format.commits.has_ordered_versions and since_version > moved.version -%}
             {%- do healing_tables._mistake(
                 mistakes, 'since_version', 'a version that the dimension has had', since_version | string,
                 'its newest is ' ~ moved.version) -%}
         {%- else -%}
-            {%- set gap = format.change_feed_gap(dimension, details, since_version) -%}
+            {%- set gap = format.change_feed.gap(dimension, details, since_version) -%}
             {%- if gap is not none -%}
                 {%- do healing_tables._report_rekey(facts,
                     'checks all facts and ignores since_version: the dimension has changed, and ' ~ gap) -%}
                 {%- do moved.update({'since': none}) -%}
             {%- elif since_version != moved.version -%}
-                {%- do moved.update({'feed': format.change_feed(dimension, details, since_version, moved.version)}) -%}
+                {%- do moved.update({
+                    'feed': format.change_feed.source(dimension, details, since_version, moved.version)}) -%}
             {%- endif -%}
         {%- endif -%}
     {%- endif -%}
@@ -80,7 +81,7 @@
             {#- in a table, since Delta does not find the changes of a table in a statement that reads the table as
                 well -#}
             {%- set staged = healing_tables._staging_relation(facts, 'moved') -%}
-            {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.side_table_format
+            {%- do healing_tables._run('create table ' ~ staged ~ ' using ' ~ format.staging_format
                 ~ ' as select distinct * from ' ~ rows) -%}
             {%- do moved.update({'staged': staged}) -%}
             {%- set rows = staged | string -%}

@@ -47,10 +47,10 @@
     {%- set last = earlier.last -%}
     {%- set run = dict(
         run, sql=sql, definition=healing_tables._definition_hash(sql, settings.call), version_before=earlier.newest,
-        last=last, commits=earlier.others, location=settings.format.new_location(target, attempt),
+        last=last, commits=earlier.others, location=settings.format.files.new_location(target, attempt),
         keeps_foreign=false, table_id=last.table_id if last is not none and last.is_tagged
             else healing_tables._table_id(existing, run.stored)
-                if healing_tables._can_heal() and not settings.format.has_commit_tags
+                if healing_tables._can_heal() and not settings.format.commits.has_tags
             else none) -%}
     {%- set run = dict(run, is_as_left=healing_tables._changed_since_last_build(run) is none) -%}
     {%- if healing_tables._is_partial_run() -%}

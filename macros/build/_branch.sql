@@ -9,7 +9,7 @@
 {#- Create the branch of this run and delete its rows. INSERT OVERWRITE would keep partitions without new rows in a
     session with partitionOverwriteMode = dynamic. -#}
 {% macro _empty_branch(run) -%}
-    {%- set place = run.format.begin_commit(run.target, run.version_before) -%}
+    {%- set place = run.format.commits.begin(run.target, run.version_before) -%}
     {%- do healing_tables._run('delete from ' ~ place ~ ' where true') -%}
     {{- return(place) -}}
 {%- endmacro %}

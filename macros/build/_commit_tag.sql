@@ -21,7 +21,7 @@
 {#- The tag as a table property, {} if the format has no tags. -#}
 {% macro _tag_properties(run, row_count=none, is_of_target=true) -%}
     {{- return({'healing_tables.build': healing_tables._commit_tag(run, row_count, is_of_target)}
-        if run.format.has_commit_tags else {}) -}}
+        if run.format.commits.has_tags else {}) -}}
 {%- endmacro %}
 
 {#- The tag of a commit, or none. `parameters`: the operation's parameters in the history. -#}

@@ -20,7 +20,7 @@
         {{- return(dict(nothing, conflicts=['DROP TABLE'] if run.stored else [])) -}}
     {%- endif -%}
     {%- if run.existing is not none and not run.stored -%} {{ return(nothing) }} {%- endif -%}
-    {%- set commits = run.format.commits_since(run.target, run.version_before) -%}
+    {%- set commits = run.format.commits.since(run.target, run.version_before) -%}
     {%- if commits is none -%} {{ return(dict(nothing, conflicts=['DROP TABLE, CREATE TABLE'])) }} {%- endif -%}
     {%- set changing = [] -%}
     {%- for commit in commits if commit.changes_rows -%}

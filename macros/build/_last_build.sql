@@ -14,12 +14,12 @@
 {% macro _earlier_builds(run) -%}
     {%- set format = healing_tables._stored_format(run.stored) -%}
     {%- if not run.stored -%} {{ return({'last': none, 'newest': none, 'others': none}) }} {%- endif -%}
-    {%- if format is not none and format.has_commit_tags -%}
-        {%- set commits = format.newest_commits(run.existing) -%}
+    {%- if format is not none and format.commits.has_tags -%}
+        {%- set commits = format.commits.newest(run.existing) -%}
         {%- set found = healing_tables._tagged_build(commits) -%}
         {#- the newest commits may all be from OPTIMIZE and VACUUM -#}
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
-            {%- set found = healing_tables._tagged_build(format.newest_commits(run.existing, none)) -%}
+            {%- set found = healing_tables._tagged_build(format.commits.newest(run.existing, none)) -%}
         {%- endif -%}
         {%- if found is not none -%} {{ return(found) }} {%- endif -%}
     {%- endif -%}
@@ -51,8 +51,8 @@
 {% macro _commits_after(existing, format, last) -%}
     {%- if format is none or not format.has_commits -%} {{ return({'newest': none, 'others': none}) }} {%- endif -%}
     {%- set others = none if last is none or last.version_after is none
-        else format.commits_since(existing, last.version_after | int) -%}
-    {{- return({'others': others, 'newest': format.version(existing) if others is none
+        else format.commits.since(existing, last.version_after | int) -%}
+    {{- return({'others': others, 'newest': format.commits.newest_version(existing) if others is none
         else others[0].version if others else last.version_after | int}) -}}
 {%- endmacro %}
 
@@ -78,5 +78,5 @@
         {{- return('the history of the stored table does not reach back to the last build') -}}
     {%- endif -%}
     {{- return('no build of this definition has made the newest commit of the stored table'
-        if run.format.has_commit_tags else none) -}}
+        if run.format.commits.has_tags else none) -}}
 {%- endmacro %}

@@ -8,9 +8,10 @@
 {% macro _begin_parts(run, candidate, table, kind, state) -%}
     {%- set sources = healing_tables._state_of_sources(run) -%}
     {%- set state = dict(state, sources=sources.state) -%}
-    {%- set create = 'create table ' ~ table ~ ' using ' ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(
-        dict(run.format.properties(candidate.columns, false), **{'healing_tables.parts': state.values() | join(' ')}))
-        ~ ' as' -%}
+    {%- set properties = dict(run.format.properties.for_columns(candidate.columns, false),
+        **{'healing_tables.parts': state.values() | join(' ')}) -%}
+    {%- set create = 'create table ' ~ table ~ ' using ' ~ run.format.name ~ ' '
+        ~ healing_tables._properties_clause(properties) ~ ' as' -%}
     {%- set best = {'parts': []} -%}
     {%- for left in healing_tables._parts_of_other_runs(run.target, kind) -%}
         {%- set parts = healing_tables._complete_parts(left) -%}
@@ -79,7 +80,7 @@
     running build. -#}
 {% macro _drop_parts_of_others(run) -%}
     {%- for left in healing_tables._parts_of_other_runs(run.target) -%}
-        {%- if run_query('select ' ~ run.format.written_at(left) ~ " < unix_micros(timestamp_ltz '"
+        {%- if run_query('select ' ~ run.format.files.written_at(left) ~ " < unix_micros(timestamp_ltz '"
             ~ run.started_at ~ "') as is_old").rows[0]['is_old'] -%}
             {%- do healing_tables._run('drop table if exists ' ~ left) -%}
             {%- do healing_tables._log_progress(run.target, 'dropped ' ~ left ~ ', which another run has left') -%}

@@ -40,16 +40,16 @@
 {%- endmacro %}
 
 {% macro _publish_merge(run, change) -%}
-    {%- set place = run.format.begin_commit(run.target, run.version_before) -%}
-    {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.has_commit_tags else none -%}
+    {%- set place = run.format.commits.begin(run.target, run.version_before) -%}
+    {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.commits.has_tags else none -%}
     {{- return(healing_tables._run_or_conflict(run, 'main', healing_tables._merge_row_diff(place, change, tag))
-        or run.format.end_commit(run.target, run.version_before)) -}}
+        or run.format.commits.end(run.target, run.version_before)) -}}
 {%- endmacro %}
 
 {% macro _publish_branch(run, candidate) -%}
     {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._insert_candidate(
         candidate, healing_tables._empty_branch(run), healing_tables._checked_select(run, candidate)))
-        or run.format.end_commit(run.target, run.version_before)) -}}
+        or run.format.commits.end(run.target, run.version_before)) -}}
 {%- endmacro %}
 
 {% macro _publish_files(run, candidate, created, way) -%}
@@ -79,7 +79,7 @@
     {%- do healing_tables._rename_into_place(run, published.created) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
     {%- do healing_tables._after_swap(run, candidate, is_unchanged) if run.location is not none -%}
-    {%- set version = run.format.version(target) if version is none and not is_unchanged else version -%}
+    {%- set version = run.format.commits.newest_version(target) if version is none and not is_unchanged else version -%}
     {%- if is_unchanged -%} {%- set what = 'unchanged, nothing to publish' -%}
     {%- elif run.location is not none -%}
         {%- set what = 'published ' ~ (candidate.written or 'from ' ~ candidate.location) -%}
@@ -88,7 +88,7 @@
             else ', as a whole') -%}
     {%- endif -%}
     {%- set table_id = run.table_id -%}
-    {%- if run.format.has_commit_tags -%}
+    {%- if run.format.commits.has_tags -%}
         {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
             that changed nothing would be read again by the next heal. -#}
         {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode == 'heal'

@@ -49,7 +49,7 @@
                 ~ healing_tables._numbers_in(existing, settings, columns)
                 ~ ') where surrogate_key is not null group by key, valid_from' -%}
         {%- do healing_tables._run('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
-            ~ healing_tables._properties_clause(format.key_map_properties) ~ ' as ' ~ rows) -%}
+            ~ healing_tables._properties_clause(format.properties.key_map) ~ ' as ' ~ rows) -%}
         {{- return(key_map) -}}
     {%- endif -%}
     {%- set mistakes = [] -%}
@@ -134,9 +134,9 @@ cross join (
 {% macro _publish_numbers(run, candidate, sequence) -%}
     {%- if sequence is none -%} {{ return([]) }} {%- endif -%}
     {%- set format = healing_tables._side_table_format() -%}
-    {%- set place = format.begin_commit(sequence.key_map, sequence.version) -%}
+    {%- set place = format.commits.begin(sequence.key_map, sequence.version) -%}
     {{- return(healing_tables._run_or_conflict(run, 'keys', healing_tables._key_map_merge(
-        run, candidate, sequence, place)) or format.end_commit(sequence.key_map, sequence.version)
+        run, candidate, sequence, place)) or format.commits.end(sequence.key_map, sequence.version)
         or healing_tables._number_conflicts(run, candidate, sequence)) -}}
 {%- endmacro %}
 

@@ -4,7 +4,7 @@
 {% macro _create_side_table(run, suffix, query) -%}
     {%- set table = healing_tables._side_table(run, suffix) -%}
     {%- do healing_tables._run(
-        'create table ' ~ table ~ ' using ' ~ run.format.side_table_format ~ ' as ' ~ query) -%}
+        'create table ' ~ table ~ ' using ' ~ run.format.staging_format ~ ' as ' ~ query) -%}
     {{- return(table) -}}
 {%- endmacro %}
 

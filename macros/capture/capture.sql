@@ -54,8 +54,8 @@
     {%- else -%}
         {%- set version = healing_tables._base_version(run.format, target) -%}
         {%- set conflicts = healing_tables._run_or_conflict(run, 'main', healing_tables._append_changes(
-            run, columns, at, run.format.begin_commit(target, version)))
-            or run.format.end_commit(target, version) -%}
+            run, columns, at, run.format.commits.begin(target, version)))
+            or run.format.commits.end(target, version) -%}
         {%- set is_appended = not conflicts
             and run_query('select 1 from ' ~ target ~ ' where ' ~ healing_tables._quoted(settings.captured_at)
             ~ ' = timestamp_micros(' ~ at.moment ~ ') limit 1').rows | length > 0 -%}
@@ -194,14 +194,14 @@
             ~ ', false as '
             ~ healing_tables._quoted(settings.deleted) ~ ' from ' ~ run.candidate_table ~ ' where false', columns.types,
             none, true,
-            run.format.change_log_properties, replace=false)) -%}
+            run.format.properties.change_log, replace=false)) -%}
     {%- elif columns.added -%}
         {%- set added, types = [], {} -%}
         {%- for name in columns.added -%}
             {%- do types.update({name: columns.types[name]}) -%}
             {%- do added.append(healing_tables._quoted(name) ~ ' ' ~ types[name]) -%}
         {%- endfor -%}
-        {%- set properties = run.format.properties(types, false) -%}
+        {%- set properties = run.format.properties.for_columns(types, false) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(properties))
             if properties -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
@@ -213,7 +213,7 @@
 {#- Finish a capture whose rows are in the log. -#}
 {% macro _after_capture(run, figures, at, set_aside) -%}
     {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
-    {%- set version = run.format.version(run.target) -%}
+    {%- set version = run.format.commits.newest_version(run.target) -%}
     {%- if figures.appended == 0 -%}
         {%- do healing_tables._log_progress(run.target, 'unchanged, nothing to append: ' ~ summary) -%}
     {%- else -%}

@@ -3,20 +3,23 @@
 {% macro _format_delta() -%}
     {#- the log has fewer checkpoints: one takes as long as the rows of three builds -#}
     {{- return({
-        'name': 'delta', 'has_commits': true, 'has_ordered_versions': true, 'has_commit_tags': true,
-        'can_shard': true, 'newest_commits': healing_tables._delta_newest_commits,
-        'check_session': healing_tables._check_delta, 'version': healing_tables._delta_version,
-        'engine': healing_tables._delta_engine, 'table_id': healing_tables._delta_table_id,
-        'commits_since': healing_tables._delta_commits_since,
-        'has_change_feed': healing_tables._has_delta_change_feed, 'change_feed': healing_tables._delta_change_feed,
-        'change_feed_gap': healing_tables._delta_change_feed_gap, 'properties': healing_tables._delta_properties,
-        'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain,
-        'side_table_format': 'parquet',
-        'log_properties': {'delta.autoOptimize.autoCompact': 'true', 'delta.checkpointInterval': '100'},
-        'change_log_properties': {'delta.isolationLevel': 'Serializable'},
-        'key_map_properties': {
-            'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
-            'delta.autoOptimize.autoCompact': 'true'}}) -}}
+        'name': 'delta', 'has_commits': true, 'can_shard': true, 'staging_format': 'parquet',
+        'check_session': healing_tables._check_delta, 'table_id': healing_tables._delta_table_id,
+        'commits': {
+            'newest_version': healing_tables._delta_version, 'has_ordered_versions': true,
+            'newest': healing_tables._delta_newest_commits, 'since': healing_tables._delta_commits_since,
+            'engine': healing_tables._delta_engine, 'has_tags': true},
+        'change_feed': {
+            'is_on': healing_tables._has_delta_change_feed, 'source': healing_tables._delta_change_feed,
+            'gap': healing_tables._delta_change_feed_gap},
+        'properties': {
+            'for_columns': healing_tables._delta_properties,
+            'log': {'delta.autoOptimize.autoCompact': 'true', 'delta.checkpointInterval': '100'},
+            'key_map': {
+                'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
+                'delta.autoOptimize.autoCompact': 'true'},
+            'change_log': {'delta.isolationLevel': 'Serializable'}},
+        'files': {'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain}}) -}}
 {%- endmacro %}
 
 {#-

@@ -10,9 +10,9 @@
 
 {% macro _files_format(name) -%}
     {{- return({
-        'name': name, 'check_session': healing_tables._check_not_iceberg,
+        'name': name, 'staging_format': name, 'check_session': healing_tables._check_not_iceberg,
         'table_id': healing_tables._buckets_table_id, 'part_obstacle': healing_tables._buckets_obstacle,
-        'side_table_format': name, 'new_location': healing_tables._new_location}) -}}
+        'files': {'new_location': healing_tables._new_location}}) -}}
 {%- endmacro %}
 
 {#- A folder for the files of this attempt, in location_root or else in the location of the schema. -#}

@@ -1,43 +1,67 @@
 {#-
     The interface of a table format: a `format`, the map that the macro _format_<file_format>() in a file of this
-    directory returns. Entries that take arguments are macros: format.version(relation).
+    directory returns, on top of the defaults of _no_format(). Some entries are maps of entries that belong together;
+    a format that sets one entry of such a map keeps the defaults of the others. Entries that take arguments are macros:
+    format.commits.since(relation, version).
 
     name              the file_format, and the provider that Spark shows
     has_commits       a write is a commit: such a table supports MERGE and has a history
-    has_ordered_versions   a later commit has a higher number
-    has_commit_tags   the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
-                      see build/_commit_tag.sql; newest_commits (relation, limit=20): as in commits_since
+    has_branches      a build prepares its commit in a branch of the table
     can_shard         a table can be built in shards (build/_shards.sql): each part is one commit
+    staging_format    the format of a table that a build drops when it ends
     check_session     (mistakes, session): check that the session can write it with these settings
-    version           (relation): the number of its newest commit, or none
-    engine            (relation): the name and version of the library that has written its newest commit, or none
+    stored_type       (type): the type in which the format stores a type
     table_id          (relation, details): an id that changes if the table is recreated, or none; in a format without
                       commits, it also changes with each write
     part_obstacle     (details): why the stored rows cannot be partly rewritten, or none
-    commits_since     (relation, version): [{version, at, operation, parameters, changes_rows, written_rows (or none)}],
-                      newest first, since the beginning if version is none; none if the history does not reach back
-                      that far, or is another table's
-    stored_type       (type): the type in which the format stores a type
-    has_change_feed   (details); change_feed (relation, details, version, until): the changes after a version, up to
-                      another one or none, as SQL for a `from`; change_feed_gap (relation, details, version): why these
-                      changes are incomplete, or none
-    properties        (columns {name: type}, merges): the table properties of such a table; merges: a few of its
-                      rows are changed at a time
-    begin_commit      (relation, version): the table or branch to which statements write that become one commit after
-                      this version; end_commit (relation, version) publishes a branch, and returns a list of conflicts
-    has_branches, branches    (relation): those that builds have left, [{name, id (of the build's run, without dashes),
-                      hours (since its last commit, or none)}]; drop_branch (relation, name)
-    written_at        (relation): when its files were last written, as SQL in microseconds
-    maintain          (relation, columns, keys, partitions, hours, allow_short): compact and clean up its files; returns
-                      lines to print; kept_hours (relation): how long the table is set to keep old files, or none
-    log_properties    those of the log, to which several runs append; key_map_properties: of a key map;
-                      change_log_properties: of the log of capture;
-                      side_table_format: of a table that a build drops when it ends
-    new_location      (target, attempt): the folder of this run's files, or none if the format chooses the location
+
+    commits
+      newest_version  (relation): the number of the newest commit, or none
+      has_ordered_versions   a later commit has a higher number
+      newest          (relation, limit=20): the newest commits, newest first, [{version, at, operation, parameters,
+                      changes_rows, written_rows (or none)}]; limit none: all of them
+      since           (relation, version): the commits after a version, as in `newest`, or from the beginning if version
+                      is none; none if the history does not reach back that far, or is another table's
+      engine          (relation): the name and version of the library that has written the newest commit, or none
+      has_tags        the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
+                      see build/_commit_tag.sql
+      begin           (relation, version): the table or branch to which statements write that become one commit after
+                      this version
+      end             (relation, version): publish the branch; returns a list of conflicts
+
+    branches          of builds
+      leftovers       (relation): those that builds have left, [{name, id (of the build's run, without dashes), hours
+                      (since its last commit, or none)}]
+      drop            (relation, name)
+
+    change_feed
+      is_on           (details): whether the table has one
+      source          (relation, details, version, until): the changes after a version, up to another one or none, as
+                      SQL for a `from`
+      gap             (relation, details, version): why these changes are incomplete, or none
+
+    properties        table properties
+      for_columns     (columns {name: type}, merges): of a table with these columns; merges: a few of its rows are
+                      changed at a time
+      log             of the log, to which several runs append
+      key_map         of a key map
+      change_log      of the log of capture
+
+    files
+      new_location    (target, attempt): the folder of this run's files, or none if the format chooses the location
+      written_at      (relation): when the files were last written, as SQL in microseconds
+      kept_hours      (relation): how long the table is set to keep old files, or none
+      maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
+                      lines to print
 -#}
 {% macro _format(name=none) -%}
     {%- set make = healing_tables._formats().get(name or config.get('file_format') or 'delta') -%}
-    {{- return(dict(healing_tables._no_format(), **make()) if make is not none else none) -}}
+    {%- if make is none -%} {{ return(none) }} {%- endif -%}
+    {%- set entries = healing_tables._no_format() -%}
+    {%- for name, entry in make().items() -%}
+        {%- do entries.update({name: dict(entries[name], **entry) if entry is mapping else entry}) -%}
+    {%- endfor -%}
+    {{- return(entries) -}}
 {%- endmacro %}
 
 {#- The formats by name. dbt v2 cannot look up a macro by its name. -#}
@@ -47,20 +71,23 @@
         'orc': healing_tables._format_orc, 'parquet': healing_tables._format_parquet}) -}}
 {%- endmacro %}
 
-{#- The default entries of a format. -#}
+{#- The default entries of a format: one without commits. -#}
 {% macro _no_format() -%}
     {%- set nothing, none_of_them = healing_tables._nothing_known, healing_tables._none_of_them -%}
     {{- return({
-        'has_commits': false, 'has_ordered_versions': false, 'has_branches': false,
-        'has_commit_tags': false, 'can_shard': false, 'newest_commits': none_of_them,
-        'check_session': nothing, 'version': nothing, 'engine': nothing, 'table_id': nothing,
-        'part_obstacle': nothing, 'commits_since': nothing, 'stored_type': healing_tables._same_type,
-        'has_change_feed': nothing, 'change_feed': nothing, 'change_feed_gap': nothing,
-        'properties': healing_tables._no_properties,
-        'begin_commit': healing_tables._in_place, 'end_commit': none_of_them, 'branches': none_of_them,
-        'drop_branch': nothing, 'kept_hours': nothing, 'maintain': nothing,
-        'written_at': healing_tables._newest_file,
-        'log_properties': {}, 'key_map_properties': {}, 'change_log_properties': {}, 'new_location': nothing}) -}}
+        'has_commits': false, 'has_branches': false, 'can_shard': false,
+        'check_session': nothing, 'stored_type': healing_tables._same_type,
+        'table_id': nothing, 'part_obstacle': nothing,
+        'commits': {
+            'newest_version': nothing, 'has_ordered_versions': false, 'newest': none_of_them, 'since': nothing,
+            'engine': nothing, 'has_tags': false, 'begin': healing_tables._in_place, 'end': none_of_them},
+        'branches': {'leftovers': none_of_them, 'drop': nothing},
+        'change_feed': {'is_on': nothing, 'source': nothing, 'gap': nothing},
+        'properties': {
+            'for_columns': healing_tables._no_properties, 'log': {}, 'key_map': {}, 'change_log': {}},
+        'files': {
+            'new_location': nothing, 'written_at': healing_tables._newest_file, 'kept_hours': nothing,
+            'maintain': nothing}}) -}}
 {%- endmacro %}
 
 {% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}
@@ -77,12 +104,12 @@
 
 {% macro _in_place(relation, version) -%} {{ return(relation) }} {%- endmacro %}
 
-{#- The version that begin_commit and end_commit need; none if the format has no branches, which saves a query. -#}
+{#- The version that commits.begin and commits.end need; none if the format has no branches, which saves a query. -#}
 {% macro _base_version(format, relation) -%}
-    {{- return(format.version(relation) if format.has_branches else none) -}}
+    {{- return(format.commits.newest_version(relation) if format.has_branches else none) -}}
 {%- endmacro %}
 
-{#- The error of an operation whose commit was refused because of a concurrent one. `conflicts`: of end_commit. -#}
+{#- The error of an operation whose commit was refused because of a concurrent one. `conflicts`: of commits.end. -#}
 {% macro _check_not_overtaken(operation, relation, conflicts) -%}
     {%- set mistakes = [] -%}
     {%- if conflicts -%}
@@ -119,7 +146,7 @@
 {#- The number of a table's newest commit; none if nothing is stored, or in a format without commits. -#}
 {% macro _table_version(relation, details) -%}
     {%- set format = healing_tables._stored_format(details) -%}
-    {{- return(format.version(relation) if format is not none else none) -}}
+    {{- return(format.commits.newest_version(relation) if format is not none else none) -}}
 {%- endmacro %}
 
 {#- The columns of a query, {name: type or none}, as the format stores them. -#}

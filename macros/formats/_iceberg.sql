@@ -11,18 +11,20 @@
     {%- set appended = {'commit.retry.num-retries': '20', 'write.metadata.delete-after-commit.enabled': 'true',
         'write.metadata.previous-versions-max': '20'} -%}
     {{- return({
-        'name': 'iceberg', 'has_commits': true, 'has_branches': true,
-        'check_session': healing_tables._check_iceberg, 'version': healing_tables._iceberg_version,
-        'engine': healing_tables._iceberg_engine,
-        'stored_type': healing_tables._iceberg_type, 'commits_since': healing_tables._iceberg_commits_since,
-        'has_change_feed': healing_tables._has_iceberg_change_feed, 'change_feed': healing_tables._iceberg_change_feed,
-        'change_feed_gap': healing_tables._iceberg_change_feed_gap,
-        'properties': healing_tables._iceberg_properties,
-        'begin_commit': healing_tables._iceberg_begin_commit, 'end_commit': healing_tables._iceberg_end_commit,
-        'branches': healing_tables._iceberg_branches, 'drop_branch': healing_tables._iceberg_drop_branch,
-        'written_at': healing_tables._iceberg_written_at, 'kept_hours': healing_tables._iceberg_kept_hours,
-        'maintain': healing_tables._iceberg_maintain,
-        'side_table_format': 'iceberg', 'log_properties': appended, 'key_map_properties': appended}) -}}
+        'name': 'iceberg', 'has_commits': true, 'has_branches': true, 'staging_format': 'iceberg',
+        'check_session': healing_tables._check_iceberg, 'stored_type': healing_tables._iceberg_type,
+        'commits': {
+            'newest_version': healing_tables._iceberg_version, 'since': healing_tables._iceberg_commits_since,
+            'engine': healing_tables._iceberg_engine, 'begin': healing_tables._iceberg_begin_commit,
+            'end': healing_tables._iceberg_end_commit},
+        'branches': {'leftovers': healing_tables._iceberg_branches, 'drop': healing_tables._iceberg_drop_branch},
+        'change_feed': {
+            'is_on': healing_tables._has_iceberg_change_feed, 'source': healing_tables._iceberg_change_feed,
+            'gap': healing_tables._iceberg_change_feed_gap},
+        'properties': {'for_columns': healing_tables._iceberg_properties, 'log': appended, 'key_map': appended},
+        'files': {
+            'written_at': healing_tables._iceberg_written_at, 'kept_hours': healing_tables._iceberg_kept_hours,
+            'maintain': healing_tables._iceberg_maintain}}) -}}
 {%- endmacro %}
 
 {#- Report a session without Iceberg as one mistake instead of Spark's stack trace. -#}

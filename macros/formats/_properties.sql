@@ -16,7 +16,7 @@
 
 {% macro _configured_properties(format, columns={}) -%}
     {{- return(dict(
-        format.properties(columns, config.get('materialized') == 'healing_table' and (
+        format.properties.for_columns(columns, config.get('materialized') == 'healing_table' and (
             healing_tables._option('mode', none) == 'heal' or healing_tables._option('publish', none) != 'overwrite')),
         **(config.get('tblproperties') or {}))) -}}
 {%- endmacro %}

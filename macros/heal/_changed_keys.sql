@@ -75,7 +75,7 @@
     {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {{- return(healing_tables._read_rows(
-        scan, healing_tables._stored_format(details).change_feed(relation, details, version, none), 'true',
+        scan, healing_tables._stored_format(details).change_feed.source(relation, details, version, none), 'true',
         "_change_type in ('delete', 'update_preimage')")) -}}
 {%- endmacro %}
 
@@ -109,7 +109,7 @@
     {%- endif -%}
     {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
-    {%- set gap = healing_tables._stored_format(details).change_feed_gap(relation, details, last_mark.version) -%}
+    {%- set gap = healing_tables._stored_format(details).change_feed.gap(relation, details, last_mark.version) -%}
     {{- return('source ' ~ name ~ ' has changed since the last build, and ' ~ gap if gap is not none else none) -}}
 {%- endmacro %}
 

@@ -59,12 +59,12 @@
     {%- set details = healing_tables._table_details(relation) -%}
     {%- set format = healing_tables._stored_format(details) -%}
     {%- if format is none or not format.has_commits or details.get('type') == 'VIEW'
-        or (needs_feed and not format.has_change_feed(details)) -%}
+        or (needs_feed and not format.change_feed.is_on(details)) -%}
         {{- return({}) -}}
     {%- endif -%}
     {{- return({
-        'version': format.version(relation), 'table_id': format.table_id(relation, details),
-        'has_change_feed': format.has_change_feed(details)}) -}}
+        'version': format.commits.newest_version(relation), 'table_id': format.table_id(relation, details),
+        'has_change_feed': format.change_feed.is_on(details)}) -}}
 {%- endmacro %}
 
 {#-

@@ -98,7 +98,7 @@
             ~ 'when not matched then insert *') -%}
     {%- endif -%}
     {%- do run_query('select count(*) as n from ' ~ table) -%}
-    {%- set engine = format.engine(table) -%}
+    {%- set engine = format.commits.engine(table) -%}
     {%- do healing_tables._run('drop table ' ~ table) -%}
     {{- return(engine) -}}
 {%- endmacro %}

@@ -17,7 +17,7 @@
                 {%- do healing_tables._report('drop_candidates', place.relation, 'kept ' ~ candidate.relation ~ ', '
                     ~ candidate.age ~ ': its build may be running') -%}
             {%- else -%}
-                {%- do format.drop_branch(place.relation, candidate.branch) if candidate.branch is not none
+                {%- do format.branches.drop(place.relation, candidate.branch) if candidate.branch is not none
                     else healing_tables._run('drop table if exists ' ~ candidate.relation) -%}
                 {%- do dropped.append(candidate.relation) -%}
                 {%- do healing_tables._report('drop_candidates', place.relation, 'dropped ' ~ candidate.relation ~ ', '

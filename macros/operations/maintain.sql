@@ -30,7 +30,8 @@
             ~ candidate.age ~ '; ' ~ healing_tables._drop_command(candidate.may_be_running) ~ ' drops it') -%}
     {%- endfor -%}
     {%- if format is not none and format.has_commits -%}
-        {%- for line in format.maintain(relation, columns, keys, stored.partitions, hours, allow_short_retention) -%}
+        {%- for line in format.files.maintain(
+            relation, columns, keys, stored.partitions, hours, allow_short_retention) -%}
             {%- do healing_tables._report('maintain', relation, line) -%}
         {%- endfor -%}
     {%- else -%}
@@ -45,7 +46,7 @@
 {% macro _retention(mistakes, relation, stored, asked, allow_short) -%}
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- if format is none or not format.has_commits -%} {{ return(none) }} {%- endif -%}
-    {%- set least = [168, format.kept_hours(relation) or 0] -%}
+    {%- set least = [168, format.files.kept_hours(relation) or 0] -%}
     {%- if asked is none -%} {{ return(least | max) }} {%- endif -%}
     {%- if asked is not number or asked is boolean or asked < 0 -%}
         {%- do healing_tables._mistake(mistakes, 'retention_hours', 'a number of hours',

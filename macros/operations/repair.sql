@@ -92,8 +92,8 @@
     {%- do healing_tables._ensure_key_map(target, stored_table, target, format)
         if stored_table.sequence is not none -%}
     {%- do healing_tables._run(healing_tables._merge_repair(
-        format.begin_commit(target, outcome.version_before), candidate, stored_table)) -%}
-    {%- do healing_tables._check_not_overtaken('repair', target, format.end_commit(target, outcome.version_before)) -%}
+        format.commits.begin(target, outcome.version_before), candidate, stored_table)) -%}
+    {%- do healing_tables._check_not_overtaken('repair', target, format.commits.end(target, outcome.version_before)) -%}
     {%- do outcome.update({'status': 'published'}) -%}
     {%- do healing_tables._run('drop table if exists ' ~ candidate) -%}
     {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '

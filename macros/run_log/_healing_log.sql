@@ -43,7 +43,7 @@
     {%- endfor -%}
     {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
         ~ format.name ~ ' '
-        ~ healing_tables._properties_clause(format.log_properties) -%}
+        ~ healing_tables._properties_clause(format.properties.log) -%}
     {#- all threads of a run have the same `graph` -#}
     {%- set me = model.unique_id if model is defined else invocation_id -%}
     {%- set is_first = graph.setdefault('healing_tables ' ~ log, me) == me -%}

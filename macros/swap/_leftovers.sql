@@ -8,14 +8,14 @@
         {%- do leftovers.append({'kind': 'table', 'name': name, 'id': healing_tables._run_of_candidate(name)}) -%}
     {%- endfor -%}
     {%- set stored_format = healing_tables._stored_format(run.stored) -%}
-    {%- for branch in (stored_format.branches(run.existing) if stored_format is not none else []) -%}
+    {%- for branch in (stored_format.branches.leftovers(run.existing) if stored_format is not none else []) -%}
         {%- do leftovers.append({'kind': 'branch', 'name': branch.name, 'id': branch.id}) -%}
     {%- endfor -%}
     {%- if not leftovers -%} {{ return(none) }} {%- endif -%}
     {%- set ended, told = healing_tables._ended_runs(run.target, run.log), [] -%}
     {%- for left in leftovers -%}
         {%- if left.id in ended -%}
-            {%- do stored_format.drop_branch(run.existing, left.name) if left.kind == 'branch' -%}
+            {%- do stored_format.branches.drop(run.existing, left.name) if left.kind == 'branch' -%}
         {%- elif left.id not in told -%}
             {%- do told.append(left.id) -%}
             {%- do healing_tables._log_progress(
@@ -68,7 +68,7 @@
 {% macro _candidates_of(relation, format, build_hours) -%}
     {%- set found = [] -%}
     {%- set names = healing_tables._tables_of_other_runs(relation, healing_tables._tables_beside(relation)) -%}
-    {%- set branches = format.branches(relation) if format is not none else [] -%}
+    {%- set branches = format.branches.leftovers(relation) if format is not none else [] -%}
     {%- set log = healing_tables._log_of(relation, healing_tables._option('log_schema', none)) -%}
     {%- set ended = healing_tables._ended_runs(relation, log)
         if (names or branches) and load_relation(log) is not none else [] -%}
@@ -77,7 +77,7 @@
             type='table') -%}
         {%- set own_format = healing_tables._stored_format(healing_tables._table_details(candidate))
             or healing_tables._no_format() -%}
-        {%- set hours = run_query('select (unix_micros(now()) - ' ~ own_format.written_at(candidate)
+        {%- set hours = run_query('select (unix_micros(now()) - ' ~ own_format.files.written_at(candidate)
             ~ ') / 3600000000 as hours').rows[0]['hours'] -%}
         {%- do found.append({
             'relation': candidate, 'branch': none,

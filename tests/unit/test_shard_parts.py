@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +29,7 @@ def begin(left: Mapping[str, tuple[str, list[int]]], unknown: list[str]) -> tupl
     }
     for name, fake in fakes.items():
         project.macros.replace(name, returning(project, fake))
-    delta = SimpleNamespace(name="delta", properties=lambda *_: {})
+    delta = {"name": "delta", "properties": {"for_columns": lambda *_: {}}}
     run = {"target": "dim", "format": delta, "settings": {"shards": 4}}
     return project.macros._begin_parts(run, {"columns": {"id": "int"}}, "own", "changes", STATE), statements, lines
 
