@@ -10,19 +10,8 @@
 
     {{ run_hooks(pre_hooks) }}
 
-    {#- the user's code starts at the first line, so that line numbers of tracebacks are correct -#}
     {%- call statement('main', language='python') -%}
-{%- if model.language == 'python' -%}
-{{ compiled_code }}
-
-{% endif -%}
-# --- from here on written by the materialization healing_merge
-from dbt_healing_tables.merging import merge_model
-healing_tables_response = merge_model(
-    {{ settings | tojson | tojson }},
-    spark,
-    {% if model.language == 'python' %}lambda: model(dbtObj(spark.table), spark),{% endif %}
-)
+{{ healing_tables._merge_code(settings, model.language, compiled_code) }}
     {%- endcall -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=created)) -%}

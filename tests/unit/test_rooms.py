@@ -1,7 +1,7 @@
 """The rooms of the house: what calls what, and no circle between two rooms, or between two files.
 
-A room is a folder below macros/ or below src/healing_tables/. The public macros, which lie in no folder, are one room;
-a module of the library that lies in no folder is a room of its own.
+A room is a folder below macros/ or below src/healing_tables/; a folder in it is a room, too. The public macros, which
+lie in no folder, are one room; a module of the library that lies in no folder is a room of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def room_of(file: str) -> str:
     """Args: file: its path in macros/ or in the library."""
     *folders, name = Path(file).parts
     if folders:
-        return folders[0]
+        return "/".join(folders)
     return "public macros" if name.endswith(".sql") else name.removesuffix(".py")
 
 

@@ -1,4 +1,6 @@
-{#- The settings of a merge. The library checks their values; this macro checks only what concerns dbt. -#}
+{#- What the Python library is given for a merge. It checks the values; the macros check only what concerns dbt. -#}
+
+{#- The settings of a merge, as merge_model() in dbt_healing_tables/merging.py reads them. -#}
 {% macro _merge_settings(target, existing, language, compiled_code) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
