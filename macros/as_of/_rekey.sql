@@ -1,6 +1,6 @@
 {#-
     The work of rekey_facts. The facts that store another key than they should are looked up once, into a small table of
-    this run's own; it says what has to be told, and is the source of the MERGE.
+    this run's own, from which the report and the MERGE are made.
 
     A row of it is a tuple (keys, moment, stored): facts that are equal in these get the same key, so a fact needs no
     key of its own. A fact that someone else has changed in the meantime is met by no row.
@@ -33,7 +33,8 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- A name of this run's own next to the facts. What a failed run has left there is told: it may be a run at work. -#}
+{#- A name of this run's own next to the facts. What another run has left there is reported: it may
+    still be active. -#}
 {% macro _staging_relation(facts, what) -%}
     {%- for name in healing_tables._tables_of_other_runs(facts, healing_tables._tables_beside(facts), what) -%}
         {%- do healing_tables._report_rekey(facts, 'another run writes ' ~ name

@@ -50,11 +50,12 @@
 {#- The relation of keys names them as the dimension does, in the same types. -#}
 {% macro _check_moved_keys(mistakes, keys, key_columns, dimension) -%}
     {%- set columns = healing_tables._columns_of(keys) if keys is not none else none -%}
-    {%- set known = healing_tables._columns_of(dimension) -%}
+    {%- set dimension_columns = healing_tables._columns_of(dimension) -%}
     {%- set names = (key_columns.keys() | list) if key_columns is mapping else healing_tables._as_list(key_columns) -%}
     {%- do healing_tables._check_columns(mistakes, 'keys', names, keys | string, columns) -%}
     {%- for name in names -%}
-        {%- set types = [healing_tables._type_of_column(columns, name), healing_tables._type_of_column(known, name)] -%}
+        {%- set types = [healing_tables._type_of_column(columns, name),
+            healing_tables._type_of_column(dimension_columns, name)] -%}
         {%- if none not in types and types[0] != types[1] -%}
             {%- do healing_tables._mistake(
                 mistakes, 'keys.' ~ name, 'the type that it has in the dimension, ' ~ types[1], types[0], 'cast it') -%}

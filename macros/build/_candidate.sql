@@ -25,8 +25,8 @@
     {%- set hashes_later = is_pure_call and (run.is_as_left or not run.stored or run.keeps_foreign) -%}
     {%- set query = healing_tables._fill_slot(query, 'hash', 'cast(null as string)',
         settings.metadata.hashes | length) if hashes_later else query -%}
-    {%- set known = healing_tables._known_columns(run, is_pure_call) -%}
-    {%- set columns = known if known is not none else healing_tables._query_columns(query) -%}
+    {%- set known_columns = healing_tables._known_columns(run, is_pure_call) -%}
+    {%- set columns = known_columns if known_columns is not none else healing_tables._query_columns(query) -%}
     {%- if sequence is not none -%}
         {%- set query = healing_tables._add_sequence(query, columns, settings, sequence) -%}
         {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}

@@ -110,8 +110,8 @@
 {%- endfor -%}
 select
     coalesce(
-        known.surrogate_key,
-        largest.surrogate_key + dense_rank() over (partition by known.surrogate_key order by {{ order | join(', ') }})
+        key_map.surrogate_key,
+        largest.surrogate_key + dense_rank() over (partition by key_map.surrogate_key order by {{ order | join(', ') }})
     ) as {{ healing_tables._quoted(sequence.name) }}
     {%- for column in columns %},
     fresh.{{ healing_tables._quoted(column) }}
@@ -119,8 +119,8 @@ select
 from (
 {{ query }}
 ) as fresh
-left join {{ sequence.key_map }} as known
-on known.key = {{ version.key }} and known.valid_from = {{ version.valid_from }}
+left join {{ sequence.key_map }} as key_map
+on key_map.key = {{ version.key }} and key_map.valid_from = {{ version.valid_from }}
 cross join (
     select coalesce(max(surrogate_key), 0) as surrogate_key
     from {{ sequence.key_map }}
@@ -149,8 +149,8 @@ cross join (
     {%- set new -%}
     select given.key, given.valid_from, given.surrogate_key
     from ({{ healing_tables._new_numbers(run, candidate, sequence) }}) as given
-    left anti join {{ sequence.key_map }} as known
-    on known.key = given.key and known.valid_from = given.valid_from
+    left anti join {{ sequence.key_map }} as key_map
+    on key_map.key = given.key and key_map.valid_from = given.valid_from
     cross join (
         select coalesce(max(surrogate_key), 0) as surrogate_key
         from {{ sequence.key_map }}
@@ -168,8 +168,8 @@ cross join (
 {% macro _number_conflicts(run, candidate, sequence) -%}
     {%- set lost = run_query('select 1 from (' ~ healing_tables._new_numbers(run, candidate, sequence)
         ~ ') as given left anti join '
-        ~ sequence.key_map ~ ' as known on known.key = given.key and known.valid_from = given.valid_from '
-        ~ 'and known.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
+        ~ sequence.key_map ~ ' as key_map on key_map.key = given.key and key_map.valid_from = given.valid_from '
+        ~ 'and key_map.surrogate_key = given.surrogate_key limit 1').rows | length > 0 -%}
     {{- return(['one that assigned integer keys'] if lost else []) -}}
 {%- endmacro %}
 

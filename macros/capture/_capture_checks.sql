@@ -87,13 +87,12 @@ select
     count(old_state) as current_keys,
     count_if(old_state is null) as appeared,
     count_if(is_change and old_state is not null and new_state is not null) as changed,
-    count_if(new_state is null) as gone
+    count_if(new_state is null) as ended_keys
 from compared' -%}
     {%- for name, value in healing_tables._row_map(run_query(query).rows[0]).items() -%}
         {%- do figures.update({name: value | int}) -%}
     {%- endfor -%}
-    {%- do figures.update({'ended_keys': figures.gone,
-        'appended': figures.appeared + figures.changed + figures.gone}) -%}
+    {%- do figures.update({'appended': figures.appeared + figures.changed + figures.ended_keys}) -%}
     {%- do healing_tables._check_guards(run, figures, healing_tables._captured_state(run)) -%}
     {{- return(figures) -}}
 {%- endmacro %}

@@ -212,7 +212,7 @@
 
 {#- Finish a capture whose rows are in the log. -#}
 {% macro _after_capture(run, figures, at, set_aside) -%}
-    {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.gone ~ ' gone' -%}
+    {%- set summary = figures.appeared ~ ' new, ' ~ figures.changed ~ ' changed, ' ~ figures.ended_keys ~ ' gone' -%}
     {%- set version = run.format.commits.newest_version(run.target) -%}
     {%- if figures.appended == 0 -%}
         {%- do healing_tables._log_progress(run.target, 'unchanged, nothing to append: ' ~ summary) -%}

@@ -55,10 +55,10 @@
             healing_tables._display_value(given), 'write {no_overlaps: false}') -%}
         {%- set given = {} -%}
     {%- endif -%}
-    {%- set known = healing_tables._known_checks() -%}
-    {%- do healing_tables._check_options(mistakes, 'checks', given or {}, known) -%}
+    {%- set names = healing_tables._known_checks() -%}
+    {%- do healing_tables._check_options(mistakes, 'checks', given or {}, names) -%}
     {%- set wanted = dict(defaults) -%}
-    {%- for name, arguments in (given or {}).items() if name in known -%}
+    {%- for name, arguments in (given or {}).items() if name in names -%}
         {%- if arguments is sameas false -%} {%- do wanted.pop(name, none) -%}
         {%- elif arguments is mapping -%}
             {%- do healing_tables._check_options(mistakes, 'checks.' ~ name, arguments,

@@ -39,7 +39,7 @@
 
 {#- Each listed gap is a map of key columns, gap_start and gap_end. -#}
 {% macro _check_gaps(mistakes, gaps, key_columns) -%}
-    {%- set known = key_columns + ['gap_start', 'gap_end'] -%}
+    {%- set fields = key_columns + ['gap_start', 'gap_end'] -%}
     {%- for gap in gaps -%}
         {%- if gap is not mapping or gap.get('gap_start') is none or gap.get('gap_end') is none -%}
             {%- do healing_tables._mistake(
@@ -47,8 +47,8 @@
                 "write {customer_id: 1002, gap_start: '2024-01-01', gap_end: '2024-02-01'}") -%}
         {%- else -%}
             {#- case-insensitive, like column names -#}
-            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, known),
-                known) -%}
+            {%- do healing_tables._check_options(mistakes, 'allowed_gaps', healing_tables._missing_names(gap, fields),
+                fields) -%}
             {%- for bound in [gap.gap_start, gap.gap_end] if healing_tables._parse_instant(bound) is none -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'allowed_gaps', "a moment in UTC such as '2024-01-01'", bound, 'correct the text') -%}

@@ -49,11 +49,11 @@
     {%- set closed_values = closed | map(attribute='value') | list -%}
     {%- set is_reversed = open_values == [pair[1]] and closed_values == [pair[0]] -%}
     {%- if is_reversed and given.flags is none -%} {{ return([false, true]) }} {%- endif -%}
-    {%- set known = pair + [none] -%}
-    {%- set has_other_open = open_values | reject('in', known) | list | length > 0
+    {%- set pair_or_null = pair + [none] -%}
+    {%- set has_other_open = open_values | reject('in', pair_or_null) | list | length > 0
         and not (repairs and pair[0] in open_values) -%}
     {%- set has_other_closed = pair[1] not in closed_values
-        and closed_values | reject('in', known) | list | length > 0 -%}
+        and closed_values | reject('in', pair_or_null) | list | length > 0 -%}
     {%- if is_reversed or has_other_open or has_other_closed -%}
         {%- do healing_tables._mistake(
             mistakes, 'current_values', 'the values that the stored rows have: '

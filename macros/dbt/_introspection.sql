@@ -25,15 +25,15 @@
         'select') -%}
         {%- do places.append(item) -%}
     {%- endfor -%}
-    {%- set known = [] -%}
+    {%- set checkable = [] -%}
     {%- for place in places if place.relation and place.relation.identifier is defined
         and healing_tables._relation_parts(place.relation) is not none -%}
-        {%- do known.append(place) -%}
+        {%- do checkable.append(place) -%}
     {%- endfor -%}
-    {%- if not known or healing_tables._analysis_error(known) is none -%} {{ return(none) }} {%- endif -%}
+    {%- if not checkable or healing_tables._analysis_error(checkable) is none -%} {{ return(none) }} {%- endif -%}
     {%- set found = [] if mistakes is none else mistakes -%}
     {%- set missing = [] -%}
-    {%- for place in known -%}
+    {%- for place in checkable -%}
         {%- if place.relation | string not in missing -%}
             {%- set error = healing_tables._analysis_error([place]) -%}
             {%- if error is not none and place.condition is not none -%}

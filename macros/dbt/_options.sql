@@ -42,18 +42,18 @@
 {#- Report unknown options of the model and of the project. -#}
 {% macro _check_model_options(mistakes) -%}
     {%- do healing_tables._check_table_name(mistakes) -%}
-    {%- set known = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
-    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._model_options(), known) -%}
-    {%- do healing_tables._check_place_of_options(mistakes, known) -%}
+    {%- set options = healing_tables._known_options(healing_tables._model_config().get('materialized') or 'view') -%}
+    {%- do healing_tables._check_options(mistakes, 'meta.healing_tables', healing_tables._model_options(), options) -%}
+    {%- do healing_tables._check_place_of_options(mistakes, options) -%}
     {%- do healing_tables._check_options(
         mistakes, 'vars.healing_tables', healing_tables._project_options(), healing_tables._known_options(none)) -%}
 {%- endmacro %}
 
 {#- dbt accepts any name in config(), and nothing would read it. It gives empty values to names of its own. -#}
-{% macro _check_place_of_options(mistakes, known) -%}
+{% macro _check_place_of_options(mistakes, options) -%}
     {%- set config = healing_tables._model_config() -%}
     {%- if config.get('materialized') in ['healing_table', 'healing_merge', 'capture'] -%}
-        {%- for name in known if config.get(name) not in [none, {}, []] -%}
+        {%- for name in options if config.get(name) not in [none, {}, []] -%}
             {%- do healing_tables._mistake(
                 mistakes, name, 'this option in meta.healing_tables', 'it in config() itself',
                 'write meta={' ~ "'healing_tables': {'" ~ name ~ "': ...}}") -%}

@@ -53,38 +53,39 @@
     {{- return(modules.re.sub('`(\\w+)`[.]`(\\w+)`', '\\1.\\2', text | string)) -}}
 {%- endmacro %}
 
-{#- Report unknown options. The known ones are listed once, for the first option that is similar to none of them. -#}
-{% macro _check_options(mistakes, argument, given, known) -%}
+{#- Report the options that are not allowed. The allowed ones are listed once, for the first option that is similar to
+    none of them. -#}
+{% macro _check_options(mistakes, argument, given, allowed) -%}
     {%- set listed = [] -%}
-    {%- for option in given if option not in known -%}
-        {%- set near = healing_tables._nearest_name(option, known) -%}
-        {%- set wanted = near or ('no argument' if not known else 'one of the options listed above' if listed
-            else 'one of ' ~ (known | join(', '))) -%}
+    {%- for option in given if option not in allowed -%}
+        {%- set near = healing_tables._nearest_name(option, allowed) -%}
+        {%- set wanted = near or ('no argument' if not allowed else 'one of the options listed above' if listed
+            else 'one of ' ~ (allowed | join(', '))) -%}
         {%- do listed.append(option) if near is none -%}
         {%- do healing_tables._mistake(mistakes, argument ~ '.' ~ option, wanted, option,
-            healing_tables._did_you_mean(option, known) or 'correct or remove it') -%}
+            healing_tables._did_you_mean(option, allowed) or 'correct or remove it') -%}
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The question for a name that is similar to a known one, or none. -#}
-{% macro _did_you_mean(name, known) -%}
-    {%- set near = none if name in known else healing_tables._nearest_name(name, known) -%}
+{#- The question for a name that is similar to one of `names`, or none. -#}
+{% macro _did_you_mean(name, names) -%}
+    {%- set near = none if name in names else healing_tables._nearest_name(name, names) -%}
     {{- return('did you mean ' ~ near ~ '?' if near is not none else none) -}}
 {%- endmacro %}
 
-{#- Report a value that is none of the known ones. -#}
-{% macro _check_choice(mistakes, argument, value, known) -%}
-    {%- if value not in known -%}
-        {%- do healing_tables._mistake(mistakes, argument, 'one of ' ~ (known | join(', ')), value | string,
-            healing_tables._did_you_mean(value, known) or 'choose one of them') -%}
+{#- Report a value that is none of the choices. -#}
+{% macro _check_choice(mistakes, argument, value, choices) -%}
+    {%- if value not in choices -%}
+        {%- do healing_tables._mistake(mistakes, argument, 'one of ' ~ (choices | join(', ')), value | string,
+            healing_tables._did_you_mean(value, choices) or 'choose one of them') -%}
     {%- endif -%}
 {%- endmacro %}
 
 {#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), above 0.6, or that has
     the same letters in another order; else none. The library uses difflib for that. -#}
-{% macro _nearest_name(name, known) -%}
+{% macro _nearest_name(name, names) -%}
     {%- set best = {'name': none, 'score': 0.6} -%}
-    {%- for other in known -%}
+    {%- for other in names -%}
         {%- set pairs, rest = healing_tables._letter_pairs(name), healing_tables._letter_pairs(other) -%}
         {%- set all = pairs | length + rest | length -%}
         {%- set shared = [] -%}

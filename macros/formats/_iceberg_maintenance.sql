@@ -59,10 +59,10 @@
     {%- set commits = healing_tables._iceberg_commits_since(relation, version) -%}
     {#- a snapshot that removes delete files still lists them, so the start snapshot counts, too -#}
     {%- set found = run_query('with since as (select committed_at from ' ~ relation ~ '.snapshots where snapshot_id = '
-        ~ version ~ ") select (select count(*) from since) as known, count(*) as delete_files from " ~ relation
-        ~ ".snapshots as s cross join since where s.summary['total-delete-files'] > 0 "
+        ~ version ~ ") select (select count(*) from since) as start_snapshots, count(*) as delete_files from "
+        ~ relation ~ ".snapshots as s cross join since where s.summary['total-delete-files'] > 0 "
         ~ 'and s.committed_at >= since.committed_at').rows[0] -%}
-    {%- if commits is none or found['known'] | int == 0 -%}
+    {%- if commits is none or found['start_snapshots'] | int == 0 -%}
         {{- return('its history does not reach back so far') -}}
     {%- elif 'another table, or an older snapshot' in commits | map(attribute='operation') -%}
         {{- return('it was replaced or rolled back') -}}

@@ -128,11 +128,12 @@
         ~ ' select min(first) as first, coalesce(max(at) filter (where at < first), min(first)) as since,'
         ~ ' coalesce(min(at) filter (where at > last), max(last)) as until, '
         ~ healing_tables._empty_snapshots('at <= ' ~ until) ~ ' as empty'
-        ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken)) as gone'
-            if rows is not none)
+        ~ (', (select count(*) from (' ~ rows ~ ') where is_removed and at not in (select at from taken))'
+            ~ ' as removed_rows' if rows is not none)
         ~ ' from taken cross join bounds').rows[0] -%}
-    {%- if around['empty'] != last_mark.empty_snapshots or (healing_tables._row_map(around).get('gone') or 0) > 0 -%}
-        {#- of a snapshot without rows that count, no row tells which keys it ended -#}
+    {%- if around['empty'] != last_mark.empty_snapshots
+        or (healing_tables._row_map(around).get('removed_rows') or 0) > 0 -%}
+        {#- a snapshot without rows that count has no row that shows which keys it ended -#}
         {{- return({'select': none, 'obstacle': 'snapshots of source ' ~ scan.name
             ~ ' from before the last build were added or removed'}) -}}
     {%- endif -%}

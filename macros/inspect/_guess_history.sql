@@ -70,20 +70,22 @@
         {%- do counts.append('count(distinct ' ~ column ~ ') as keys_' ~ loop.index ~ ', count(distinct ' ~ column
             ~ ', ' ~ healing_tables._quoted(history.start) ~ ') as starts_' ~ loop.index) -%}
     {%- endfor -%}
-    {%- set found, told = [], [] -%}
+    {%- set found, value_counts = [], [] -%}
     {%- if candidates -%}
         {%- set row = run_query('select count(*) as all_rows, ' ~ (counts | join(', ')) ~ ' from '
             ~ history.relation).rows[0] -%}
         {%- for name in candidates -%}
             {%- set keys, starts = row['keys_' ~ loop.index], row['starts_' ~ loop.index] -%}
             {%- do found.append([keys < row['all_rows'], keys, name]) if starts == row['all_rows'] -%}
-            {%- do told.append(name ~ ' (' ~ keys ~ ' values, ' ~ starts ~ ' with the start, in ' ~ row['all_rows']
+            {%- do value_counts.append(name ~ ' (' ~ keys ~ ' values, ' ~ starts ~ ' with the start, in '
+                ~ row['all_rows']
                 ~ ' rows)') -%}
         {%- endfor -%}
     {%- endif -%}
     {%- if not found -%}
         {%- do healing_tables._mistake(mistakes, 'key', 'the column of the business key', 'none that is unique with '
-            ~ history.start, 'give key, a name or a list of names' ~ (': ' ~ (told | join(', ')) if told)) -%}
+            ~ history.start, 'give key, a name or a list of names' ~ (': ' ~ (value_counts | join(', '))
+                if value_counts)) -%}
         {{- return([]) -}}
     {%- endif -%}
     {%- set chosen = (found | selectattr(0) | list or found)[0][2] -%}

@@ -76,7 +76,7 @@ parts as (
         64) order by {{ inputs.key_names }}, start) as nth
     from differing
 ),
-told as (
+figures as (
     select
         count(distinct {{ inputs.key_names }}) as keys,
         {%- for how in ['missing', 'superfluous', 'different'] %}
@@ -102,7 +102,7 @@ select
             if not loop.last }}
         {%- endfor %}
     ), map('ignoreNullFields', 'false')) as examples
-from told
+from figures
     {%- endset -%}
     {%- set row = run_query(query).rows[0] -%}
     {%- set found = {'stored': row['stored'] | int, 'keys': row['keys'] | int, 'columns': {}, 'examples': [],

@@ -180,13 +180,13 @@
         {%- endif -%}
         {%- do parts.append(expression ~ ' as ' ~ healing_tables._quoted(column.name)) -%}
     {%- endfor -%}
-    {%- set known = columns | map(attribute='column') | list -%}
-    {%- if 'dbt_valid_to' in known and settings.is_current not in known and settings.is_current is not none
-        and settings.current_value is sameas true -%}
+    {%- set column_names = columns | map(attribute='column') | list -%}
+    {%- if 'dbt_valid_to' in column_names and settings.is_current not in column_names
+        and settings.is_current is not none and settings.current_value is sameas true -%}
         {%- do parts.append('dbt_valid_to is null as ' ~ healing_tables._quoted(settings.is_current)) -%}
     {%- endif -%}
     {{- return(
         'select ' ~ (parts | join(', ')) ~ ' from ' ~ relation
-        ~ (" where not coalesce(lower(dbt_is_deleted) = 'true', false)" if 'dbt_is_deleted' in known
-            and 'dbt_valid_from' in known)) -}}
+        ~ (" where not coalesce(lower(dbt_is_deleted) = 'true', false)" if 'dbt_is_deleted' in column_names
+            and 'dbt_valid_from' in column_names)) -}}
 {%- endmacro %}

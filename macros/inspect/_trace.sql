@@ -1,17 +1,17 @@
 {#-
     The query of explain for one key, which replaces the select of dimension(): the same timeline, slices and versions,
-    from the rows of this key only. One row per source row, slice and version: kind, place (to sort by), told (JSON).
+    from the rows of this key only. One row per source row, slice and version: kind, place (to sort by), fields (JSON).
 -#}
 {% macro _trace(spec) -%}
 {%- set rendering = healing_tables._rendering() -%}
 {%- set spec = healing_tables._spec_for_key(spec, rendering.explain) -%}
 {%- do rendering.update({'spec': spec, 'explained': rendering.explained + 1}) -%}
 {%- set began = healing_tables._watched_changes(spec) | selectattr('began') | list -%}
-{%- set told = [] -%}
-{%- for source in spec.sources -%} {%- do told.append(healing_tables._traced_rows(spec, source)) -%} {%- endfor -%}
-select kind, place, told
+{%- set traced = [] -%}
+{%- for source in spec.sources -%} {%- do traced.append(healing_tables._traced_rows(spec, source)) -%} {%- endfor -%}
+select kind, place, fields
 from (
-{{ healing_tables._timeline(spec, told | join('')) }},
+{{ healing_tables._timeline(spec, traced | join('')) }},
 {{ healing_tables._slices(spec) }},
 {{ healing_tables._versions(spec) }},
 owned as (
@@ -45,7 +45,7 @@ union all
 select 'slice' as kind, slice.at as place, {{ healing_tables._trace_json({
     'valid_from': healing_tables._trace_moment('slice.at'), 'valid_to': healing_tables._trace_moment('slice.valid_to'),
     'slice': 'if(slice.versioned is null, null, slice.slice_no)', 'version': 'version.version',
-    'sources': 'owned.sources', 'owned': 'owned.owned', 'offered': 'owned.offered'}) }} as told
+    'sources': 'owned.sources', 'owned': 'owned.owned', 'offered': 'owned.offered'}) }} as fields
 from neighbours as slice
 join owned on owned.at = slice.at
 left join versions as version
@@ -54,7 +54,7 @@ union all
 select 'version' as kind, valid_from as place, {{ healing_tables._trace_json({
     'version': 'version', 'valid_from': healing_tables._trace_moment('valid_from'),
     'valid_to': healing_tables._trace_moment('finish.valid_to'),
-    'first_slice': 'slice_no', 'last_slice': 'finish.slice_no'}) }} as told
+    'first_slice': 'slice_no', 'last_slice': 'finish.slice_no'}) }} as fields
 from versions
 ) {{ healing_tables._call_end() }}
 {%- endmacro %}
@@ -80,7 +80,7 @@ from versions
 {#- The rows of a source with the key, also those that are not read, with the reason. `_timeline` begins with these
     CTEs. -#}
 {% macro _traced_rows(spec, source) %}
-{{ healing_tables._source_column(source, 'told') }} as (
+{{ healing_tables._source_column(source, 'traced') }} as (
     select
         {{ healing_tables._source_moment(source) }} as at,
         {{ healing_tables._windowed_moment(source) }} as counts_at,
@@ -123,10 +123,10 @@ select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
         ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from)
             ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
         ~ "when row.nth > 1 then 'no change: equal row' when row.counts_at = point.at and point.changed then 'change' "
-        "else 'no change' end"}) }} as told
+        "else 'no change' end"}) }} as fields
 from (
     select *, row_number() over (partition by counts_at, state, left_out order by tie desc) as nth
-    from {{ healing_tables._source_column(source, 'told') }}
+    from {{ healing_tables._source_column(source, 'traced') }}
 ) as row
 left join (
     select at, {{ healing_tables._state_column(source.name) }} as state, {{ healing_tables._change_flag(spec,

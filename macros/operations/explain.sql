@@ -32,8 +32,9 @@
         {%- do healing_tables._raise_mistakes('explain', mistakes) -%}
     {%- endif -%}
     {%- set found = {'row': [], 'slice': [], 'version': []} -%}
-    {%- for row in run_query('select * from (\n' ~ rendering.sql ~ '\n) order by kind, place nulls last, told').rows -%}
-        {%- do found[row['kind']].append(fromjson(row['told'])) -%}
+    {%- for row in run_query(
+        'select * from (\n' ~ rendering.sql ~ '\n) order by kind, place nulls last, fields').rows -%}
+        {%- do found[row['kind']].append(fromjson(row['fields'])) -%}
     {%- endfor -%}
     {%- set explained = healing_tables._explained(rendering, key, found) -%}
     {%- do healing_tables._print('healing_tables explain: ' ~ explained.title ~ ': ' ~ explained.counts) -%}
@@ -177,11 +178,11 @@
 {% macro _opened_by(spec, found, version) -%}
     {%- if version.first_slice == 1 -%} {{ return('first seen') }} {%- endif -%}
     {%- set before = found.slice | selectattr('slice', 'equalto', version.first_slice - 1) | first -%}
-    {%- set here = found.slice | selectattr('slice', 'equalto', version.first_slice) | first -%}
-    {%- if before.valid_to != here.valid_from -%} {{ return('return after a gap') }} {%- endif -%}
+    {%- set opening = found.slice | selectattr('slice', 'equalto', version.first_slice) | first -%}
+    {%- if before.valid_to != opening.valid_from -%} {{ return('return after a gap') }} {%- endif -%}
     {%- set changed = [] -%}
     {%- for attribute in spec.attributes -%}
-        {%- if attribute.scd_type in [2, 6] and before.owned[loop.index0].value != here.owned[loop.index0].value -%}
+        {%- if attribute.scd_type in [2, 6] and before.owned[loop.index0].value != opening.owned[loop.index0].value -%}
             {%- do changed.append(attribute.name) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -8,16 +8,16 @@
     {%- set summary = healing_tables._read_figures(
         healing_tables._check_summary(dict(stored_table, relation='(\n' ~ rows ~ '\n)', checks=checks))) -%}
     {%- set failed = [] -%}
-    {%- set told = [] -%}
+    {%- set counts = [] -%}
     {%- for check in checks -%}
-        {%- do told.append(check ~ ' ' ~ summary[check]) -%}
+        {%- do counts.append(check ~ ' ' ~ summary[check]) -%}
         {%- if summary[check] > 0 and check not in tolerated -%}
             {%- do failed.append(check ~ ': ' ~ summary[check] ~ ' failing, in keys such as '
                 ~ summary[check ~ '_keys']) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do healing_tables._report('repair', stored_table.relation, 'violations afterwards'
-        ~ ('' if is_whole else ' in the keys that change') ~ ': ' ~ (told | join(', '))) -%}
+        ~ ('' if is_whole else ' in the keys that change') ~ ': ' ~ (counts | join(', '))) -%}
     {{- return(failed) -}}
 {%- endmacro %}
 

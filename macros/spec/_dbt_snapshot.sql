@@ -20,8 +20,8 @@
             mistakes, at ~ '.' ~ option, 'none: dbt_snapshot sets the columns', given[option],
             "leave it out; give other names as 'dbt_snapshot': {'snapshot_meta_column_names': {...}}") -%}
     {%- endfor -%}
-    {%- set known = dict(healing_tables._snapshot_config(given.relation), **asked) -%}
-    {%- set renamed = known.get('snapshot_meta_column_names') or {} -%}
+    {%- set snapshot_config = dict(healing_tables._snapshot_config(given.relation), **asked) -%}
+    {%- set renamed = snapshot_config.get('snapshot_meta_column_names') or {} -%}
     {%- set names = {} -%}
     {%- for name in ['dbt_scd_id', 'dbt_updated_at', 'dbt_valid_from', 'dbt_valid_to', 'dbt_is_deleted'] -%}
         {%- do names.update({name: renamed.get(name) or name}) -%}
@@ -29,7 +29,8 @@
     {%- do healing_tables._check_options(mistakes, at ~ '.dbt_snapshot.snapshot_meta_column_names', renamed, names) -%}
     {{- return({
         'moments': {'valid_from': names.dbt_valid_from, 'valid_to': names.dbt_valid_to}, 'names': names,
-        'hard_deletes': known.get('hard_deletes'), 'open_end': known.get('dbt_valid_to_current')}) -}}
+        'hard_deletes': snapshot_config.get('hard_deletes'),
+        'open_end': snapshot_config.get('dbt_valid_to_current')}) -}}
 {%- endmacro %}
 
 {#- The configuration of a snapshot of this project; {} for any other relation. -#}
@@ -44,14 +45,15 @@
     (hard_deletes: new_record) is not a version, and an end equal to dbt_valid_to_current is open.
 -#}
 {% macro _apply_snapshot_columns(source, snapshot) -%}
-    {%- set gone = snapshot.names.dbt_is_deleted -%}
+    {%- set deleted_flag = snapshot.names.dbt_is_deleted -%}
     {%- set has_deletes = snapshot.hard_deletes == 'new_record' if source.columns is none
-        else healing_tables._find_column(gone, source.columns) is not none -%}
+        else healing_tables._find_column(deleted_flag, source.columns) is not none -%}
     {%- do source.update({'exclude': source.exclude + (snapshot.names.values() | list),
         'open_end': snapshot.open_end}) -%}
     {%- if has_deletes -%}
         {#- dbt stores text; rows older than the setting have NULL -#}
-        {%- set lives = 'lower(cast(' ~ healing_tables._quoted(gone) ~ " as string)) is distinct from 'true'" -%}
+        {%- set lives = 'lower(cast(' ~ healing_tables._quoted(deleted_flag)
+            ~ " as string)) is distinct from 'true'" -%}
         {%- do source.update({'where': '(' ~ source.where ~ ') and ' ~ lives if source.where else lives}) -%}
     {%- endif -%}
 {%- endmacro %}

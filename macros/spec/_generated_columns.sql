@@ -76,10 +76,10 @@
         {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
     {%- endif -%}
     {%- set is_built = healing_tables._model_config().get('materialized') == 'healing_table' -%}
-    {%- set known = ['hash', 'dbt_utils'] + (['sequence'] if is_built else []) -%}
-    {%- if key.strategy not in known -%}
+    {%- set strategies = ['hash', 'dbt_utils'] + (['sequence'] if is_built else []) -%}
+    {%- if key.strategy not in strategies -%}
         {%- do healing_tables._mistake(
-            mistakes, 'surrogate_key.strategy', known | join(' or '), key.strategy,
+            mistakes, 'surrogate_key.strategy', strategies | join(' or '), key.strategy,
             "a select can only compute hash keys: integers are assigned by the materialization, "
             "materialized='healing_table'") -%}
     {%- endif -%}

@@ -31,7 +31,7 @@
             "write {'name': 'string'}") -%}
         {%- set column_types = {} -%}
     {%- endif -%}
-    {%- set known = [] -%}
+    {%- set checked_sources = [] -%}
     {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
             mistakes, 'sources', 'a map of at least one source', 'none' if not sources
@@ -39,23 +39,26 @@
             "pass {'crm': {'relation': ref('...'), 'changed_at': '...'}}") -%}
     {%- else -%}
         {%- for name, given in sources.items() -%}
-            {%- if name | string | lower in (known | select | map(attribute='name') | map('lower') | list) -%}
+            {%- if name | string | lower in (checked_sources | select | map(attribute='name') | map('lower')
+                | list) -%}
                 {%- do healing_tables._mistake(
                     mistakes, 'sources.' ~ name, 'names that differ by more than their case', name,
                     'rename one of the two') -%}
             {%- endif -%}
-            {%- do known.append(healing_tables._source(mistakes, name | string, given, key_columns, column_types)) -%}
+            {%- do checked_sources.append(healing_tables._source(
+                mistakes, name | string, given, key_columns, column_types)) -%}
         {%- endfor -%}
     {%- endif -%}
-    {%- set known = known | select | list -%}
-    {%- do healing_tables._raise_mistakes(macro_name, mistakes) if not known -%}
-    {%- set keys = healing_tables._spec_key_columns(mistakes, key_columns, known) -%}
+    {%- set checked_sources = checked_sources | select | list -%}
+    {%- set source_names = checked_sources | map(attribute='name') | list -%}
+    {%- do healing_tables._raise_mistakes(macro_name, mistakes) if not checked_sources -%}
+    {%- set keys = healing_tables._spec_key_columns(mistakes, key_columns, checked_sources) -%}
     {%- set spec = {
-        'macro': macro_name, 'key_columns': keys, 'sources': known,
-        'moment_type': healing_tables._common_moment_type(known),
+        'macro': macro_name, 'key_columns': keys, 'sources': checked_sources,
+        'moment_type': healing_tables._common_moment_type(checked_sources),
         'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {},
             none),
-        'exists_in': healing_tables._as_list(options.get('exists_in')) or (known | map(attribute='name') | list),
+        'exists_in': healing_tables._as_list(options.get('exists_in')) or source_names,
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
         'deleted_values': options.get('deleted_values') or [true, false],
@@ -64,13 +67,13 @@
     } -%}
     {%- set exists_in = [] -%}
     {%- for name in spec.exists_in -%}
-        {%- do exists_in.append(healing_tables._find_column(name, known | map(attribute='name') | list) or name) -%}
+        {%- do exists_in.append(healing_tables._find_column(name, source_names) or name) -%}
     {%- endfor -%}
     {%- do spec.update({'exists_in': exists_in}) -%}
-    {%- for name in healing_tables._missing_names(spec.exists_in, known | map(attribute='name')) -%}
+    {%- for name in healing_tables._missing_names(spec.exists_in, source_names) -%}
         {%- do healing_tables._mistake(
-            mistakes, 'exists_in', 'one of ' ~ (known | map(attribute='name') | join(', ')), name,
-            healing_tables._did_you_mean(name, known | map(attribute='name') | list) or 'correct the name') -%}
+            mistakes, 'exists_in', 'one of ' ~ (source_names | join(', ')), name,
+            healing_tables._did_you_mean(name, source_names) or 'correct the name') -%}
     {%- endfor -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_source_windows(mistakes, spec) if not mistakes -%}
@@ -81,7 +84,7 @@
     {#- a type that is missing because of another mistake is not reported again -#}
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
-    {%- for source in known -%}
+    {%- for source in checked_sources -%}
         {%- do source.update({'used': healing_tables._used_columns(source.name, spec.attributes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}

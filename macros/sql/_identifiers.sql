@@ -28,9 +28,9 @@
 
 {#- The names in `wanted` that `names` lacks, in their order; names are case-insensitive, as in Spark. -#}
 {% macro _missing_names(wanted, names) -%}
-    {%- set known = names | map('lower') | list -%}
+    {%- set lower_names = names | map('lower') | list -%}
     {%- set missing = [] -%}
-    {%- for name in wanted if (name | string | lower) not in known -%}
+    {%- for name in wanted if (name | string | lower) not in lower_names -%}
         {%- do missing.append(name) -%}
     {%- endfor -%}
     {{- return(missing) -}}

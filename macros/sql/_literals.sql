@@ -4,9 +4,9 @@
 {% macro _key_conditions(key_columns, given) -%}
     {%- set conditions = [] -%}
     {%- for key in key_columns -%}
-        {%- set said = healing_tables._find_column(key, given) -%}
-        {%- if said is not none -%}
-            {%- do conditions.append(healing_tables._equals_given('key_' ~ loop.index, given[said])) -%}
+        {%- set name = healing_tables._find_column(key, given) -%}
+        {%- if name is not none -%}
+            {%- do conditions.append(healing_tables._equals_given('key_' ~ loop.index, given[name])) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return(conditions) -}}

@@ -12,12 +12,12 @@
         {%- do leftovers.append({'kind': 'branch', 'name': branch.name, 'id': branch.id}) -%}
     {%- endfor -%}
     {%- if not leftovers -%} {{ return(none) }} {%- endif -%}
-    {%- set ended, told = healing_tables._ended_runs(run.target, run.log), [] -%}
+    {%- set ended, reported = healing_tables._ended_runs(run.target, run.log), [] -%}
     {%- for left in leftovers -%}
         {%- if left.id in ended -%}
             {%- do stored_format.branches.drop(run.existing, left.name) if left.kind == 'branch' -%}
-        {%- elif left.id not in told -%}
-            {%- do told.append(left.id) -%}
+        {%- elif left.id not in reported -%}
+            {%- do reported.append(left.id) -%}
             {%- do healing_tables._log_progress(
                 run.target, 'another build of it was killed or is running: its ' ~ left.kind ~ ' ' ~ left.name
                 ~ ' exists, and the log has no row for it') -%}

@@ -19,15 +19,15 @@
 {%- endmacro %}
 
 {#- `spec`: see _check_property(); none for a table without one. Other properties of a table without commits are its
-    location's. `known`: the properties of the table, as one string (see _table_details), or none: they are looked
-    up. -#}
-{% macro _set_properties(format, target, spec=none, known=none) -%}
+    location's. `properties_text`: the properties of the table, as one string (see _table_details), or none: they
+    are looked up. -#}
+{% macro _set_properties(format, target, spec=none, properties_text=none) -%}
     {%- set wanted = healing_tables._configured_properties(format) if format.has_commits else {} -%}
     {%- if spec is not none -%} {%- do wanted.update({'healing_tables.spec': spec}) -%} {%- endif -%}
     {%- if not wanted -%} {{ return(none) }} {%- endif -%}
     {%- set missing = [] -%}
-    {%- for name, value in wanted.items() if known is none or not ('[' ~ name ~ '=' ~ value in known
-        or ',' ~ name ~ '=' ~ value in known) -%}
+    {%- for name, value in wanted.items() if properties_text is none
+        or not ('[' ~ name ~ '=' ~ value in properties_text or ',' ~ name ~ '=' ~ value in properties_text) -%}
         {%- do missing.append(name) -%}
     {%- endfor -%}
     {%- if not missing -%} {{ return(none) }} {%- endif -%}

@@ -1,6 +1,6 @@
 {#-
     What a call of dimension() leaves in its select for a materialization: two comments around it, and the columns and
-    sources as JSON in the first one, so that nothing has to be said twice.
+    sources as JSON in the first one, so that nothing is repeated.
 
         with vip as (select ...)                       before
         /* healing_tables begin {"key_columns": ...} */
