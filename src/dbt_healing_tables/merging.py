@@ -100,7 +100,7 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
 
 
 def write_log(
-    spark: SparkSession, log: dict[str, Any], started: dt.datetime, retried: int = 0, **known: object
+    spark: SparkSession, log: dict[str, Any], started: dt.datetime, retried: int = 0, **figures: object
 ) -> None:
     """Append the row of this merge to healing_log, after one for each attempt that was retried.
 
@@ -108,7 +108,7 @@ def write_log(
     """
     finished = dt.datetime.now(dt.timezone.utc)
     lost = {"status": "retried", "reason": "a commit of another writer", "started_at": started, "finished_at": started}
-    row = {**log["row"], **known, "started_at": started, "finished_at": finished}
+    row = {**log["row"], **figures, "started_at": started, "finished_at": finished}
     rows = [{**log["row"], **lost}] * retried + [row]
     schema = ", ".join(f"{name} {kind}" for name, kind in log["columns"].items())
     values = [tuple(row.get(name) for name in log["columns"]) for row in rows]
@@ -174,4 +174,4 @@ def as_data_frame(batch: Any, spark: SparkSession) -> DataFrame:
     if type(batch).__module__.split(".")[0] == "pandas":
         return spark.createDataFrame(batch)
     mistake = Mistake("model()", "a data frame of Spark or pandas", type(batch).__name__, "return the batch")
-    raise BatchError("the model returned no batch; nothing was written.", [mistake])
+    raise BatchError("the model returned no batch", [mistake])

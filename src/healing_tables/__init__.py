@@ -2,7 +2,6 @@
 
 from healing_tables.as_of.as_of import as_of
 from healing_tables.definition.attributes import Attribute
-from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import (
     ArgumentError,
     BatchError,
@@ -14,9 +13,9 @@ from healing_tables.errors import (
     SpecError,
     TargetError,
 )
-from healing_tables.merge import sink as _sink  # noqa: F401  (DimensionSpec.sink)
 from healing_tables.merge.merge import MergeResult, merge
 from healing_tables.plan.plan import plan
+from healing_tables.spec import DimensionSpec
 from healing_tables.targets.convert import convert_table
 from healing_tables.targets.delta import DeltaTarget
 from healing_tables.targets.files import FilesTarget

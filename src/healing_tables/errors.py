@@ -29,10 +29,13 @@ class HealingTablesError(Exception):
         mistakes: everything that was found wrong, not only the first.
     """
 
-    def __init__(self, what: str, mistakes: Sequence[Mistake] = ()) -> None:
-        self.what = what
+    def __init__(self, about: str, mistakes: Sequence[Mistake] = (), *, written: str | None = NOTHING_WRITTEN) -> None:
+        """Args: about: what is wrong; written: what was, for the end of that sentence; None: it says so itself."""
+        self.about = about
+        self.written = written
+        self.what = about if written is None else f"{about}; {written}."
         self.mistakes = tuple(mistakes)
-        lines = [f"healing_tables: {what}"]
+        lines = [f"healing_tables: {self.what}"]
         for number, mistake in enumerate(self.mistakes, start=1):
             lines += [
                 f"  {number}. {mistake.where}",
@@ -50,11 +53,13 @@ class HealingTablesError(Exception):
 
     def of(self, table: str) -> HealingTablesError:
         """This error, with the name of the dimension in its first line."""
-        return self if self.what.startswith(f"{table}: ") else type(self)(f"{table}: {self.what}", self.mistakes)
+        if self.about.startswith(f"{table}: "):
+            return self
+        return type(self)(f"{table}: {self.about}", self.mistakes, written=self.written)
 
     def after(self, written: str) -> HealingTablesError:
         """This error, where something was written before it. Args: written: what."""
-        return type(self)(self.what.replace(NOTHING_WRITTEN, written), self.mistakes)
+        return self if self.written is None else type(self)(self.about, self.mistakes, written=written)
 
 
 class ArgumentError(HealingTablesError):
@@ -91,4 +96,4 @@ def rows_text(rows: int) -> str:
 
 def counted(what: str, mistakes: Sequence[Mistake]) -> str:
     number = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-    return f"{what} has {number}; {NOTHING_WRITTEN}."
+    return f"{what} has {number}"

@@ -26,7 +26,7 @@ from healing_tables import (
 )
 from healing_tables.cli import main
 from healing_tables.merge.dry_run import dry_run
-from healing_tables.targets.conflicts import is_conflict
+from healing_tables.targets.conflicts import StalePlan, is_conflict
 from healing_tables.targets.find import target_of
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -284,6 +284,27 @@ def test_what_iceberg_does_not_take(tables: Tables, dim: str) -> None:
         merge(batch(tables, (1, "A")), IcebergTarget(dim), SPEC)
     with pytest.raises(ArgumentError, match=r"catalog\.schema\.table"):
         IcebergTarget("/a/path")
+
+
+def test_a_look_writes_nothing(tables: Tables, dim: str) -> None:
+    """Without a snapshot, or with the columns of before, `recover` has to make one first."""
+    target, spark = IcebergTarget(dim), tables.spark
+    columns = "id int, name string, city string, valid_from timestamp, valid_to timestamp, is_current boolean"
+    spark.sql(f"create table {dim} ({columns}) using iceberg")
+
+    def made() -> int:
+        return int(spark.sql(f"select * from {dim}.snapshots").count())
+
+    for number, change in enumerate(["set tblproperties ('a' = 'b')", "add columns (version int)"]):
+        spark.sql(f"alter table {dim} {change}")
+        with pytest.raises(StalePlan):
+            target.snapshot(spark)
+        assert made() == number
+        target.recover(spark)
+        target.recover(spark)
+        assert made() == number + 1
+        assert target.snapshot(spark) is not None
+    assert merge(batch(tables, (1, "A")), target, SPEC, at="2024-01-01").attempts == 1
 
 
 def test_which_kind_of_table_a_name_is(tables: Tables, dim: str) -> None:

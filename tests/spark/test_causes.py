@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from tables import Tables, plain_rows
 
 from healing_tables import BatchError, DimensionSpec, SpecError, merge
-from healing_tables.merge.tables import AUDIT_COLUMNS
+from healing_tables.merge.audit import AUDIT_COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 OPTIONS: dict[str, Any] = {

@@ -94,7 +94,7 @@ def seed(tables: Tables, target: PostgresTarget, table: dict[str, Any]) -> None:
     rows = tables.frame(table["columns"], table["rows"])
     kinds = types_of(rows.schema)
     with target.connect() as connection:
-        target.create(connection, kinds)
+        target.create_in(connection, kinds)
         copy_texts(connection, rows, "seeds")
         values = [Column(name, postgres_type(kind)).store(f"s.{name_of(name)}") for name, kind in kinds.items()]
         connection.execute(f"insert into {target.sql_name} select {', '.join(values)} from seeds s")

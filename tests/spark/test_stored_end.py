@@ -34,9 +34,9 @@ class Dimension:
         """Args: rows: in the order of the columns, moments as text."""
         spark, ddl = self.tables.spark, columns.format(flag=flag)
         if self.server is not None:
-            kinds = ddl.replace("timestamp", "timestamptz").replace("string", "text")
+            ddl = ddl.replace("timestamp", "timestamptz").replace("string", "text")
             values = [f"({', '.join(map(text_of, row))})" for row in rows]
-            self.server.run(f"create table {self.target.name} ({kinds})")
+            self.server.run(f"create table {self.target.name} ({ddl})")
             if values:
                 self.server.run(f"insert into {self.target.name} values {', '.join(values)}")
             return
@@ -46,7 +46,8 @@ class Dimension:
         if isinstance(self.target, FilesTarget):
             frame.write.parquet(self.target.path)
         else:
-            kind = {HiveTarget: "parquet", IcebergTarget: "iceberg"}.get(type(self.target), "delta")
+            kinds: dict[type, str] = {HiveTarget: "parquet", IcebergTarget: "iceberg"}
+            kind = kinds.get(type(self.target), "delta")
             frame.write.format(kind).options(**self.options).saveAsTable(self.name)
 
     @property

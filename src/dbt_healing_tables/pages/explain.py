@@ -38,8 +38,8 @@ def explain_page(content: dict[str, Any]) -> dict[str, Any]:
 def widths_of(slices: Sequence[dict[str, Any]]) -> list[int]:
     """Pixels of each slice: longer ones are wider; an open end counts as the mean of the others."""
     seconds = [duration(each["valid_from"], each["valid_to"]) for each in slices]
-    known = [each for each in seconds if each is not None]
-    mean = sum(known) / len(known) if known else 1.0
+    lengths = [each for each in seconds if each is not None]
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
     found = [mean if each is None else each for each in seconds]
     total = sum(found) or 1.0
     return [NARROW + round(WIDTH * each / total) for each in found]

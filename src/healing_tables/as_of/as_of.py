@@ -25,7 +25,7 @@ def as_of(
     valid_from: str = "valid_from",
     valid_to: str = "valid_to",
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END,
-    versions_per_key: str = "many",
+    versions_per_key: str | None = None,
 ) -> DataFrame:
     """Return every fact once, with columns of the version of its key that was valid at its moment.
 
@@ -42,7 +42,8 @@ def as_of(
         valid_to: the column with its end.
         valid_to_current: the open end, if it is before 9999-12-31. Otherwise NULL and every moment from 2200-01-01 on
             are open: a table of another program may have another open end than the default.
-        versions_per_key: ``"many"`` or ``"few"``: the method of the look-up; the result is the same.
+        versions_per_key: ``"many"`` or ``"few"``: the method of the look-up; the result is the same. Default: many,
+            since counting the versions of a DataFrame could cost as much as the look-up.
     Returns: the columns of the facts, then the added columns.
     Raises: ArgumentError with all mistakes.
     """

@@ -49,12 +49,13 @@ def look_up(
     valid_from: str,
     valid_to: str,
     valid_to_current: str | dt.datetime | dt.date | None,
-    versions_per_key: str,
+    versions_per_key: str | None,
 ) -> LookUp:
     """Args: facts, dimension: columns with their types. Raises: ArgumentError with everything that is wrong."""
     mistakes: list[Mistake] = []
     fact, version = Side("facts", facts), Side("dimension", dimension)
-    check_choice("versions_per_key", versions_per_key, ("many", "few"), mistakes)
+    if versions_per_key is not None:
+        check_choice("versions_per_key", versions_per_key, ("many", "few"), mistakes)
     moment, _ = fact.moment(at, "at", mistakes)
     start, _ = version.moment(valid_from, "valid_from", mistakes)
     end, kind = version.moment(valid_to, "valid_to", mistakes)
@@ -96,17 +97,17 @@ def key_pairs(fact: Side, version: Side, given: Any, mistakes: list[Mistake]) ->
         mistakes.append(Mistake("key_columns", "at least one column", "none", "name the key columns"))
     keys: list[tuple[str, str, str, str]] = []
     for version_name, fact_name in pairs.items():
-        there = version.column(version_name, "key_columns", mistakes)
-        here = fact.column(fact_name, "key_columns", mistakes)
-        if there is None or here is None:
+        in_versions = version.column(version_name, "key_columns", mistakes)
+        in_facts = fact.column(fact_name, "key_columns", mistakes)
+        if in_versions is None or in_facts is None:
             continue
-        types = fact.types[here], version.types[there]
+        types = fact.types[in_facts], version.types[in_versions]
         kind = common_type(*types)
         if kind is None:
             wanted = "one type in facts and dimension"
             got = ", ".join(types)
-            mistakes.append(Mistake(f"key_columns.{there}", wanted, got, "cast one of the two"))
+            mistakes.append(Mistake(f"key_columns.{in_versions}", wanted, got, "cast one of the two"))
             continue
-        own, other = in_type(quoted(here), types[0], kind), in_type(quoted(there), types[1], kind)
-        keys.append((own, other, here, there))
+        own, other = in_type(quoted(in_facts), types[0], kind), in_type(quoted(in_versions), types[1], kind)
+        keys.append((own, other, in_facts, in_versions))
     return keys

@@ -38,7 +38,7 @@ def added_roles(scd_type: int, changed_at: bool) -> list[str]:
 
 def unknown_names(given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]]) -> list[Mistake]:
     """Names in ``column_names`` that are not columns. Args: attributes: name, SCD type, ``changed_at``."""
-    known = [
+    allowed = [
         *GENERATED,
         *[
             added_name(role, name)
@@ -49,12 +49,12 @@ def unknown_names(given: Mapping[str, Any], attributes: Iterable[tuple[str, int,
     return [
         Mistake(
             f"column_names.{name}",
-            f"one of {', '.join(known)}",
+            f"one of {', '.join(allowed)}",
             "an unknown column",
-            did_you_mean(name, known) or "correct the name",
+            did_you_mean(name, allowed) or "correct the name",
         )
         for name in given
-        if name not in known
+        if name not in allowed
     ]
 
 

@@ -22,38 +22,38 @@ def as_names(where: str, given: Any, mistakes: list[Mistake]) -> tuple[str, ...]
     return names
 
 
-def unknown_options(where: str, given: Iterable[str], known: Sequence[str]) -> list[Mistake]:
+def unknown_options(where: str, given: Iterable[str], allowed: Sequence[str]) -> list[Mistake]:
     """A mistake for each unknown name; ``where`` is its prefix.
 
-    The known ones are listed once, for the first name that is similar to none of them.
+    The allowed ones are listed once, for the first name that is similar to none of them.
     """
-    wanted = " or ".join(known) if len(known) == 2 else f"one of {', '.join(known)}"
+    wanted = " or ".join(allowed) if len(allowed) == 2 else f"one of {', '.join(allowed)}"
     mistakes = []
     for name in given:
-        if name in known:
+        if name in allowed:
             continue
-        near = nearest_name(name, known)
-        remedy = did_you_mean(name, known) or "correct or remove it"
+        near = nearest_name(name, allowed)
+        remedy = did_you_mean(name, allowed) or "correct or remove it"
         mistakes.append(Mistake(f"{where}{name}", near or wanted, "an unknown option", remedy))
         if near is None:
             wanted = "one of the options listed above"
     return mistakes
 
 
-def check_choice(where: str, value: Any, known: Sequence[Any], mistakes: list[Mistake]) -> None:
-    if value not in known:
-        wanted = f"one of {', '.join(map(str, known))}"
-        remedy = did_you_mean(value, known) or "choose one of them"
+def check_choice(where: str, value: Any, allowed: Sequence[Any], mistakes: list[Mistake]) -> None:
+    if value not in allowed:
+        wanted = f"one of {', '.join(map(str, allowed))}"
+        remedy = did_you_mean(value, allowed) or "choose one of them"
         mistakes.append(Mistake(where, wanted, repr(value), remedy))
 
 
-def did_you_mean(name: Any, known: Iterable[Any]) -> str | None:
-    """The question for a name that is similar to a known one."""
-    names = [other for other in known if isinstance(other, str)]
+def did_you_mean(name: Any, allowed: Iterable[Any]) -> str | None:
+    """The question for a name that is similar to an allowed one."""
+    names = [other for other in allowed if isinstance(other, str)]
     near = nearest_name(name, names) if isinstance(name, str) and name not in names else None
     return None if near is None else f"did you mean {near}?"
 
 
-def nearest_name(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most similar to this one, if any is similar."""
-    return next(iter(get_close_matches(name.lower(), known, n=1)), None)
+def nearest_name(name: str, allowed: Sequence[str]) -> str | None:
+    """The allowed name that is most similar to this one, if any is similar."""
+    return next(iter(get_close_matches(name.lower(), allowed, n=1)), None)

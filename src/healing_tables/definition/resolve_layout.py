@@ -96,8 +96,8 @@ def resolve(
         log.warning("the batch lacks %s, which the table has: %s (missing_columns)", ", ".join(lost), kept)
     assert isinstance(spec.attributes, Mapping)
     named = [(name, item.scd_type, item.changed_at) for name, item in spec.attributes.items() if item and name != "*"]
-    known = [*named, *((item.name, item.scd_type, item.changed_at) for item in attributes)]
-    mistakes += unknown_names(spec.column_names, known)
+    taken = [*named, *((item.name, item.scd_type, item.changed_at) for item in attributes)]
+    mistakes += unknown_names(spec.column_names, taken)
     for column_ in (*keys, *attributes):
         if has_no_equality(column_.type):
             mistakes.append(

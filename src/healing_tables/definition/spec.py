@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from healing_tables.definition.attributes import Attribute, as_attributes, check_attributes
 from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key
 from healing_tables.definition.options import as_names, check_choice, unknown_options
 from healing_tables.errors import Mistake, SpecError, counted
 from healing_tables.sql.instants import micros
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class DefaultText(str):
@@ -68,8 +71,8 @@ class DimensionSpec:
         deleted_values: the two values of ``ended_by_delete``.
         valid_from_first: the start of the first version of each key, if its first change is later.
         audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
-        on_late: what to do with a late change (see LateChangeError): ``"error"``, or ``"set_aside"``: it goes to
-            ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do.
+        on_late: what to do with a late change or a tie (see LateChangeError): ``"error"``, or ``"set_aside"``: it goes
+            to ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do. With a change log, none is.
         missing_columns: what to do if the batch lacks an attribute that the table has: ``"error"``; ``"keep"``: the
             stored value of each key stays; or ``"null"``.
         on_schema_change: what to do with a new column in the batch, and with a type that holds all values of the stored
@@ -103,9 +106,6 @@ class DimensionSpec:
     missing_columns: str = "error"
     on_schema_change: str = "fail"
 
-    # set by merge/sink.py: this package does not import merge
-    new_sink: ClassVar[Callable[..., Any]]
-
     def __post_init__(self) -> None:
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         mistakes = check(values)
@@ -115,7 +115,7 @@ class DimensionSpec:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> DimensionSpec:
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Read a map of the arguments. ``KEYS`` means ``key_columns``, ``DIFF_COLS`` the type 2 attributes."""
         mistakes: list[Mistake] = []
         if not isinstance(given, Mapping):
@@ -129,7 +129,7 @@ class DimensionSpec:
         return cls(**values)
 
     @classmethod
-    def from_yaml(cls, path: str | Path) -> DimensionSpec:
+    def from_yaml(cls, path: str | Path) -> Self:
         """Read a YAML file with the keys of `from_dict`."""
         import yaml
 
@@ -138,18 +138,6 @@ class DimensionSpec:
             mistake = Mistake(str(path), "a map of options", type(given).__name__, "write `key_columns: [...]`")
             raise SpecError(counted("DimensionSpec", [mistake]), [mistake])
         return cls.from_dict(given)
-
-    def sink(self, target: Any, name: str | None = None) -> Callable[[Any, int], None]:
-        """Return a function for ``stream.writeStream.foreachBatch(...)`` that merges each micro-batch once.
-
-        A batch whose number was merged before is skipped, also after a restart. The commit contains the number.
-
-        Args:
-            target: as for `merge`.
-            name: of the stream: the same after a restart, another one for another checkpoint. Default: the id of the
-                query, which is stored in its checkpoint; required on Spark Connect.
-        """
-        return self.new_sink(self, target, name)  # type: ignore[no-any-return]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -180,8 +168,8 @@ def value_of_default(item: Any) -> Any:
 
 
 def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
-    known = [item.name for item in fields(DimensionSpec)]
-    values = {name: value for name, value in given.items() if name in known}
+    allowed = [item.name for item in fields(DimensionSpec)]
+    values = {name: value for name, value in given.items() if name in allowed}
     if "KEYS" in given and "key_columns" in given:
         mistakes.append(Mistake("KEYS", "one of KEYS and key_columns", "both", "remove one"))
     elif "KEYS" in given:
@@ -190,7 +178,7 @@ def known_names(given: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, 
         columns = as_names("DIFF_COLS", given["DIFF_COLS"], mistakes)
         values["attributes"] = with_diff_cols(columns, given.get("attributes"), mistakes)
     others = [str(name) for name in given if name not in ("KEYS", "DIFF_COLS")]
-    mistakes += unknown_options("", others, known)
+    mistakes += unknown_options("", others, allowed)
     return values
 
 

@@ -71,13 +71,13 @@ def stored_flag(flag: Flag, opened: Counter[Any], closed: Counter[Any], mistakes
 def checked(flag: Flag, opened: Counter[Any], closed: Counter[Any], mistakes: list[Mistake]) -> Sequence[Any]:
     """The values of the definition, if the rows have no others."""
     of_open, of_others = flag.sides(flag.given)
-    known = (of_open, of_others, None)
+    expected = (of_open, of_others, None)
     is_reversed = flag.is_current and {*opened} == {of_others} and {*closed} == {of_open}
     if is_reversed and not is_named(flag.given):
         return (of_others, of_open)
     # of more than two values in rows that have ended, a merge writes the one that is named
-    is_other = of_others not in closed and any(value not in known for value in closed)
-    if is_reversed or is_other or any(value not in known for value in opened):
+    is_other = of_others not in closed and any(value not in expected for value in closed)
+    if is_reversed or is_other or any(value not in expected for value in opened):
         stored = {*opened} - {None}
         wanted = f"the values that the definition names: {', '.join(map(value_text, flag.given))}"
         remedy = f"leave {flag.option} out, and the merge takes over the stored ones; or update the stored rows first"

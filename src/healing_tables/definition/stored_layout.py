@@ -12,7 +12,7 @@ from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find
-from healing_tables.sql.types import DECLARED, MOMENTS, has_no_type, is_text
+from healing_tables.sql.types import DECLARED, DIGITS, MOMENTS, has_no_type, is_text
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 APPENDS = ("append_new_columns", "sync_all_columns")
@@ -296,9 +296,9 @@ def wider_columns(wanted: Mapping[str, str], stored: Mapping[str, str]) -> list[
     """The stored columns whose type is narrower than the one that is wanted, with that one."""
     names = {name: find(name, stored) for name in wanted}
     return [
-        (there, wanted[name])
-        for name, there in names.items()
-        if there is not None and is_wider(wanted[name], stored[there])
+        (column, wanted[name])
+        for name, column in names.items()
+        if column is not None and is_wider(wanted[name], stored[column])
     ]
 
 
@@ -317,11 +317,10 @@ def fits(given: str, stored: str) -> bool:
         return WHOLE.index(given) <= WHOLE.index(stored)
     if given == "float" and stored == "double":
         return True
-    digits = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
     if stored.startswith("decimal("):
         precision, scale = (int(part) for part in stored[8:-1].split(","))
-        if given in digits:
-            return precision - scale >= digits[given]
+        if given in DIGITS:
+            return precision - scale >= DIGITS[given]
         if given.startswith("decimal("):
             own, own_scale = (int(part) for part in given[8:-1].split(","))
             return precision - scale >= own - own_scale and scale >= own_scale

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -13,9 +14,10 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import LateChangeError, Mistake, TargetError, counted
+from healing_tables.merge.change import Change, Reading, Written
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.micro_batch import MicroBatch
-from healing_tables.merge.tables import Change, DimensionTables, Written
+from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.plan.plan import changes, check_can_end, without_late
 from healing_tables.plan.row_diff import difference
@@ -46,7 +48,7 @@ class Attempt:
     """
 
     events: DataFrame
-    tables: DimensionTables
+    tables: DimensionTables[Any]
     figures: BatchFigures
     is_full: bool
     at: int | None
@@ -95,28 +97,28 @@ class Attempt:
         events = self.events_at(moment)
         aside = self.aside
         keys = "" if self.is_full else self.figures.keys
-        known = filtered(self.tables.rows_for(self.snapshot, events, self.is_full), keys)
-        past = self.tables.history_rows(spark)
+        reading = self.tables.read(spark, self.snapshot, events, self.is_full)
+        stored, past = filtered(reading.rows, keys), reading.past
         open_rows = open_rows_in(self.stored, layout, spec) if self.is_full else None
         is_by_clock = self.at is None and spec.changed_at is None
-        usable, late = without_late(events, known, layout, spec, moment, self.is_full, past)
+        usable, late = without_late(events, stored, layout, spec, moment, self.is_full, past)
         if late is not None:
             if layout.has_history and self.is_outdated():
                 raise StalePlan  # the history was read later than the dimension
             if is_by_clock:
-                self.check_clock(events, known, past, moment)
+                self.check_clock(events, stored, past, moment)
             late = late.select(columns_of_aside(layout))
             aside = late if aside is None else aside.unionByName(late)
-        plan = changes(usable, known, layout, spec, moment, self.is_full, past, aside).localCheckpoint()
+        plan = changes(usable, stored, layout, spec, moment, self.is_full, past, aside).localCheckpoint()
         try:
             figures = check_plan(plan, self.current_keys, layout, spec)
         except (LateChangeError, TargetError) as error:
             if layout.has_history and self.is_outdated():
                 raise StalePlan from None
             if isinstance(error, LateChangeError) and is_by_clock:
-                self.check_clock(events, known, past, moment)
+                self.check_clock(events, stored, past, moment)
             raise
-        self.commit(plan, figures.counts, keys, aside=aside, open_rows=open_rows)
+        self.commit(plan, figures.counts, keys, aside=aside, open_rows=open_rows, reading=reading)
         self.written.unchanged = self.figures.rows - self.written.set_aside - figures.used
 
     def is_outdated(self) -> bool:
@@ -125,13 +127,13 @@ class Attempt:
         then = self.snapshot
         return (now and now.version) != (then and then.version)
 
-    def check_clock(self, events: DataFrame, known: DataFrame | None, past: DataFrame | None, moment: int) -> None:
+    def check_clock(self, events: DataFrame, stored: DataFrame | None, past: DataFrame | None, moment: int) -> None:
         """Check whether the current time is late because the clock of an earlier writer is ahead.
 
         Raises: StalePlan after waiting for it; LateChangeError if the clocks are too far apart.
         """
         keys = key_names(self.tables.layout)
-        rows = stored_rows(events, known, self.tables.layout, self.tables.spec)
+        rows = stored_rows(events, stored, self.tables.layout, self.tables.spec)
         rows = rows.select(*keys, "boundary")
         if past is not None:
             rows = rows.unionByName(past.select(*keys, "boundary"))
@@ -181,7 +183,7 @@ class Attempt:
             self.at,
             is_full=is_full,
             full_at=self.full_at,
-            present=self.aside,
+            aside=self.aside,
             others=left,
             logged_keys=log.read(spark, version, range_),
         )
@@ -219,6 +221,7 @@ class Attempt:
         merge_id: str | None = None,
         for_log: DataFrame | None = None,
         open_rows: tuple[int, int] | None = None,
+        reading: Reading | None = None,
     ) -> None:
         """Args: aside: the events that are set aside; others: see `tables.Change`."""
         if open_rows is None and not self.has_open_rows:
@@ -239,6 +242,7 @@ class Attempt:
             for_log,
             open_rows,
             set_aside,
+            reading,
             merge_id or self.new_merge_id(),
         )
         self.tables.publish(change, self.written)
@@ -264,23 +268,23 @@ class LogChanges:
 
     Attributes:
         plan: of plan.plan.
-        said: the rows of batch and log (`ChangeLog.changes`).
+        changes: the rows of batch and log (`ChangeLog.changes`).
         full: the rows of the log that describe full batches.
-        held: keys that a full batch at its moment has, without a row that counts; see `ChangeLog.rows`.
+        present: keys that a full batch at its moment has, without a row that counts; see `ChangeLog.rows`.
     """
 
     plan: DataFrame
-    said: DataFrame
+    changes: DataFrame
     full: DataFrame
-    held: DataFrame
+    present: DataFrame
 
     def rows(self, log: ChangeLog, merge_id: str, full_at: int | None) -> DataFrame | None:
         """The rows that the log lacks; None if it has all. Args: full_at: the moment of a full batch."""
-        news = self.said.where("not is_logged").drop("is_logged")
-        is_new_batch = full_at is not None and not log.knows_full_batch(self.full, self.held, full_at)
+        news = self.changes.where("not is_logged").drop("is_logged")
+        is_new_batch = full_at is not None and not log.has_full_batch(self.full, self.present, full_at)
         if news.isEmpty() and not is_new_batch:
             return None
-        return log.rows(news, merge_id, full_at=full_at, held=self.held)
+        return log.rows(news, merge_id, full_at=full_at, present=self.present)
 
 
 def changes_by_log(
@@ -292,7 +296,7 @@ def changes_by_log(
     *,
     is_full: bool,
     full_at: int | None,
-    present: DataFrame | None = None,
+    aside: DataFrame | None = None,
     others: DataFrame | None = None,
     logged_keys: DataFrame | None = None,
 ) -> LogChanges:
@@ -303,7 +307,7 @@ def changes_by_log(
         logged: the log (`ChangeLog.read`); logged_keys: at least its rows with keys of the batch. Default: all.
         stored: the dimension; at least the rows with these keys.
         full_at: the moment of a full batch.
-        present: ``k1..n`` of rows of the batch that are set aside.
+        aside: ``k1..n`` of rows of the batch that are set aside.
         others: ``k1..n``, ``is_full``: keys that are to be planned as well.
     Raises: TargetError; BatchError if log and batch have different rows for a key and moment.
     """
@@ -318,21 +322,21 @@ def changes_by_log(
     if stored is None:  # it was dropped: restore all keys from the log
         touched = touched.unionByName(logged.where("not is_full").select(*keys))
     touched = touched.distinct()
-    said = log.changes(logged if logged_keys is None else logged_keys, touched, batch, full_at).localCheckpoint()
-    check_problems(said, layout)
-    held = log.keys_with_later_rows(batch, full_at)
-    if present is not None and full_at is not None:
+    found = log.changes(logged if logged_keys is None else logged_keys, touched, batch, full_at).localCheckpoint()
+    check_problems(found, layout)
+    present = log.keys_with_later_rows(batch, full_at)
+    if aside is not None and full_at is not None:
         whole = " and ".join(f"{name} is not null" for name in keys)
-        there = present.where(whole).join(batch.select(*keys), keys, "left_anti")
-        held = held.union(there.select(*keys).distinct().selectExpr(*keys, f"{full_at}L as at"))
-    full, events = logged.where("is_full"), said
+        rest = aside.where(whole).join(batch.select(*keys), keys, "left_anti")
+        present = present.union(rest.select(*keys).distinct().selectExpr(*keys, f"{full_at}L as at"))
+    full, events = logged.where("is_full"), found
     if full_at is not None or not full.isEmpty():
         full = full.localCheckpoint()  # few rows, read more than once
-        events = log.with_absences(said, full, held, full_at)
+        events = log.with_absences(found, full, present, full_at)
     made = changes(events, None, layout.with_values(), spec, at, False)
-    known = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
-    plan = difference(made, known, events, layout, spec).localCheckpoint()
-    return LogChanges(plan, said, full, held)
+    now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
+    plan = difference(made, now, events, layout, spec).localCheckpoint()
+    return LogChanges(plan, found, full, present)
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -26,7 +26,7 @@ from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.types import types_of
 from healing_tables.targets.merge_statement import stale
-from healing_tables.targets.table import DIMENSION, Table, missing_columns
+from healing_tables.targets.table import DIMENSION, DimensionTable, SideTable, missing_columns
 
 # Columns besides the keys, the attributes and the tie breakers
 GENERATED = {
@@ -48,13 +48,15 @@ class ChangeLog:
         ties: the tie breakers with their types.
     """
 
-    target: Table
+    target: SideTable
     layout: Layout
     spec: DimensionSpec
     ties: Mapping[str, str]
 
     @classmethod
-    def of(cls, table: Any, layout: Layout, spec: DimensionSpec, batch: Mapping[str, str]) -> ChangeLog | None:
+    def of(
+        cls, table: DimensionTable[Any], layout: Layout, spec: DimensionSpec, batch: Mapping[str, str]
+    ) -> ChangeLog | None:
         """The log of a dimension; None if it has none. Args: table: the dimension; batch: columns with their types."""
         if spec.change_log is None:
             return None
@@ -96,7 +98,7 @@ class ChangeLog:
         Raises: TargetError if it is not the change log of this dimension.
         """
         wanted = self.columns()
-        table = self.target.ensure(spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension})
+        present = self.target.ensure(spark, wanted, GENERATED, "change log", own_properties={DIMENSION: dimension})
         owner = self.target.table_property(spark, DIMENSION)
         if owner is None:  # an older log, without the property
             self.target.set_property(spark, DIMENSION, dimension)
@@ -109,7 +111,6 @@ class ChangeLog:
                 f"SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
             )
             raise TargetError(counted("the change log", [mistake]), [mistake])
-        present = types_of(table.schema)
         if missing := missing_columns(wanted, present):
             self.target.add_columns(spark, missing)
         narrower = wider_columns(wanted, present)
@@ -158,7 +159,7 @@ class ChangeLog:
         return rows.selectExpr(
             *named_keys(self.layout),
             "unix_micros(changed_at) as at",
-            "is_deleted as gone",
+            "is_deleted",
             f"if(is_deleted, null, struct({', '.join(values) or 'true as present'})) as state",
             f"struct({', '.join(ties) or 'true as none'}) as tie",
             f"{cause({name: name for name in self.spec.causes})} as cause",
@@ -178,17 +179,17 @@ class ChangeLog:
             full_at: the moment of a full batch.
         """
         keys = key_names(self.layout)
-        columns = [*keys, "at", "gone", "state", "tie", "cause", "is_logged"]
+        columns = [*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged"]
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if self.layout.keeps_values:
-            known = mine.selectExpr(*columns, "0 as kind").unionByName(batch.selectExpr(*columns, "1 as kind"))
-            batch = with_kept_values(known, self.layout).where("kind = 1")
+            items = mine.selectExpr(*columns, "0 as kind").unionByName(batch.selectExpr(*columns, "1 as kind"))
+            batch = with_kept_values(items, self.layout).where("kind = 1")
         if full_at is not None and self.spec.changed_at is not None:
             batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at).select(columns))
         news = batch.join(self.seed_rows(mine), [*keys, "at"], "left")
         fresh = news.where(f"not coalesce({self.agrees()}, false)")
-        said = mine.select(columns).unionByName(fresh.select(columns))
-        return one_per_moment(said, self.layout, self.spec)
+        found = mine.select(columns).unionByName(fresh.select(columns))
+        return one_per_moment(found, self.layout, self.spec)
 
     def keys_with_later_rows(self, batch: DataFrame, full_at: int | None) -> DataFrame:
         """``k1..n``, ``at``: keys for which a full batch has only later rows."""
@@ -197,38 +198,39 @@ class ChangeLog:
         first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
         return first.where(f"first_at > {full_at}L").selectExpr(*key_names(self.layout), f"{full_at}L as at")
 
-    def with_absences(self, said: DataFrame, full: DataFrame, held: DataFrame, full_at: int | None) -> DataFrame:
-        """``said``, and the end of each key that the next full batch does not contain; ``full``: the full batches."""
+    def with_absences(self, changes: DataFrame, full: DataFrame, present: DataFrame, full_at: int | None) -> DataFrame:
+        """The changes, and the end of each key that the next full batch lacks. Args: full: rows of full batches."""
         keys = key_names(self.layout)
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
-        held = held.unionByName(full.where("k1 is not null").select(*keys, "at"))
-        held = held.groupBy(*keys).agg(f.expr("collect_set(at) as held"))
+        present = present.unionByName(full.where("k1 is not null").select(*keys, "at"))
+        present = present.groupBy(*keys).agg(f.expr("collect_set(at) as present_at"))
         if full_at is not None:
             taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
         absent = (
-            said.crossJoin(f.broadcast(taken))
-            .join(held, keys, "left")
+            changes.crossJoin(f.broadcast(taken))
+            .join(present, keys, "left")
             .selectExpr(
                 *keys,
-                "gone",
-                "array_min(filter(array_except(taken, coalesce(held, array())), moment -> moment > at)) as next_taken",
+                "is_deleted",
+                "array_min(filter(array_except(taken, coalesce(present_at, array())), moment -> moment > at)) "
+                "as next_taken",
                 f"lead(at) over (partition by {', '.join(keys)} order by at) as next_at",
             )
-            .where("not gone and next_taken < coalesce(next_at, next_taken + 1)")
-            .selectExpr(*keys, "next_taken as at", "true as gone")
+            .where("not is_deleted and next_taken < coalesce(next_at, next_taken + 1)")
+            .selectExpr(*keys, "next_taken as at", "true as is_deleted")
         )
-        return said.unionByName(absent, allowMissingColumns=True)
+        return changes.unionByName(absent, allowMissingColumns=True)
 
-    def knows_full_batch(self, full: DataFrame, held: DataFrame, full_at: int) -> bool:
+    def has_full_batch(self, full: DataFrame, present: DataFrame, full_at: int) -> bool:
         """Whether the log has a full batch at this moment, and its keys with later rows only."""
-        known = full.where(f"at = {full_at}L")
-        new = held.join(known, key_names(self.layout), "left_anti")
-        return not known.isEmpty() and new.isEmpty()
+        same = full.where(f"at = {full_at}L")
+        new = present.join(same, key_names(self.layout), "left_anti")
+        return not same.isEmpty() and new.isEmpty()
 
     def seed_rows(self, logged: DataFrame) -> DataFrame:
         """``k1..n``, ``at``, ``seed`` (a state), ``is_last``: the versions that were the first rows of the log."""
         keys = key_names(self.layout)
-        return logged.where("is_seed and not gone").selectExpr(
+        return logged.where("is_seed and not is_deleted").selectExpr(
             *keys,
             "at",
             "state as seed",
@@ -239,7 +241,7 @@ class ChangeLog:
         """Whether a stored version may come from this change; it lacks first values, and old ones of types 1 and 3."""
         same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
         same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
-        return " and ".join(["seed is not null", "not gone", *same])
+        return " and ".join(["seed is not null", "not is_deleted", *same])
 
     def rows(
         self,
@@ -248,21 +250,23 @@ class ChangeLog:
         *,
         is_seed: bool = False,
         full_at: int | None = None,
-        held: DataFrame | None = None,
+        present: DataFrame | None = None,
     ) -> DataFrame:
         """Rows for the log, in its columns.
 
         Args:
-            changes: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``, ``cause``.
+            changes: ``k1..n``, ``at``, ``is_deleted``, ``state``, ``tie``, ``cause``.
             full_at: the moment of a full batch, which gets a row without a key.
-            held: of `keys_with_later_rows`; each key gets a row, too.
+            present: of `keys_with_later_rows`; each key gets a row, too.
         """
         changes = changes.withColumn("is_full", f.lit(False))
         if full_at is not None:
-            mark = changes.sparkSession.range(1).selectExpr(f"{full_at}L as at", "false as gone", "true as is_full")
-            if held is not None:
+            mark = changes.sparkSession.range(1).selectExpr(
+                f"{full_at}L as at", "false as is_deleted", "true as is_full"
+            )
+            if present is not None:
                 mark = mark.unionByName(
-                    held.selectExpr("*", "false as gone", "true as is_full"),
+                    present.selectExpr("*", "false as is_deleted", "true as is_full"),
                     allowMissingColumns=True,
                 )
             changes = changes.unionByName(mark, allowMissingColumns=True)
@@ -274,10 +278,10 @@ class ChangeLog:
             if found is None:
                 columns[name] = f"tie.t{n}"
             elif columns[found].startswith("state."):
-                columns[found] = f"if(gone, tie.t{n}, {columns[found]})"
+                columns[found] = f"if(is_deleted, tie.t{n}, {columns[found]})"
         columns |= {
             "changed_at": "timestamp_micros(at)",
-            "is_deleted": "gone",
+            "is_deleted": "is_deleted",
             "is_full": "is_full",
             "is_seed": literal(is_seed),
             "merge_id": literal(merge_id),
@@ -306,9 +310,9 @@ class ChangeLog:
             on += f" and {equal}"
         else:
             key = self.layout.keys[0]
-            told = f"cast(s.{quoted(key.name)} as string)"
+            key_text = f"cast(s.{quoted(key.name)} as string)"
             when_matched = (
-                f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, told, merge_id)}"
+                f"when matched and not ({equal}) then update set {quoted(key.name)} = {stale(key, key_text, merge_id)}"
             )
         names = [quoted(name) for name in self.columns()]
         return f"""

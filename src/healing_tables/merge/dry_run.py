@@ -27,6 +27,7 @@ from healing_tables.plan.validation import check_events, check_plan, current_key
 from healing_tables.sql.types import types_of
 from healing_tables.sql.values import JSON
 from healing_tables.targets.find import Target, target_of
+from healing_tables.targets.table import CHANGE_LOG
 
 SHOWN = 10
 
@@ -75,15 +76,14 @@ def dry_run(
     spark = batch.sparkSession
     table = target_of(spark, target)
     stored = table.read(spark)
-    kind = TABLES[type(table)]
-    schema = kind.as_stored(table, batch.schema)
+    schema = table.as_stored(batch.schema)
     computed = table.computed_columns(spark)
     layout, spec, moment, is_full = resolved(
         batch, stored, spec, at, full_batch, schema, partial(table.can_widen, spark), computed
     )
     if stored is not None:
         stored = with_wider_types(stored, layout)
-        spec = replace(spec, change_log=spec.change_log or kind.recorded_log(table, spark))
+        spec = replace(spec, change_log=spec.change_log or table.noted(spark, CHANGE_LOG))
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
     events, aside = events.where("reason is null"), events.where("reason is not null")
@@ -93,17 +93,18 @@ def dry_run(
     if log is not None:
         full_at = moment if is_full else None
         logged = log.preview(spark, stored)
-        plan = changes_by_log(events, logged, stored, log, moment, is_full=is_full, full_at=full_at, present=aside).plan
+        plan = changes_by_log(events, logged, stored, log, moment, is_full=is_full, full_at=full_at, aside=aside).plan
     else:
-        tables = kind(table, layout, spec, None)
-        past = tables.history_rows(spark) if layout.has_history and tables.history.read(spark) is not None else None
-        known = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
-        events, late = without_late(events, known, layout, spec, moment, is_full, past)
+        tables = TABLES[type(table)](table, layout, spec, None)
+        past = tables.history.read(spark) if layout.has_history else None
+        past = None if past is None else tables.history_rows(past)
+        of_keys = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
+        events, late = without_late(events, of_keys, layout, spec, moment, is_full, past)
         present = aside.select(keys)
         if late is not None:
             present = present.union(late.select(keys))
             set_aside += late.agg(f.expr("sum(rows)")).collect()[0][0]
-        plan = changes(events, known, layout, spec, moment, is_full, past, present).localCheckpoint()
+        plan = changes(events, of_keys, layout, spec, moment, is_full, past, present).localCheckpoint()
     counts = check_plan(plan, lambda: 0 if stored is None else current_keys(stored, layout, spec), layout, spec).counts
     shown = plan.where("action not in ('archive', 'absent')").orderBy("key", "moment", "action").limit(SHOWN)
     rows = shown.selectExpr(
@@ -123,12 +124,12 @@ def line(row: Row, layout: Layout) -> str:
     if row["stored"] is None or row["new"] is None:
         values = json.loads(row["new"] or row["stored"])
         names = [*(column.name for column in layout.attributes), layout.names.get("valid_from")]
-        told = [f"{name} {json.dumps(values[name], ensure_ascii=False)}" for name in names if name in values]
+        listed = [f"{name} {json.dumps(values[name], ensure_ascii=False)}" for name in names if name in values]
     else:
         before, after = json.loads(row["stored"]), json.loads(row["new"])
-        told = [
+        listed = [
             f"{name} {json.dumps(before[name], ensure_ascii=False)} -> {json.dumps(after[name], ensure_ascii=False)}"
             for name in row["changed_columns"]
             if name != layout.names.get("is_current") and name in before and name in after
         ]
-    return f"{row['action']:6} {json.dumps(key, ensure_ascii=False)} {row['reason']}: {', '.join(told)}"
+    return f"{row['action']:6} {json.dumps(key, ensure_ascii=False)} {row['reason']}: {', '.join(listed)}"

@@ -11,13 +11,14 @@ from pyspark.sql.types import StructType
 
 from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import TargetError
+from healing_tables.merge.change import Change, Written
 from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
-from healing_tables.merge.tables import LOG, Change, Written
+from healing_tables.merge.tables import LOG
 from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.files import ROWS, FilesSnapshot, FilesTarget
 from healing_tables.targets.files_commits import DATA, Commit, StoredTable
-from healing_tables.targets.files_table import SideTable
+from healing_tables.targets.files_table import FilesSideTable
 from healing_tables.targets.table import Snapshot, micro_batches_after
 
 log = logging.getLogger("healing_tables")
@@ -27,29 +28,10 @@ MOST_FOLDERS = 50
 
 
 @dataclass(frozen=True)
-class FilesTables(FolderTables):
+class FilesTables(FolderTables[FilesSideTable]):
     """A dimension in files."""
 
     target: FilesTarget
-
-    @property
-    def history(self) -> SideTable:
-        return self.side_table(self.spec.history, "_history")
-
-    @property
-    def audit(self) -> SideTable:
-        return self.side_table((self.spec.audit or {}).get("table"), "_audit")
-
-    @property
-    def set_aside(self) -> SideTable:
-        return self.side_table(None, "__set_aside")
-
-    @property
-    def key_map(self) -> SideTable:
-        return self.side_table(None, "__keys")
-
-    def side_table(self, name: str | None, suffix: str) -> SideTable:
-        return self.target.beside(suffix) if name is None else self.target.named(name)
 
     def set_property_text(self, name: str, value: str | None) -> str:
         return f"FilesTarget({self.target.path!r}).set_property(spark, {name!r}, {value!r})"
@@ -68,13 +50,13 @@ class FilesTables(FolderTables):
         log = self.log
         if log is None or not log.target.rows(spark).isEmpty():
             return
-        assert isinstance(log.target, SideTable)
+        assert isinstance(log.target, FilesSideTable)
         part = log.target.part
         rows = self.target.write(log.first_rows(stored, FIRST_ROWS), f"{DATA}/{LOG}/{uuid.uuid4().hex}", "parquet")
 
         def change(commit: Commit) -> Commit:
-            known = commit.tables.get(part)
-            return commit if known and known.folders else replace(commit, tables={**commit.tables, part: rows})
+            present = commit.tables.get(part)
+            return commit if present and present.folders else replace(commit, tables={**commit.tables, part: rows})
 
         self.target.commits(spark).amend(change)
 
@@ -90,7 +72,7 @@ class FilesTables(FolderTables):
         new, tables = uuid.uuid4().hex, dict(base.tables)
         for name, frame in rows.items():
             side = self.side_tables()[name]
-            assert isinstance(side, SideTable)
+            assert isinstance(side, FilesSideTable)
             tables[side.part] = self.append(spark, side, base, frame, f"{DATA}/{name}/{new}")
         if is_new_state or has_new_schema:
             tables[ROWS] = self.write_state(plan, snapshot, f"{DATA}/rows/{new}")
@@ -118,18 +100,20 @@ class FilesTables(FolderTables):
             raise StalePlan
         return Commit(0, str(uuid.uuid4()), "")
 
-    def append(self, spark: SparkSession, side: SideTable, base: Commit, rows: DataFrame, folder: str) -> StoredTable:
+    def append(
+        self, spark: SparkSession, side: FilesSideTable, base: Commit, rows: DataFrame, folder: str
+    ) -> StoredTable:
         """Write new rows of a table beside the dimension; all of its rows if they are in many folders, or if the new
         rows have wider types."""
-        known = side.stored(spark, base)
-        if known is not None and (len(known.folders) >= MOST_FOLDERS or has_wider_types(rows, known)):
-            rows = self.target.load(spark, known).unionByName(rows, allowMissingColumns=True)
+        present = side.stored(spark, base)
+        if present is not None and (len(present.folders) >= MOST_FOLDERS or has_wider_types(rows, present)):
+            rows = self.target.load(spark, present).unionByName(rows, allowMissingColumns=True)
             return self.target.write(rows, folder, side.file_format)
         new = self.target.write(rows, folder, side.file_format)
-        if known is None:
+        if present is None:
             return new
-        wider = known.with_columns({column.name: column.dataType for column in rows.schema})
-        return replace(wider, folders=(*known.folders, folder))
+        wider = present.with_columns({column.name: column.dataType for column in rows.schema})
+        return replace(wider, folders=(*present.folders, folder))
 
     def write_state(self, plan: DataFrame, snapshot: FilesSnapshot | None, folder: str) -> StoredTable:
         if snapshot is None:

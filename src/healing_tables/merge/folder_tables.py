@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from healing_tables.merge.tables import AUDIT, HISTORY, LOG, SET_ASIDE, Change, DimensionTables
-from healing_tables.plan.batch import key_names
+from healing_tables.merge.change import Change
+from healing_tables.merge.tables import AUDIT, HISTORY, LOG, SET_ASIDE, DimensionTables
 from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.sql.identifiers import quoted
 from healing_tables.targets.key_map import COLUMNS as KEY_MAP_COLUMNS
 from healing_tables.targets.key_map import numbered, stored_numbers, version_of
-from healing_tables.targets.table import Table
+from healing_tables.targets.table import Beside, SideTable
 
 KEYS = "keys"
 FIRST_ROWS = "seed"  # the merge id of the first rows of a change log
@@ -25,37 +25,23 @@ WRITES_ROWS = {"insert", "close", "update", "remove"}
 
 
 @dataclass(frozen=True)
-class FolderTables(DimensionTables):
+class FolderTables(DimensionTables[Beside]):
     """A dimension whose merges write new folders."""
 
-    @property
-    def key_map(self) -> Table:
-        raise NotImplementedError
-
-    def side_tables(self) -> dict[str, Table]:
+    def side_tables(self) -> dict[str, SideTable]:
         """The name of each table in `rows_to_write`, to the table."""
-        found = {KEYS: self.key_map, HISTORY: self.history, AUDIT: self.audit, SET_ASIDE: self.set_aside}
+        found: dict[str, SideTable] = {
+            KEYS: self.key_map,
+            HISTORY: self.history,
+            AUDIT: self.audit,
+            SET_ASIDE: self.set_aside,
+        }
         return found if self.log is None else {**found, LOG: self.log.target}
 
     def prepare(self, spark: SparkSession) -> None:
-        self.prepare_side_tables(spark)
+        super().prepare(spark)
         if self.layout.is_sequence:
             self.key_map.ensure(spark, KEY_MAP_COLUMNS, KEY_MAP_COLUMNS, "key map")
-
-    def recover(self, spark: SparkSession) -> list[str]:
-        return []  # a commit names everything, and `HiveTarget.snapshot` finishes it
-
-    def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
-        keys = ", ".join(
-            f"{name} {key.type}" for name, key in zip(key_names(self.layout), self.layout.keys, strict=True)
-        )
-        return spark.createDataFrame([], f"{keys}, is_full boolean")
-
-    def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
-        """The commit has checked this, since every writer of the log commits to the dimension."""
-
-    def forget(self, spark: SparkSession, merge_ids: Sequence[str]) -> None:
-        """Nothing to do."""
 
     def rows_to_write(self, change: Change) -> tuple[DataFrame, dict[str, DataFrame]]:
         """The plan with the numbers of its new rows, and the new rows of each table beside the dimension."""
@@ -94,13 +80,13 @@ class FolderTables(DimensionTables):
     def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> tuple[DataFrame, DataFrame]:
         """The plan with the numbers of its new rows, and the rows that its key map does not have yet."""
         layout, spec, columns = self.layout, self.spec, list(KEY_MAP_COLUMNS)
-        known = self.key_map.rows(plan.sparkSession).select(*columns)
-        given = known
+        in_map = self.key_map.rows(plan.sparkSession).select(*columns)
+        given = in_map
         if stored is not None:
             # a number that another writer has put there is reserved, too
             in_table = stored_numbers(stored, layout, spec).where("surrogate_key is not null")
             in_table = in_table.groupBy("key", "valid_from").agg(f.expr("max(surrogate_key) as surrogate_key"))
-            given = known.unionByName(in_table.join(known, ["key", "valid_from"], "left_anti"))
+            given = in_map.unionByName(in_table.join(in_map, ["key", "valid_from"], "left_anti"))
         given = given.localCheckpoint()
         key, start = version_of(layout, spec, "new.")
         new = plan.where("action = 'insert'").selectExpr(
@@ -118,7 +104,7 @@ class FolderTables(DimensionTables):
             )
         )
         all_numbers = given.unionByName(fresh).localCheckpoint()
-        return numbered(plan, all_numbers, layout, spec), all_numbers.join(known, ["key", "valid_from"], "left_anti")
+        return numbered(plan, all_numbers, layout, spec), all_numbers.join(in_map, ["key", "valid_from"], "left_anti")
 
     def new_in_log(self, rows: DataFrame) -> DataFrame:
         """Those of these rows that the change log does not have."""

@@ -14,50 +14,24 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from healing_tables.merge.change import Change, Written
 from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
-from healing_tables.merge.tables import LOG, Change, Written
+from healing_tables.merge.tables import LOG
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import in_quotes, literal, quoted
 from healing_tables.targets.buckets import bucket_folders, bucket_of, is_in_buckets
 from healing_tables.targets.conflicts import StalePlan
-from healing_tables.targets.hive import (
-    Commit,
-    HiveSnapshot,
-    HiveTarget,
-    short,
-)
+from healing_tables.targets.hive import HiveSnapshot, HiveTarget, short
+from healing_tables.targets.hive_commits import Commit
+from healing_tables.targets.hive_table import HiveSideTable
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, Table
 
 
 @dataclass(frozen=True)
-class HiveTables(FolderTables):
+class HiveTables(FolderTables[HiveSideTable]):
     """A dimension in a Hive table."""
 
     target: HiveTarget
-
-    @staticmethod
-    def recorded_log(table: HiveTarget, spark: SparkSession) -> str | None:
-        return table.commits.properties(spark).get(CHANGE_LOG)
-
-    @property
-    def history(self) -> HiveTarget:
-        return self.side_table(self.spec.history, "_history")
-
-    @property
-    def audit(self) -> HiveTarget:
-        return self.side_table((self.spec.audit or {}).get("table"), "_audit")
-
-    @property
-    def set_aside(self) -> HiveTarget:
-        return self.side_table(None, "__set_aside")
-
-    @property
-    def key_map(self) -> HiveTarget:
-        return self.side_table(None, "__keys")
-
-    def side_table(self, name: str | None, suffix: str) -> HiveTarget:
-        beside = self.target.beside(suffix)
-        return beside if name is None else replace(beside, name=name)
 
     def own_tables(self) -> dict[str, Table]:
         return super().own_tables() | {"its commits": self.target.commits.table}
@@ -87,11 +61,11 @@ class HiveTables(FolderTables):
         """Record the change log for later merges. Args: is_new: the dimension is new, so it has no other log."""
         commits, wanted = self.target.commits, self.notes(spark)
         commits.ensure(spark)
-        known = commits.properties(spark)
+        noted = commits.properties(spark)
         for name, value in wanted.items():
-            if known.get(name) != value:
+            if noted.get(name) != value:
                 commits.table.set_property(spark, name, value)
-        if is_new and CHANGE_LOG in known and CHANGE_LOG not in wanted:
+        if is_new and CHANGE_LOG in noted and CHANGE_LOG not in wanted:
             spark.sql(f"alter table {commits.table.sql_name} unset tblproperties ({in_quotes(CHANGE_LOG)})")
 
     def seed(self, spark: SparkSession, stored: DataFrame) -> None:
@@ -161,7 +135,7 @@ class HiveTables(FolderTables):
         return 1 if newest is None else newest.version + 1
 
     def create_statement(self, location: str) -> str:
-        return self.target.create_statement(self.layout.columns(self.spec), location, {}, {})
+        return self.target.new_table_statement(self.layout.columns(self.spec), location)
 
     def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
         """For a table in buckets, the rows of the buckets with keys of the batch."""

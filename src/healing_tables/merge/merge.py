@@ -24,6 +24,7 @@ from healing_tables.errors import (
     rows_text,
 )
 from healing_tables.merge.attempt import Attempt, columns_of_aside
+from healing_tables.merge.change import Written
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.files_tables import FilesTables
 from healing_tables.merge.frames import spark_frame
@@ -31,7 +32,7 @@ from healing_tables.merge.hive_tables import HiveTables
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.outbox import Outbox
 from healing_tables.merge.postgres_tables import PostgresTables
-from healing_tables.merge.tables import DimensionTables, Written
+from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
 from healing_tables.plan.stored_rows import with_wider_types
@@ -47,12 +48,12 @@ from healing_tables.targets.hive import HiveTarget
 from healing_tables.targets.iceberg import IcebergTarget
 from healing_tables.targets.postgres import PostgresTarget
 from healing_tables.targets.retry import retrying
-from healing_tables.targets.table import CHANGE_LOG, Snapshot
+from healing_tables.targets.table import CHANGE_LOG, DimensionTable, Snapshot
 
 log = logging.getLogger("healing_tables")
 
 # How each kind of table is written
-TABLES: dict[type, Any] = {
+TABLES: dict[type[DimensionTable[Any]], type[DimensionTables[Any]]] = {
     DeltaTarget: Outbox,
     FilesTarget: FilesTables,
     HiveTarget: HiveTables,
@@ -177,7 +178,7 @@ class Merge:
     events: DataFrame
     aside: DataFrame | None
     figures: BatchFigures
-    tables: DimensionTables
+    tables: DimensionTables[Any]
 
     def __init__(
         self,
@@ -200,6 +201,7 @@ class Merge:
     def attempt(self) -> None:
         """Raises: what the format raises on a conflict, or StalePlan; HealingTablesError."""
         spark = self.batch.sparkSession
+        self.table.recover(spark)
         snapshot = self.table.snapshot(spark)
         try:
             self.attempt_from(snapshot)
@@ -226,6 +228,7 @@ class Merge:
         if snapshot is not None and not self.tables.check_change_log(snapshot) and log_:
             # from now on every merge uses the log; the changes of earlier merges are in the dimension
             self.tables.note_change_log(spark)
+            self.table.recover(spark)
             snapshot = self.table.snapshot(spark)
         if snapshot is not None and log_ is not None:
             self.tables.seed(spark, snapshot.rows)
@@ -244,7 +247,7 @@ class Merge:
             self.written,
             has_open_rows,
             self.aside,
-            types_of(self.tables.as_stored(self.table, self.batch.schema)),
+            types_of(self.table.as_stored(self.batch.schema)),
             self.micro_batch,
         ).run()
 
@@ -253,10 +256,9 @@ class Merge:
 
         Raises: BatchError, TargetError.
         """
-        tables = TABLES[type(self.table)]
         layout = resolve(
             self.spec,
-            tables.as_stored(self.table, self.batch.schema),
+            self.table.as_stored(self.batch.schema),
             None if snapshot is None else snapshot.rows.schema,
             moment_type="date" if instants.is_date(self.at) else instants.TIMESTAMP,
             can_widen=partial(self.table.can_widen, self.batch.sparkSession),
@@ -266,7 +268,7 @@ class Merge:
         layout = replace(layout, partitions=tuple(partitions))
         if snapshot is None:
             return layout, self.spec, False
-        spec, has_open_rows = tables.as_rows_show(self.table, snapshot, layout, self.spec)
+        spec, has_open_rows = TABLES[type(self.table)].as_rows_show(self.table, snapshot, layout, self.spec)
         if spec.change_log is None:
             spec = replace(spec, change_log=snapshot.properties.get(CHANGE_LOG))
         return layout, spec, has_open_rows
@@ -303,7 +305,7 @@ class Merge:
         self.layout, self.tables = layout, tables
 
 
-def check_own_names(tables: DimensionTables, spark: SparkSession) -> None:
+def check_own_names(tables: DimensionTables[Any], spark: SparkSession) -> None:
     """Raises: ArgumentError if two tables of a dimension are the same."""
     seen: dict[str, str] = {}
     mistakes = []

@@ -15,12 +15,13 @@ from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
-from healing_tables.merge.tables import AUDIT, AUDIT_COLUMNS, HISTORY, LOG, Change, DimensionTables, Written
+from healing_tables.merge.audit import AUDIT_COLUMNS
+from healing_tables.merge.change import Change, Written
+from healing_tables.merge.tables import AUDIT, HISTORY, LOG, DimensionTables
 from healing_tables.plan.batch import named_keys
 from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.sql.identifiers import find, literal, quoted
@@ -44,7 +45,7 @@ SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|b
 
 
 @dataclass(frozen=True)
-class Outbox(DimensionTables):
+class Outbox(DimensionTables[SqlTable]):
     """A dimension whose table commits alone. The outbox has a column per destination, a struct with the row."""
 
     target: SqlTable
@@ -54,29 +55,9 @@ class Outbox(DimensionTables):
         return self.target.beside("__pending")
 
     @property
-    def history(self) -> SqlTable:
-        return self.side_table(self.spec.history, "_history").growing()
-
-    @property
-    def audit(self) -> SqlTable:
-        return self.side_table((self.spec.audit or {}).get("table"), "_audit").growing(("changed_at",))
-
-    @property
-    def set_aside(self) -> SqlTable:
-        return self.side_table(None, "__set_aside").growing()
-
-    @property
     def log_table(self) -> SqlTable:
         assert self.log is not None and isinstance(self.log.target, SqlTable)
         return self.log.target
-
-    def side_table(self, name: str | None, suffix: str) -> SqlTable:
-        return self.target.beside(suffix) if name is None else self.target.named(name)
-
-    @staticmethod
-    def as_stored(table: Table, schema: StructType) -> StructType:
-        assert isinstance(table, SqlTable)
-        return table.as_stored(schema)
 
     def own_tables(self) -> dict[str, Table]:
         return super().own_tables() | {"its outbox": self.table}
@@ -88,14 +69,14 @@ class Outbox(DimensionTables):
         for name, columns in self.destinations().items():
             fields = ", ".join(f"{quoted(field)}: {kind}" for field, kind in columns.items())
             structs[name] = f"struct<{fields}>"
-        present = self.table.ensure(spark, OWN_COLUMNS | structs, OWN_COLUMNS, "outbox").columns
+        present = self.table.ensure(spark, OWN_COLUMNS | structs, OWN_COLUMNS, "outbox")
         missing = [(name, kind) for name, kind in structs.items() if name not in present]
         if missing:
             self.table.add_columns(spark, missing)
         for name, columns in self.destinations().items():
             if name in present:
                 self.widen(spark, self.table, columns, f"{name}.")
-        self.prepare_side_tables(spark)
+        super().prepare(spark)
 
     def widen(self, spark: SparkSession, table: SqlTable, columns: Mapping[str, str], within: str = "") -> None:
         """Add the columns that a table lacks, and change narrower types. Args: within: a struct column and a dot."""
@@ -151,7 +132,7 @@ class Outbox(DimensionTables):
         if self.layout.widened:
             self.widen_dimension(spark)
         if self.layout.is_sequence and "insert" in counts:
-            plan = KeyMap(table, self.layout, self.spec).with_numbers(plan, stored)
+            plan = KeyMap(self.key_map, self.layout, self.spec).with_numbers(plan, stored)
         has_changes = bool(counts)
         merged: DataFrame | None = plan if has_changes else None
         if counts and set(counts) <= {"archive", "absent"}:
@@ -241,8 +222,8 @@ class Outbox(DimensionTables):
             fields = self.table.rows(spark).select(f"{name}.*").columns
             given = [find(field, frame.columns) for field in fields]
             listed = ", ".join(
-                f"{quoted(there) if there else 'null'} as {quoted(field)}"
-                for field, there in zip(fields, given, strict=True)
+                f"{quoted(column) if column else 'null'} as {quoted(field)}"
+                for field, column in zip(fields, given, strict=True)
             )
             parts.append(frame.selectExpr(f"struct({listed}) as {name}"))
         staged = parts[0]

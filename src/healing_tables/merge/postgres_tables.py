@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,8 +12,9 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import is_wider, wider_columns
 from healing_tables.errors import ArgumentError, TargetError
+from healing_tables.merge.change import Change, Reading, Written
 from healing_tables.merge.postgres_ends import spec_of_table
-from healing_tables.merge.tables import AUDIT, HISTORY, SET_ASIDE, Change, DimensionTables, Written
+from healing_tables.merge.tables import AUDIT, HISTORY, SET_ASIDE, DimensionTables
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.set_aside import ROW_ID
 from healing_tables.plan.stored_rows import with_wider_types
@@ -22,9 +23,9 @@ from healing_tables.sql.identifiers import quoted as spark_name
 from healing_tables.sql.instants import EPOCH, MICROSECOND, open_from
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.key_map import numbered, version_of
-from healing_tables.targets.postgres import PostgresTarget, copy_texts, name_of, spelled
+from healing_tables.targets.postgres import PostgresTarget, Stamp, copy_texts, name_of, spelled
 from healing_tables.targets.postgres_types import Column, postgres_type
-from healing_tables.targets.table import Snapshot, micro_batch_of
+from healing_tables.targets.table import DimensionTable, Snapshot, micro_batch_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -33,21 +34,19 @@ KEYS, PLAN = "healing_tables_keys", "healing_tables_plan"
 ACTION, START = "healing_tables_action", "healing_tables_start"
 
 
-@dataclass
-class Reading:
-    """What a plan is made from. Attributes: stamps: number and hash of the rows that were read."""
+@dataclass(frozen=True)
+class PostgresReading(Reading):
+    """Attributes: stamp: of the rows, see `PostgresTarget.stamp`."""
 
-    is_full: bool = False
-    stamps: list[int] = field(default_factory=list)
-    past: DataFrame | None = None
+    is_full: bool
+    stamp: Stamp
 
 
 @dataclass(frozen=True)
-class PostgresTables(DimensionTables):
+class PostgresTables(DimensionTables[PostgresTarget]):
     """A dimension in PostgreSQL."""
 
     target: PostgresTarget
-    reading: Reading = field(default_factory=Reading, compare=False)
 
     def __post_init__(self) -> None:
         if self.spec.change_log is not None:
@@ -61,35 +60,15 @@ class PostgresTables(DimensionTables):
 
     @staticmethod
     def as_rows_show(
-        table: PostgresTarget, snapshot: Snapshot, layout: Layout, spec: DimensionSpec
+        table: DimensionTable[PostgresTarget], snapshot: Snapshot, layout: Layout, spec: DimensionSpec
     ) -> tuple[DimensionSpec, bool]:
+        assert isinstance(table, PostgresTarget)
         with table.connect() as connection:
             return spec_of_table(connection, table, layout, spec)
 
     @property
-    def history(self) -> PostgresTarget:
-        return self.side_table(self.spec.history, "_history")
-
-    @property
-    def audit(self) -> PostgresTarget:
-        return self.side_table((self.spec.audit or {}).get("table"), "_audit")
-
-    @property
-    def set_aside(self) -> PostgresTarget:
-        return self.side_table(None, "__set_aside")
-
-    @property
     def micro_batches(self) -> PostgresTarget:
         return self.target.beside("__micro_batches")
-
-    def side_table(self, name: str | None, suffix: str) -> PostgresTarget:
-        return self.target.beside(suffix) if name is None else self.target.named(name)
-
-    def prepare(self, spark: SparkSession) -> None:
-        self.prepare_side_tables(spark)
-
-    def recover(self, spark: SparkSession) -> list[str]:
-        return []  # a transaction leaves nothing unfinished
 
     def last_micro_batch(self, snapshot: Snapshot, mark: str) -> int | None:
         with self.target.connect() as connection:
@@ -99,28 +78,24 @@ class PostgresTables(DimensionTables):
             row = connection.execute(query).fetchone()
         return None if row is None else int(row[0])
 
-    def rows_for(self, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> DataFrame | None:
-        """The rows of the dimension and of its history with keys of the batch; all rows for a full batch."""
-        reading, spark = self.reading, events.sparkSession
-        reading.is_full, reading.past = is_full, None
+    def read(self, spark: SparkSession, snapshot: Snapshot | None, events: DataFrame, is_full: bool) -> Reading:
+        """The rows of the dimension and of its history, at one moment."""
         if snapshot is None:
-            return None
+            return super().read(spark, snapshot, events, is_full)
+        past = None
         with self.target.connect() as connection:
             connection.execute("set transaction isolation level repeatable read")
             if not is_full:
                 self.copy_keys(connection, events)
-            rows = self.target.load(spark, connection, self.touched(connection), stamps=reading.stamps)
+            rows, stamp = self.target.load(spark, connection, self.touched(connection, is_full=is_full))
             if self.layout.has_history:
-                reading.past = self.history.load(spark, connection, self.touched(connection, self.history))
-        return with_wider_types(rows.localCheckpoint(), self.layout)
-
-    def history_frame(self, spark: SparkSession) -> DataFrame:
-        past = self.reading.past
-        return super().history_frame(spark) if past is None else past
+                past, _ = self.history.load(spark, connection, self.touched(connection, self.history, is_full=is_full))
+        rows = with_wider_types(rows.localCheckpoint(), self.layout)
+        return PostgresReading(rows, None if past is None else self.history_rows(past), is_full, stamp)
 
     def current_keys(self, snapshot: Snapshot) -> int:
         with self.target.connect() as connection:
-            found = self.target.count(connection, self.is_alive(self.target.columns(connection) or []))
+            found = self.target.stamp(connection, self.is_alive(self.target.columns(connection) or []))
         return found[0]
 
     def is_alive(self, columns: Sequence[Column]) -> str:
@@ -173,16 +148,16 @@ class PostgresTables(DimensionTables):
         if row is None or row[0] == "in progress":
             text = "the connection was lost, and it is not known whether the transaction has committed: "
             text += f"pg_xact_status('{xid}')"
-            raise TargetError(text, error.mistakes) from error
+            raise TargetError(text, error.mistakes, written=None) from error
         return bool(row[0] == "committed")
 
     def write(self, connection: Connection[Any], spark: SparkSession, change: Change) -> None:
         """All of a change, in the transaction of the connection. Raises: StalePlan"""
-        plan, counts, target = change.plan, change.counts, self.target
+        plan, counts, target, reading = change.plan, change.counts, self.target, change.reading
         wanted = self.layout.columns(self.spec)
         if change.snapshot is None:
             start = [self.layout.names["valid_from"]] if "valid_from" in self.layout.names else []
-            target.create(connection, wanted, [*(key.name for key in self.layout.keys), *start])
+            target.create_in(connection, wanted, [*(key.name for key in self.layout.keys), *start])
             if self.layout.is_sequence:
                 sequence = f"alter column {name_of(self.layout.surrogate or '')}"
                 connection.execute(
@@ -197,20 +172,20 @@ class PostgresTables(DimensionTables):
         if change.set_aside is not None:
             beside[SET_ASIDE] = change.set_aside
         self.copy_plan(connection, plan, wanted)
-        if change.snapshot is not None and not self.reading.is_full:
+        if isinstance(reading, PostgresReading) and not reading.is_full:
             self.copy_keys(connection, change.events)
         for number, rows in enumerate(beside.values()):
             copy_texts(connection, rows, f"healing_tables_side_{number}")
-        if change.snapshot is not None:
+        if isinstance(reading, PostgresReading):
             # readers are not blocked, unless types are changed; other writers wait until this transaction ends
             mode = "access exclusive" if self.layout.widened else "share row exclusive"
             connection.execute(f"lock table {target.sql_name} in {mode} mode")
-            if target.count(connection, self.touched(connection)) != self.reading.stamps:
+            if target.stamp(connection, self.touched(connection, is_full=reading.is_full)) != reading.stamp:
                 raise StalePlan
             # after the stamps were compared: PostgreSQL writes the rows again
             self.widen_types(connection)
             columns = target.columns(connection) or []
-            if change.open_rows == (0, 0) and not self.reading.is_full:
+            if change.open_rows == (0, 0) and not reading.is_full:
                 # there was no open row: another writer may have begun with another open end
                 _, has_open_rows = spec_of_table(connection, target, self.layout, self.spec)
                 if has_open_rows:
@@ -234,9 +209,9 @@ class PostgresTables(DimensionTables):
     def copy_keys(self, connection: Connection[Any], events: DataFrame) -> None:
         copy_texts(connection, events.select(*key_names(self.layout)).distinct(), KEYS)
 
-    def touched(self, connection: Connection[Any], table: PostgresTarget | None = None) -> str:
-        """A condition on ``t``: its key is in the batch."""
-        if self.reading.is_full:
+    def touched(self, connection: Connection[Any], table: PostgresTarget | None = None, *, is_full: bool) -> str:
+        """A condition on ``t``: its key is in the batch; a full batch has all."""
+        if is_full:
             return "true"
         columns = (table or self.target).columns(connection) or []
         same = self.same_key(columns, KEYS, key_names(self.layout))
@@ -330,7 +305,7 @@ class PostgresTables(DimensionTables):
         # one merge at a time: a number that another one takes in between would break the consecutive range
         connection.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"numbers of {table}"])
         connection.execute(
-            f"select setval({sequence}, m) from (select max({name_of(column.name)}) as m from {table}) as known "
+            f"select setval({sequence}, m) from (select max({name_of(column.name)}) as m from {table}) as largest "
             f"where m > coalesce(pg_sequence_last_value({sequence}::regclass), 0)"
         )
         taken = connection.execute(

@@ -55,6 +55,3 @@ def query_id(spark: SparkSession) -> str:
             "spec.sink(target, name='...'): the same after a restart, another one for another checkpoint",
         )
     return str(spark.sparkContext.getLocalProperty(QUERY_ID) or "calls")
-
-
-DimensionSpec.new_sink = Sink

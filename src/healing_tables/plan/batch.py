@@ -41,11 +41,11 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
 
     Args:
         at: the moment of the batch in microseconds, used where the rows have none of their own.
-    Returns: ``k1..n``, ``at`` (microseconds), ``gone`` (the key ends), ``state`` (a struct of the attributes ``a1..n``,
-        NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the texts in CAUSE),
-        ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows it replaces),
-        ``reason`` (why these rows are set aside, or NULL), ``given`` (the rows as they were given, if they are set
-        aside or may be: see set_aside.py).
+    Returns: ``k1..n``, ``at`` (microseconds), ``is_deleted`` (the key ends), ``state`` (a struct of the attributes
+        ``a1..n``, NULL where the key ends), ``tie`` (a struct of the tie breakers), ``cause`` (a struct of the
+        texts in CAUSE), ``is_logged`` (false), ``problem`` (why the row is refused, or NULL), ``rows`` (how many rows
+        it replaces), ``reason`` (why these rows are set aside, or NULL), ``given`` (the rows as they were given, if
+        they are set aside or may be: see set_aside.py).
     """
     moment = f"{at}L" if at is not None else "cast(null as bigint)"
     if spec.changed_at is not None:
@@ -53,10 +53,10 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         moment = as_micros(quoted(column), batch.schema[column].dataType.simpleString())
     if layout.moment_type == "date":
         moment = f"{moment} - pmod({moment}, {DAY})"
-    gone = "false"
+    is_deleted = "false"
     if spec.deleted_when is not None:
-        batch, gone = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
-    said = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
+        batch, is_deleted = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
+    causes = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
     keys = [f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)]
     given = as_given(types_of(batch.drop(END).schema))
     why = reason([value(key) for key in layout.keys], moment, layout, spec)
@@ -65,10 +65,10 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     rows = batch.selectExpr(
         *keys,
         f"{moment} as at",
-        f"{gone} as gone",
-        f"if({gone}, null, {state(layout)}) as state",
+        f"{is_deleted} as is_deleted",
+        f"if({is_deleted}, null, {state(layout)}) as state",
         f"{tie(spec)} as tie",
-        f"{cause(said)} as cause",
+        f"{cause(causes)} as cause",
         "false as is_logged",
         f"{why} as reason",
         f"{given} as given",
@@ -120,15 +120,15 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     partition = f"over (partition by {', '.join(keys)}, at"
     is_of_batch = "reason" in rows.columns
     is_aside = "reason is not null" if is_of_batch else "false"
-    differ = "not (lowest <=> struct(highest.gone, highest.state))" if spec.on_tie == "error" else "false"
+    differ = "not (lowest <=> struct(highest.is_deleted, highest.state))" if spec.on_tie == "error" else "false"
     aside = ["max(reason) as reason", "collect_list(given) as given"] if is_of_batch else []
     return (
         rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
         .where(f"place = 1 or {is_aside}")
         .groupBy(*keys, "at")
         .agg(
-            f.expr("min(struct(gone, state)) as lowest"),
-            f.expr("max(struct(gone, state, is_logged, cause)) as highest"),
+            f.expr("min(struct(is_deleted, state)) as lowest"),
+            f.expr("max(struct(is_deleted, state, is_logged, cause)) as highest"),
             f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
             *map(f.expr, aside),
@@ -136,7 +136,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
         .selectExpr(
             *keys,
             "at",
-            "highest.gone",
+            "highest.is_deleted",
             "highest.state",
             "tie",
             "highest.cause",
@@ -154,7 +154,7 @@ def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
         events.where(f"at <= {full_at}L").groupBy(*key_names(layout)).agg(f.expr("max_by(struct(*), at) as newest"))
     )
     return (
-        newest.where(f"newest.at < {full_at}L and not newest.gone")
+        newest.where(f"newest.at < {full_at}L and not newest.is_deleted")
         .selectExpr("newest.*")
         .withColumn("at", f.expr(f"{full_at}L"))
     )

@@ -22,7 +22,7 @@ UNTIL = "coalesce(ended_at, next_from)"
 # an event of the batch
 PAST, STORED, EVENT = -1, 0, 1
 IS_PAST, IS_STORED, IS_EVENT = (f"kind = {kind}" for kind in (PAST, STORED, EVENT))
-IS_KNOWN = f"kind < {EVENT}"  # in the table or in its history
+IS_IN_TABLE = f"kind < {EVENT}"  # in the table or in its history
 REASONS = ("new", "returned", "changed")  # why a version began
 IS_FIRST = "stored_rows = 0 and new_number = 1"
 # The latest moment in the batch that changed the row
@@ -41,7 +41,7 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     reason = (
         f"case when {IS_EVENT} then {change_reason()} "
         f"when {closes} then if(ended_at is not null, 'deleted', 'changed') "
-        "when stored_until is not null and here then 'reopened' else 'overwritten' end"
+        "when stored_until is not null and is_present then 'reopened' else 'overwritten' end"
     )
     action = f"case when {IS_EVENT} then 'insert' when {closes} then 'close' else 'update' end"
     ends_key = f"is_last and {UNTIL} is not null and was_open"
@@ -105,30 +105,30 @@ def key_struct(layout: Layout) -> str:
 
 def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, values: dict[str, str]) -> DataFrame:
     """Type 4: the newest state of a key is kept; earlier ones go to the history with their bounds."""
-    kept_rows = with_columns(versions.where("is_last and (here or last_row is not null)"), row="last_row")
-    action = "case when not here then 'remove' when row is null then 'insert' else 'update' end"
+    kept_rows = with_columns(versions.where("is_last and (is_present or last_row is not null)"), row="last_row")
+    action = "case when not is_present then 'remove' when row is null then 'insert' else 'update' end"
     reason = (
-        "case when not here then 'deleted' when row is null then 'new' "
+        "case when not is_present then 'deleted' when row is null then 'new' "
         f"when {IS_EVENT} then 'changed' else 'overwritten' end"
     )
-    current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not here")
+    current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not is_present")
     kind = layout.moment_type
     values = values | {
         "valid_from": as_moment("at", kind),
         "valid_to": as_moment(UNTIL, kind),
         "history_id": hash_id(layout, "at"),
-        "change_reason": "coalesce(until_cause.change_reason, if(here, 'changed', 'deleted'))",
+        "change_reason": "coalesce(until_cause.change_reason, if(is_present, 'changed', 'deleted'))",
     }
     archived = ", ".join(f"{values[name]} as {quoted(name)}" for name in layout.history_columns(spec))
     history = versions.where(f"{UNTIL} is not null").selectExpr(
         "'archive' as action",
         "if(is_last, 0L, coalesce(rows, 0L)) as rows",  # the rows of the last version are counted with its key
-        "if(here, 'changed', 'deleted') as reason",
+        "if(is_present, 'changed', 'deleted') as reason",
         key_struct(layout),
         f"{UNTIL} as moment",
         f"struct({archived}) as archived",
     )
-    absent = versions.where("is_last and not here and last_row is null").selectExpr(
+    absent = versions.where("is_last and not is_present and last_row is null").selectExpr(
         "if(refusal is null, 'absent', 'refuse') as action",
         "coalesce(refusal, 'deleted') as reason",
         key_struct(layout),
@@ -140,7 +140,7 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
 
 def change_reason() -> str:
     """The reason if the batch has none; see REASONS."""
-    return f"case when {IS_FIRST} then 'new' when not was_here then 'returned' else 'changed' end"
+    return f"case when {IS_FIRST} then 'new' when not was_present then 'returned' else 'changed' end"
 
 
 def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:

@@ -191,25 +191,25 @@ def on_timeline(
     keys = key_names(layout)
     if not full_batch:
         stored = rows_of(events, stored, layout)
-    known = touched = stored_rows(events, stored, layout, spec)
+    in_table = touched = stored_rows(events, stored, layout, spec)
     if full_batch:
-        alive = known.where("alive")
-        there = events.select(*keys) if present is None else events.select(*keys).union(present.select(*keys))
-        absent = alive.join(there, keys, "left_anti").selectExpr(*keys, f"{moment}L as at", "true as gone")
+        alive = in_table.where("alive")
+        named = events.select(*keys) if present is None else events.select(*keys).union(present.select(*keys))
+        absent = alive.join(named, keys, "left_anti").selectExpr(*keys, f"{moment}L as at", "true as is_deleted")
         if spec.changed_at is not None:
             # a key that returns may have a moment before its end
-            seen = known.select(keys) if past is None else known.select(keys).union(past.select(keys))
+            seen = in_table.select(keys) if past is None else in_table.select(keys).union(past.select(keys))
             ended = seen.join(alive, keys, "left_anti")
             returned = presence(events, layout, moment).join(ended, keys, "left_semi")
             events = events.unionByName(returned.drop("rows"), allowMissingColumns=True)
         events = events.unionByName(absent, allowMissingColumns=True)
-        touched = known.join(events.select(*keys), keys, "left_semi")
+        touched = in_table.join(events.select(*keys), keys, "left_semi")
     items = touched.selectExpr("*", f"{STORED} as kind").unionByName(
         events.selectExpr("*", f"{EVENT} as kind"), allowMissingColumns=True
     )
     if past is not None:
-        gone_by = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", f"{PAST} as kind")
-        items = items.unionByName(gone_by, allowMissingColumns=True)
+        earlier = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", f"{PAST} as kind")
+        items = items.unionByName(earlier, allowMissingColumns=True)
     return items
 
 

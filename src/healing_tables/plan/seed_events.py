@@ -17,7 +17,7 @@ from healing_tables.sql.types import MOMENTS, is_text
 
 
 def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[str, str]) -> DataFrame:
-    """The changes that a stored dimension shows: ``k1..n``, ``at``, ``gone``, ``state``, ``tie``.
+    """The changes that a stored dimension shows: ``k1..n``, ``at``, ``is_deleted``, ``state``, ``tie``.
 
     Of type 1 only the newest value is known, of type 3 the last two. The earlier value of a type 1 attribute is never
     shown, but must differ from the newest one, or the moment of the change would be lost. If a version shows that a
@@ -55,21 +55,21 @@ def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[
     if "change_reason" in causes:
         shown_reason = causes["change_reason"]
         causes["change_reason"] = f"if({shown_reason} in {REASONS}, null, {shown_reason})"
-    said = rows.selectExpr(
+    starts = rows.selectExpr(
         "*",
         f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
     ).selectExpr(
         *keys,
         "moment as at",
-        "false as gone",
+        "false as is_deleted",
         f"struct({', '.join(values) or 'true as present'}) as state",
         tie,
         f"if(moment = at, {cause(causes)}, null) as cause",
     )
     ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
-        *keys, "until as at", "true as gone", tie
+        *keys, "until as at", "true as is_deleted", tie
     )
-    return said.unionByName(ended, allowMissingColumns=True)
+    return starts.unionByName(ended, allowMissingColumns=True)
 
 
 def not_null(kind: str) -> str:

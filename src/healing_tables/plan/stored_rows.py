@@ -97,7 +97,7 @@ def stored_rows(events: DataFrame, stored: DataFrame | None, layout: Layout, spe
     return rows.selectExpr(
         "*",
         f"greatest(at, until, updated{dates}) as boundary",
-        f"greatest(at, at{dates}) as said_at",
+        f"greatest(at, at{dates}) as changed_until",
     )
 
 

@@ -4,16 +4,16 @@ An item is one row; the items of a key are ordered by ``at``, ``kind``. What the
 
 | column | set by | meaning |
 | --- | --- | --- |
-| known_until | outcomes | the last moment that the table shows for the key; NULL if it does not have the key |
-| said_until | outcomes | the latest moment in the rows of the key, also of a change of type 1 or 3 |
-| last_said_at | outcomes | the moment of the last event of the batch that is no deletion |
+| newest_moment | outcomes | the last moment that the table shows for the key; NULL if it does not have the key |
+| newest_change | outcomes | the latest moment in the rows of the key, also of a change of type 1 or 3 |
+| last_event_at | outcomes | the moment of the last event of the batch that is no deletion |
 | in_force | outcomes | of what is stored: the row that is valid at ``at`` |
 | is_superseded | outcomes | the batch has a newer event for the version of this one |
 | is_behind | outcomes | the history goes on after the stored row |
-| outcome | outcomes | stored; event (new); known (says nothing new); late, tied, damaged, ahead, refused: errors |
+| outcome | outcomes | stored; event (new); unchanged (nothing new); late, tied, damaged, ahead, refused: errors |
 | refusal, refused_at | transitions | why the key is refused, or NULL; the moment of its first late or tied event |
-| here, here_before | transitions | whether the key exists from this item on, and whether it did before |
-| known | transitions | the last state before this item |
+| is_present, was_present | transitions | whether the key exists from this item on, and whether it did before |
+| state_before | transitions | the last state before this item |
 | starts | transitions | the event starts a version |
 | overwrites, moves_current | transitions | it changes a value of type 1; one of type 6 |
 | moves_n, previous_n, changed_n | transitions | of attribute n, type 1 or 3: it changes; the value before; the moment |
@@ -30,7 +30,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.plan.batch import key_names
-from healing_tables.plan.columns import IS_EVENT, IS_KNOWN, IS_PAST, IS_STORED, with_columns
+from healing_tables.plan.columns import IS_EVENT, IS_IN_TABLE, IS_PAST, IS_STORED, with_columns
 from healing_tables.plan.stored_rows import with_damage
 
 LATE = "a late change, older than the newest stored change of its key and different from the version of its moment"
@@ -47,21 +47,21 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     keys, items = ", ".join(key_names(layout)), with_kept_values(items, layout)
     seen = with_columns(
         with_damage(items, layout, IS_STORED),
-        gone="coalesce(gone, false)",
-        known_until=f"max(boundary) over (partition by {keys})",
-        said_until=f"max(said_at) over (partition by {keys})",
-        last_said_at=f"max(if({IS_EVENT} and not gone, at, null)) over (partition by {keys})",
+        is_deleted="coalesce(is_deleted, false)",
+        newest_moment=f"max(boundary) over (partition by {keys})",
+        newest_change=f"max(changed_until) over (partition by {keys})",
+        last_event_at=f"max(if({IS_EVENT} and not is_deleted, at, null)) over (partition by {keys})",
         is_superseded=is_superseded(layout),
         is_behind=f"max(if({IS_PAST}, until, null)) over (partition by {keys}) "
         f"> max(if({IS_STORED}, at, null)) over (partition by {keys})",
-        in_force=f"last(if({IS_KNOWN}, struct(at, until, updated, state, previous, changed), null), true) "
+        in_force=f"last(if({IS_IN_TABLE}, struct(at, until, updated, state, previous, changed), null), true) "
         f"over (partition by {keys} order by at, kind rows between unbounded preceding and current row)",
     )
     in_force = "in_force is not null and (in_force.until is null or in_force.until > at)"
     agrees = [f"state.a{n} <=> in_force.state.a{n}" for n, _ in numbered(layout, 2, 4, 6)]
     # Of types 1 and 3 a row shows only the newest value: a later one, in the table or in this batch, hides it
     agrees += [
-        f"(at < greatest(said_until, last_said_at) or state.a{n} <=> in_force.state.a{n})"
+        f"(at < greatest(newest_change, last_event_at) or state.a{n} <=> in_force.state.a{n})"
         for n, _ in numbered(layout, 1)
     ]
     for n, attribute in numbered(layout, 3):
@@ -71,20 +71,20 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
         else:
             hidden += f" or (at <= in_force.at and state.a{n} <=> in_force.previous.a{n})"
         agrees.append(f"(state.a{n} <=> in_force.state.a{n} or {hidden})")
-    is_gone = f"not ({in_force})"
+    has_ended = f"not ({in_force})"
     if not (layout.is_versioned or layout.has_history):
-        is_gone += " or at < known_until"  # the one row of a key does not show gaps
+        has_ended += " or at < newest_moment"  # the one row of a key does not show gaps
     shown = ["at", "until", "updated", *(f"changed.a{n}" for n, item in numbered(layout, 1, 3) if item.changed_at)]
-    is_known = f"if(gone, {is_gone}, {in_force} and {' and '.join(agrees) or 'true'})"
+    is_unchanged = f"if(is_deleted, {has_ended}, {in_force} and {' and '.join(agrees) or 'true'})"
     return seen.selectExpr(
         "*",
         f"""case
             when problem is not null then 'refused'
             when is_damaged then 'damaged'
             when is_behind then 'ahead'
-            when {IS_KNOWN} then 'stored'
-            when known_until is null or at > known_until then 'event'
-            when {is_known} then 'known'
+            when {IS_IN_TABLE} then 'stored'
+            when newest_moment is null or at > newest_moment then 'event'
+            when {is_unchanged} then 'unchanged'
             when {" or ".join(f"at <=> in_force.{moment}" for moment in shown)} then 'tied'
             else 'late'
         end as outcome""",
@@ -93,11 +93,11 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
 
 def with_kept_values(items: DataFrame, layout: Layout) -> DataFrame:
     """The items, where an event has the key's value before it of each attribute that the batch lacks and the table
-    keeps. Args: items: ``k1..n``, ``at``, ``state``, and ``kind``: 1 for an event, less for what is known."""
+    keeps. Args: items: ``k1..n``, ``at``, ``state``, and ``kind``: 1 for an event, less for what the table has."""
     if not layout.keeps_values:
         return items
     order = f"partition by {', '.join(key_names(layout))} order by at, kind"
-    before = f"last(if({IS_KNOWN}, state, null), true) over ({order})"
+    before = f"last(if({IS_IN_TABLE}, state, null), true) over ({order})"
     fields = ", ".join(
         f"{'kept_state' if attribute.is_kept else 'state'}.a{n} as a{n}" for n, attribute in by_name(layout)
     )
@@ -110,10 +110,10 @@ def is_superseded(layout: Layout) -> str:
     keys = ", ".join(key_names(layout))
     if not (layout.is_versioned or layout.has_history):
         # the one row of a key does not show gaps
-        return f"at < max(if({IS_EVENT} and not gone, at, null)) over (partition by {keys})"
+        return f"at < max(if({IS_EVENT} and not is_deleted, at, null)) over (partition by {keys})"
     values = "".join(f", state.a{n}" for n, _ in numbered(layout, 2, 4, 6))
     following = f"over (partition by {keys} order by at, kind)"
-    is_next = f"lead({IS_EVENT} and not gone) {following}"
+    is_next = f"lead({IS_EVENT} and not is_deleted) {following}"
     return f"{is_next} and lead(struct(1{values})) {following} <=> struct(1{values})"
 
 
@@ -129,31 +129,31 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
         f"case outcome when 'late' then '{LATE}' when 'tied' then '{TIED}' when 'damaged' then '{DAMAGED}' "
         f"when 'ahead' then '{AHEAD}' when 'refused' then problem end"
     )
-    here = "case kind when 0 then alive when 1 then not gone else false end"
-    # known events have no effect, and must not hide later events
-    before = items.where("outcome <> 'known'").selectExpr(
+    present = "case kind when 0 then alive when 1 then not is_deleted else false end"
+    # unchanged events have no effect, and must not hide later events
+    before = items.where("outcome <> 'unchanged'").selectExpr(
         "*",
         f"max({why}) over (partition by {keys}) as refusal",
         f"min(if(outcome in ('late', 'tied'), at, null)) over (partition by {keys}) as refused_at",
-        f"{here} as here",
-        f"lag({here}) over ({order}) as here_before",
-        f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as known",
+        f"{present} as is_present",
+        f"lag({present}) over ({order}) as was_present",
+        f"last(state, true) over ({order} rows between unbounded preceding and 1 preceding) as state_before",
     )
     # the end of a key that does not exist is not an event
-    before = before.where(f"{IS_KNOWN} or here or here_before or refusal is not null")
+    before = before.where(f"{IS_IN_TABLE} or is_present or was_present or refusal is not null")
 
     def differs(*types: int) -> str:
-        parts = [f"not (state.a{n} <=> known.a{n})" for n, _ in numbered(layout, *types)]
+        parts = [f"not (state.a{n} <=> state_before.a{n})" for n, _ in numbered(layout, *types)]
         return " or ".join(parts) or "false"
 
     if layout.is_versioned or layout.has_history:
-        starts = f"{IS_EVENT} and here and (not coalesce(here_before, false) or {differs(2, 4, 6)})"
+        starts = f"{IS_EVENT} and is_present and (not coalesce(was_present, false) or {differs(2, 4, 6)})"
     else:
-        starts = f"{IS_EVENT} and here and known is null"
+        starts = f"{IS_EVENT} and is_present and state_before is null"
     marked = before.selectExpr("*", f"{starts} as starts").selectExpr(
         "*",
-        f"{IS_EVENT} and here and known is not null and ({differs(1)}) as overwrites",
-        f"{IS_EVENT} and here and known is not null and ({differs(6)}) as moves_current",
+        f"{IS_EVENT} and is_present and state_before is not null and ({differs(1)}) as overwrites",
+        f"{IS_EVENT} and is_present and state_before is not null and ({differs(6)}) as moves_current",
         f"count(if({IS_STORED} or starts, 1, null)) over ({order} rows between unbounded preceding and current row) "
         "as part",
     )
@@ -161,7 +161,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
     whole = f"over (partition by {keys})"
     ordered_whole = f"over ({order} rows between unbounded preceding and unbounded following)"
     # with type 4, the versions that have left the table are in its history
-    last_version = f"count(if({IS_KNOWN}, 1, null))" if layout.has_history else "max(version)"
+    last_version = f"count(if({IS_IN_TABLE}, 1, null))" if layout.has_history else "max(version)"
     columns = [
         f"last(state, true) {ordered_whole} as newest",
         f"last(row, true) {ordered_whole} as last_row",
@@ -169,13 +169,13 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
         f"min(at) {whole} as first_at",
         f"{last_version} {whole} as last_version",
         f"max(if({IS_STORED}, at, null)) {whole} as last_from",
-        f"count(if({IS_KNOWN}, 1, null)) {whole} as stored_rows",
+        f"count(if({IS_IN_TABLE}, 1, null)) {whole} as stored_rows",
         f"greatest(max(if(overwrites or moves_current, at, null)) {whole}, 0L) as moved_at",
     ]
     for n, attribute in numbered(layout, 1, 3):
-        change = f"{IS_EVENT} and here and (known is null or not (state.a{n} <=> known.a{n}))"
+        change = f"{IS_EVENT} and is_present and (state_before is null or not (state.a{n} <=> state_before.a{n}))"
         if attribute.scd_type == 3:
-            previous = f"if({change} and known is not null, struct(known.a{n} as v), null)"
+            previous = f"if({change} and state_before is not null, struct(state_before.a{n} as v), null)"
             stored_change = f"changed.a{n}" if attribute.changed_at else "cast(null as bigint)"
             changed = f"if({change}, struct(at as v), null)"
             columns += [
@@ -185,7 +185,7 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
             ]
         elif attribute.changed_at:
             columns.append(
-                f"max(if({IS_KNOWN}, changed.a{n}, if({change}, at, null))) "
+                f"max(if({IS_IN_TABLE}, changed.a{n}, if({change}, at, null))) "
                 f"{running if layout.has_history else whole} as changed_{n}"
             )
     return marked.selectExpr("*", *columns).where("kind >= 0")
@@ -194,8 +194,8 @@ def with_transitions(items: DataFrame, layout: Layout) -> DataFrame:
 def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     """One row per version: stored ones, with what the batch did to them, and new ones."""
     keys = key_names(layout)
-    returns = "here and not coalesce(here_before, false)"
-    moves = " or ".join(["starts", "gone", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
+    returns = "is_present and not coalesce(was_present, false)"
+    moves = " or ".join(["starts", "is_deleted", returns, *[f"moves_{n}" for n, _ in numbered(layout, 3)]])
     has_effect = f"{IS_EVENT} and ({moves} or overwrites or moves_current)"
     carried = [
         "refusal",
@@ -221,12 +221,12 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         f.expr("min_by(version, struct(at, kind)) as version"),
         f.expr("min_by(updated, struct(at, kind)) as updated"),
         f.expr("min_by(cause, struct(at, kind)) as cause"),
-        f.expr(f"max_by(cause, if({IS_EVENT} and gone, at, null)) as end_cause"),
-        f.expr("min_by(known, struct(at, kind)) as before"),
-        f.expr("min_by(coalesce(here_before, false), struct(at, kind)) as was_here"),
-        f.expr(f"max_by(state, if({IS_STORED} or here, struct(at, kind), null)) as state"),
-        f.expr("max_by(here, struct(at, kind)) as here"),
-        f.expr(f"max_by(if({IS_STORED}, until, if(gone, at, null)), struct(at, kind)) as ended_at"),
+        f.expr(f"max_by(cause, if({IS_EVENT} and is_deleted, at, null)) as end_cause"),
+        f.expr("min_by(state_before, struct(at, kind)) as before"),
+        f.expr("min_by(coalesce(was_present, false), struct(at, kind)) as was_present"),
+        f.expr(f"max_by(state, if({IS_STORED} or is_present, struct(at, kind), null)) as state"),
+        f.expr("max_by(is_present, struct(at, kind)) as is_present"),
+        f.expr(f"max_by(if({IS_STORED}, until, if(is_deleted, at, null)), struct(at, kind)) as ended_at"),
         f.expr(f"max(if({IS_EVENT} and ({moves}), at, null)) as touched_at"),
         *[f.expr(f"max_by(previous_{n}, struct(at, kind)).v as previous_{n}") for n, _ in numbered(layout, 3)],
         *[f.expr(f"max_by(changed_{n}, struct(at, kind)).v as changed_{n}") for n, _ in numbered(layout, 3)],

@@ -15,7 +15,9 @@ DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char 
 # Matches collated text and text of a fixed length, alone or nested in another type
 NOT_PLAIN = re.compile(r"(^|[:<])((?:string|(?:var)?char\(\d+\)) collate \w+|char\(\d+\))(?=$|[,>])")
 
-DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+# The digits of the largest value; and of the decimal to which Spark widens the type
+DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+DECIMAL_DIGITS = DIGITS | {"bigint": 20}
 FLOATING = ("float", "double")
 
 
@@ -48,9 +50,9 @@ def is_exact(kind: str) -> bool:
 
 
 def size(kind: str) -> tuple[int, int]:
-    """Precision and scale of a whole number or a decimal."""
-    if kind in DIGITS:
-        return DIGITS[kind], 0
+    """Precision and scale of the decimal to which a whole number or a decimal widens."""
+    if kind in DECIMAL_DIGITS:
+        return DECIMAL_DIGITS[kind], 0
     precision, scale = kind[8:-1].split(",")
     return int(precision), int(scale)
 

@@ -13,7 +13,8 @@ from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, in_quotes, quoted
 from healing_tables.sql.types import DECLARED, types_of
 from healing_tables.targets.buckets import bucket_of, is_in_buckets
-from healing_tables.targets.hive import Commit, HiveTarget, short
+from healing_tables.targets.hive import HiveTarget, short
+from healing_tables.targets.hive_commits import Commit
 from healing_tables.targets.hive_metastore import files_in
 from healing_tables.targets.naming import name_beside
 
@@ -78,7 +79,7 @@ def convert_table(
         columns[field.name] = field.metadata.get(DECLARED, kind) + (f" comment {in_quotes(comment)}" if comment else "")
     given = {key: value for key, value in described.properties.items() if key not in OWN_PROPERTIES}
     first = f"{folder}/empty" if is_in_buckets(place) else place
-    statement = target.create_statement(columns, first, {}, given)
+    statement = target.new_table_statement(columns, first, given)
     kept = name_beside(name, f"__before_{dt.datetime.now(dt.timezone.utc):%Y%m%d%H%M%S}")
     with target.session(spark):
         newest = target.commits.newest(spark)

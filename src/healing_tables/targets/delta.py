@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from healing_tables.definition.stored_layout import WHOLE
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.types import DECIMAL_DIGITS
 from healing_tables.targets.conflicts import StalePlan, has_condition, raised
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import bad_name, is_path, is_table_name
@@ -31,7 +32,6 @@ MISSING = (
 GENERATED, EXPLICIT = "delta.generationExpression", "delta.identity.allowExplicitInsert"
 TYPE_WIDENING = "delta.enableTypeWidening"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
-# Commits that change no row
 # Operations that change no rows, as in the macro `_delta_maintenance_operations`
 MAINTENANCE = (
     "OPTIMIZE",
@@ -240,7 +240,7 @@ class DeltaTarget(SqlTable):
             return stored in ("tinyint", "smallint") and given in ("smallint", "int")
         if stored in WHOLE and given.startswith("decimal("):
             precision, scale = (int(part) for part in given[8:-1].split(","))
-            return precision - scale >= (20 if stored == "bigint" else 10)
+            return precision - scale >= max(DECIMAL_DIGITS[stored], DECIMAL_DIGITS["int"])
         return True
 
     def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.targets.file_formats import FORMATS, check_types, write_files
 from healing_tables.targets.files_commits import Commit, StoredTable
-from healing_tables.targets.files_table import FilesTable, SideTable, owner_of
+from healing_tables.targets.files_table import FilesSideTable, FilesTable, owner_of
 from healing_tables.targets.naming import is_path, name_beside
 from healing_tables.targets.paths import absolute, checked_path
-from healing_tables.targets.table import Snapshot
+from healing_tables.targets.table import DimensionTable, Snapshot
 
 ROWS = "."  # the dimension itself among the tables of a commit
 
@@ -37,7 +36,7 @@ class FilesSnapshot(Snapshot):
 
 
 @dataclass(frozen=True)
-class FilesTarget(FilesTable):
+class FilesTarget(FilesTable, DimensionTable[FilesSideTable]):
     """A dimension as plain files in a folder, on S3 (``s3a://bucket/folder``) or on a local disk (``/folder``).
 
     It needs obstore, the extra ``files`` of this package; on S3, Spark needs hadoop-aws as well.
@@ -70,18 +69,14 @@ class FilesTarget(FilesTable):
     def dimension(self) -> FilesTarget:
         return self
 
-    def named(self, name: str) -> SideTable:
+    def named(self, name: str) -> FilesSideTable:
         """A table of this dimension: a path, or the name of a folder beside this one."""
         path = name if is_path(name) else f"{posixpath.dirname(self.path)}/{name.strip('/')}"
-        return SideTable(self, checked_path(path))
+        return FilesSideTable(self, checked_path(path))
 
-    def beside(self, suffix: str) -> SideTable:
+    def beside(self, suffix: str) -> FilesSideTable:
         """A table next to this one: the path with a suffix."""
-        return SideTable(self, name_beside(self.path, suffix))
-
-    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """The settings of a session that the statements of a merge need: none."""
-        return nullcontext()
+        return FilesSideTable(self, name_beside(self.path, suffix))
 
     # --- reading
 
@@ -94,7 +89,7 @@ class FilesTarget(FilesTable):
         if version is not None:
             return self.load(spark, self.commits(spark).kept(version).tables[ROWS])
         owner = owner_of(spark, self.path)
-        return super().read(spark) if owner is None else SideTable(FilesTarget(owner), self.path).read(spark)
+        return super().read(spark) if owner is None else FilesSideTable(FilesTarget(owner), self.path).read(spark)
 
     def snapshot(self, spark: SparkSession) -> FilesSnapshot | None:
         """The newest commit; None if there is no dimension. Raises: TargetError for a table beside a dimension."""
@@ -134,16 +129,6 @@ class FilesTarget(FilesTable):
 
     # --- as a table
 
-    def ensure(
-        self,
-        spark: SparkSession,
-        columns: Mapping[str, str],
-        own: Iterable[str],
-        what: str,
-        own_properties: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        return self.rows(spark)
-
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """Nothing to do: the next state has them."""
 
@@ -159,7 +144,7 @@ class FilesTarget(FilesTable):
         given = {} if value is None else {name: value}
 
         def change(commit: Commit) -> Commit:
-            others = {known: text for known, text in commit.properties.items() if known != name}
+            others = {other: text for other, text in commit.properties.items() if other != name}
             return replace(commit, properties=others | given)
 
         self.commits(spark).amend(change)

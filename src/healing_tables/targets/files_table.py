@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,21 +15,21 @@ from healing_tables.targets.file_formats import read_files
 from healing_tables.targets.files_commits import COMMITS, LAYOUT, Commit, Commits, StoredTable
 from healing_tables.targets.object_store import open_store
 from healing_tables.targets.paths import absolute, relative
-from healing_tables.targets.table import DIMENSION, Snapshot, check_side_table
+from healing_tables.targets.table import DIMENSION, SideTable, Table
 
 PART_OF = "_part_of.json"
 
 
-class FilesTable:
+class FilesTable(Table):
     """A table of a dimension in files: the dimension itself, or one beside it."""
 
     path: str
     file_format: str
 
     @property
+    @abstractmethod
     def dimension(self) -> FilesTable:
         """The dimension, in whose folder the rows and the commits are."""
-        raise NotImplementedError
 
     @property
     def name(self) -> str:
@@ -37,10 +38,6 @@ class FilesTable:
     @property
     def sql_name(self) -> str:
         return self.path
-
-    @property
-    def partition_columns(self) -> list[str]:
-        return []
 
     @property
     def part(self) -> str:
@@ -80,10 +77,6 @@ class FilesTable:
         commit = self.commits(spark).newest()
         return 0 if commit is None else commit.version
 
-    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
-        """The format has none."""
-        return {}
-
     def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
         """Every merge writes all rows, in the types of its schema."""
         return True
@@ -109,7 +102,7 @@ class FilesTable:
 
 
 @dataclass(frozen=True)
-class SideTable(FilesTable):
+class FilesSideTable(FilesTable, SideTable):
     """A table beside a dimension. Its rows are in the folder of the dimension, and its commits name them."""
 
     of: FilesTable
@@ -120,11 +113,10 @@ class SideTable(FilesTable):
     def dimension(self) -> FilesTable:
         return self.of
 
-    def snapshot(self, spark: SparkSession) -> Snapshot | None:
-        raise NotImplementedError
-
-    def is_still(self, spark: SparkSession, table_id: str) -> bool:
-        raise NotImplementedError
+    def create(
+        self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
+    ) -> None:
+        open_store(spark, self.path).create(PART_OF, self.reference(spark, columns))
 
     def ensure(
         self,
@@ -133,19 +125,17 @@ class SideTable(FilesTable):
         own: Iterable[str],
         what: str,
         own_properties: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        """The table; without rows if there is none. See `Table.ensure`."""
+    ) -> dict[str, str]:
+        """See `SideTable.ensure`. Raises: TargetError also if the table belongs to another dimension."""
         store = open_store(spark, self.path)
         if store.names(COMMITS):
             raise self.taken(what, "a dimension of its own")
-        if store.get(PART_OF) is None:
-            store.create(PART_OF, self.reference(spark, columns))
+        if store.get(PART_OF) is None:  # files of another program have none
+            self.create(spark, columns)
         owner = owner_of(spark, self.path)
         if owner != self.of.path:
             raise self.taken(what, f"a table of {owner}")
-        table = self.rows(spark)
-        check_side_table(self.name, table, columns, own, what)
-        return table
+        return super().ensure(spark, columns, own, what, own_properties)
 
     def reference(self, spark: SparkSession, columns: Mapping[str, str]) -> dict[str, object]:
         """The content of `_part_of.json`: the dimension, and the columns until a commit has rows."""

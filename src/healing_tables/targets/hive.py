@@ -20,85 +20,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
-from healing_tables.definition.stored_layout import NEW_TABLE, of_fixed_length
+from healing_tables.definition.stored_layout import of_fixed_length
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
-from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
+from healing_tables.sql.identifiers import find, in_quotes
 from healing_tables.sql.values import with_plain_text
 from healing_tables.targets.buckets import MOST_BUCKETS, folders_of, is_in_buckets, location_of
-from healing_tables.targets.conflicts import StalePlan, has_condition
+from healing_tables.targets.conflicts import StalePlan
+from healing_tables.targets.hive_commits import Commit, Commits
 from healing_tables.targets.hive_metastore import (
     FORMATS,
-    NO_FILES,
     Described,
-    describe_table,
     files_in,
     partitions_in_metastore,
     path_of,
     same_place,
 )
-from healing_tables.targets.naming import bad_name, full_name, is_table_name, name_beside, name_parts
-from healing_tables.targets.table import Snapshot, check_side_table, micro_batches_after
+from healing_tables.targets.hive_table import HiveSideTable, HiveTable
+from healing_tables.targets.naming import bad_name, is_table_name, name_beside, name_parts
+from healing_tables.targets.table import DimensionTable, Snapshot
 
 log = logging.getLogger("healing_tables")
-
-# Columns of a commit, besides its number
-COMMIT_COLUMNS = {
-    "merge_id": "string",
-    "location": "string",
-    "base_location": "string",  # of the previous state
-    "base_files": "array<string>",
-    "key_buckets": "int",
-    "create_table": "string",  # the statement, if the commit creates the table
-    "add_columns": "string",
-    "side_tables": "map<string, string>",  # table to the folder with its new rows
-    "micro_batches": "map<string, bigint>",  # before the commit: stream to the number of its newest one
-    "committed_at": "timestamp",
-}
-# A session caches the list of a table's files until `refresh table`: replaced files are kept at least this long
-KEPT_SECONDS = 3600
-COMMITTED, FINISHED = "committed", "finished"
-
-
-@dataclass(frozen=True)
-class Commit:
-    """A row of ``<table>__commits``, with its number.
-
-    Attributes:
-        is_finished: readers see it, and its side tables too.
-        is_old: the folders before it need not be kept.
-    """
-
-    version: int
-    is_finished: bool
-    is_old: bool
-    merge_id: str
-    location: str
-    base_location: str | None
-    base_files: tuple[str, ...] | None
-    key_buckets: int | None
-    create_table: str | None
-    add_columns: str | None  # a line of JSON per column: its name and its type
-    side_tables: Mapping[str, str]
-    micro_batches: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def unchanged(
-        cls, version: int, merge_id: str, location: str, key_buckets: int | None, micro_batches: Mapping[str, int]
-    ) -> Commit:
-        """A commit of existing files."""
-        return cls(
-            version, False, False, merge_id, location, location, None, key_buckets, None, None, {}, micro_batches
-        )
-
-    @property
-    def micro_batches_after(self) -> dict[str, int]:
-        """`micro_batches` after this commit, whose own number is part of the id of its merge."""
-        return micro_batches_after(self.micro_batches, self.merge_id)
 
 
 @dataclass(frozen=True)
@@ -122,7 +65,7 @@ class HiveSnapshot(Snapshot):
 
 
 @dataclass(frozen=True)
-class HiveTarget:
+class HiveTarget(HiveTable, DimensionTable[HiveSideTable]):
     """A Hive table without transactions, by name (``schema.table``).
 
     The other arguments are used when the first merge creates the table.
@@ -160,30 +103,22 @@ class HiveTarget:
             raise ArgumentError(counted("the target", mistakes), mistakes)
 
     @property
-    def sql_name(self) -> str:
-        return self.name
-
-    @property
     def partition_columns(self) -> list[str]:
         by = self.partition_by
         return [by] if isinstance(by, str) else list(by)
 
-    def named(self, name: str) -> HiveTarget:
-        """Another table, of this kind."""
-        return HiveTarget(name, self.file_format, location=self.location)
+    def named(self, name: str) -> HiveSideTable:
+        """A table beside this one, in its format."""
+        return HiveSideTable(name, self.file_format, self.location)
 
-    def beside(self, suffix: str) -> HiveTarget:
+    def beside(self, suffix: str) -> HiveSideTable:
         """A table next to this one: the name with a suffix."""
-        return HiveTarget(name_beside(self.name, suffix), self.file_format, location=self.location)
+        return self.named(name_beside(self.name, suffix))
 
-    def full_name(self, spark: SparkSession) -> str:
-        return full_name(spark, self.name)
+    def noted(self, spark: SparkSession, name: str) -> str | None:
+        return self.commits.properties(spark).get(name)
 
     # --- reading
-
-    def described(self, spark: SparkSession) -> Described | None:
-        """The description of the table in the metastore, if it exists. Raises: TargetError for another format."""
-        return describe_table(spark, self.name)
 
     def check_switch(self, described: Described) -> None:
         """Raises: TargetError if the table cannot be switched to a new folder by one call."""
@@ -202,28 +137,21 @@ class HiveTarget:
             mistake = Mistake(self.name, wanted, got, remedy)
             raise TargetError(counted("the target", [mistake]), [mistake])
 
-    def read(self, spark: SparkSession) -> DataFrame | None:
-        """The current table; None if it does not exist."""
-        return None if self.described(spark) is None else self.rows(spark)
-
-    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The current table. A side table does not change as long as a merge can still commit."""
-        spark.sql(f"refresh table {self.sql_name}")
-        return spark.table(self.sql_name)
-
-    def version(self, spark: SparkSession) -> int:
-        """Always 0: the rows of side tables belong to commits of the dimension."""
-        return 0
+    def recover(self, spark: SparkSession) -> None:
+        """Finish the newest commit, if a killed merge has not."""
+        commit = self.commits.unfinished(spark)
+        if commit is not None:
+            self.finish(spark, commit)
 
     def snapshot(self, spark: SparkSession) -> HiveSnapshot | None:
-        """The rows that readers see, after unfinished commits are finished; None if there is no table.
+        """The rows that readers see; None if there is no table.
 
-        Raises: TargetError for a table of another format, or one that cannot be switched.
+        Raises: StalePlan if a commit is not finished; TargetError for another format, or a table that cannot be
+        switched.
         """
-        commits = self.commits
-        last = commits.newest(spark)
+        last = self.commits.newest(spark)
         if last is not None and not last.is_finished:
-            self.finish(spark, last)
+            raise StalePlan("another writer is committing")
         described = self.described(spark)
         if described is None:
             return None
@@ -261,20 +189,6 @@ class HiveTarget:
         described = self.described(spark)
         return described is not None and same_place(described.location, table_id)
 
-    def load(
-        self, spark: SparkSession, schema: StructType, paths: Sequence[str], partitions: Sequence[str], base: str = ""
-    ) -> DataFrame:
-        """The rows in these folders or files. Args: schema: of the table; base: the folder of all partitions."""
-        reader = spark.read.format(self.file_format).schema(schema)
-        if base and partitions:
-            reader = reader.option("basePath", base)
-        try:
-            return reader.load(list(paths)).select(*map(quoted, schema.names))
-        except AnalysisException as error:
-            if not has_condition(error, *NO_FILES):
-                raise
-            return spark.createDataFrame([], schema)
-
     def late_files(self, spark: SparkSession, last: Commit) -> list[str]:
         """Files that another writer has added to the previous folder while the table was switched.
 
@@ -283,61 +197,17 @@ class HiveTarget:
         if last.base_files is None or last.base_location is None or same_place(last.base_location, last.location):
             return []
         now = files_in(spark, [last.base_location])
-        late, gone = sorted(set(now) - set(last.base_files)), set(last.base_files) - set(now)
-        if late and gone:
+        late, removed = sorted(set(now) - set(last.base_files)), set(last.base_files) - set(now)
+        if late and removed:
             mistake = Mistake(
                 self.name,
                 f"no other writer in {last.base_location}, the folder before the last merge",
-                f"a folder with {len(gone)} files fewer and {len(late)} more than when that merge read it",
+                f"a folder with {len(removed)} files fewer and {len(late)} more than when that merge read it",
                 f"write these rows again: they are in {path_of(late[0])}, and not in the table; then remove the new "
                 "files",
             )
             raise TargetError(counted("the stored dimension", [mistake]), [mistake])
         return [path_of(file) for file in late]
-
-    # --- tables beside a dimension
-
-    def ensure(
-        self,
-        spark: SparkSession,
-        columns: Mapping[str, str],
-        own: Iterable[str],
-        what: str,
-        own_properties: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        """The table, created with these columns if it does not exist; a partition per merge. See `Table.ensure`."""
-        table = self.read(spark)
-        if table is None:
-            columns = {name: kind for name, kind in columns.items() if name != "merge_id"}
-            by = {"merge_id": "string"}
-            statement = self.create_statement(columns, self.new_folder(spark, "rows"), by, own_properties or {})
-            spark.sql(statement.replace("create table", "create table if not exists", 1))
-            return self.rows(spark)
-        check_side_table(self.name, table, columns, own, what)
-        return table
-
-    def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
-        spark.sql(f"alter table {self.sql_name} add columns ({column_list(dict(columns))})")
-
-    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
-        """The format has none."""
-        return {}
-
-    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
-        """Spark does not change the types of the columns in the metastore."""
-        return False
-
-    def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
-        listed = ", ".join(f"{name} {kind}" for name, kind in columns)
-        wanted = f"the types of the dimension: {listed}"
-        raise TargetError.one("the target", self.name, wanted, "narrower types", NEW_TABLE)
-
-    def table_property(self, spark: SparkSession, name: str) -> str | None:
-        described = self.described(spark)
-        return None if described is None else described.properties.get(name)
-
-    def set_property(self, spark: SparkSession, name: str, value: str) -> None:
-        spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
 
     # --- writing
 
@@ -345,59 +215,27 @@ class HiveTarget:
     def commits(self) -> Commits:
         return Commits(self.beside("__commits"))
 
-    def new_folder(self, spark: SparkSession, name: str) -> str:
-        """A folder for files of this table: below ``location``, or beside the files that it has now, or in the schema.
-
-        Args: name: of the folder.
-        """
-        bare = name_parts(self.name)[-1]
-        own = f"/{bare}__versions/"
-        root = self.location
-        if root is None:
-            described = self.described(spark)
-            if described is not None:
-                place = described.location
-                root = place.split(own)[0] if own in place else place.rstrip("/").rpartition("/")[0]
-        if root is None:
-            schema = self.name.rstrip().rpartition(".")[0] if len(name_parts(self.name)) > 1 else "`default`"
-            if schema == "`default`":
-                schema = quoted(spark.catalog.currentDatabase())
-            told = {row[0]: row[1] for row in spark.sql(f"describe schema {schema}").collect()}
-            root = told["Location"]
-        return f"{root.rstrip('/')}{own}{name}"
-
-    def create_statement(
-        self, columns: Mapping[str, str], location: str, partitions: Mapping[str, str], properties: Mapping[str, str]
+    def new_table_statement(
+        self, columns: Mapping[str, str], location: str, properties: Mapping[str, object] | None = None
     ) -> str:
-        """Args: partitions: columns that are not among the others, with their types."""
-        parts = [f"create table {self.sql_name} ({column_list({**columns, **partitions})}) using {self.file_format}"]
-        by = [*partitions, *self.partition_columns]
-        if by:
-            parts.append(f"partitioned by ({', '.join(map(quoted, by))})")
-        parts.append(f"location {in_quotes(location)}")
-        if self.comment is not None:
-            parts.append(f"comment {in_quotes(self.comment)}")
-        given = {str(name): str(value) for name, value in self.properties.items()} | dict(properties)
-        if given:
-            listed = ", ".join(f"{in_quotes(name)} = {in_quotes(value)}" for name, value in given.items())
-            parts.append(f"tblproperties ({listed})")
-        return " ".join(parts)
+        """Args: columns: name to type; properties: besides those of the target."""
+        return self.create_statement(
+            columns,
+            location,
+            partition_by=self.partition_columns,
+            properties={**self.properties, **(properties or {})},
+            comment=self.comment,
+        )
 
-    def create(self, spark: SparkSession, statement: str) -> None:
+    def create_listed(self, spark: SparkSession, statement: str) -> None:
         """Create a table whose partitions Spark finds by listing its folder: one switch shows all of them."""
         with partitions_in_metastore(spark, False):
-            spark.sql(statement.replace("create table", "create table if not exists", 1))
+            # commits of earlier versions lack the condition
+            spark.sql(re.sub("^create table (?!if not exists)", "create table if not exists ", statement))
 
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Settings for a merge: the commits and the tables beside a dimension have partitions in the metastore."""
         return partitions_in_metastore(spark, True)
-
-    def write(self, rows: DataFrame, folder: str, partitions: Sequence[str] = ()) -> None:
-        """Write rows to a new folder."""
-        writer = rows.write.format(self.file_format).mode("overwrite")
-        if partitions:
-            writer = writer.partitionBy(*partitions)
-        writer.save(folder)
 
     def write_buckets(self, rows: DataFrame, bucket: str, folder: str, others: Mapping[int, str]) -> str:
         """Write rows to a folder per bucket.
@@ -435,12 +273,12 @@ class HiveTarget:
         """
         described = self.described(spark)
         if described is None and commit.create_table is not None:
-            self.create(spark, commit.create_table)
+            self.create_listed(spark, commit.create_table)
             described = self.described(spark)
         if described is not None:
-            known = {name.lower() for name in described.columns}
+            present = {name.lower() for name in described.columns}
             wanted = [json.loads(line) for line in (commit.add_columns or "").splitlines()]
-            missing = [(name, kind) for name, kind in wanted if name.lower() not in known]
+            missing = [(name, kind) for name, kind in wanted if name.lower() not in present]
             if missing:
                 self.add_columns(spark, missing)
             if not same_place(described.location, commit.location):
@@ -456,20 +294,6 @@ class HiveTarget:
         if max(steps) > commit.version:
             # another merge has committed after this one in the meantime: the table must not go back to this commit
             self.set_location(spark, self.commits.read(spark, [max(steps)], steps)[0].location)
-
-    def take(self, spark: SparkSession, merge_id: str, folder: str) -> None:
-        """Add the rows in a folder to this table beside a dimension, once."""
-        described = self.described(spark)
-        if described is not None and described.partitions == ("merge_id",):
-            partition = f"partition (merge_id = {literal(merge_id)}) location {in_quotes(folder)}"
-            spark.sql(f"alter table {self.sql_name} add if not exists {partition}")
-            return
-        # another program has created it: rows that it already has are left out
-        table = self.rows(spark)
-        new = self.load(spark, table.schema, [folder], ())
-        same = " and ".join(f"s.{quoted(name)} <=> t.{quoted(name)}" for name in table.columns)
-        new = new.alias("s").join(table.alias("t"), f.expr(same), "left_anti").localCheckpoint()
-        new.coalesce(1).write.insertInto(self.sql_name)
 
     def go_back(self, spark: SparkSession, commit: Commit) -> None:
         """Add a commit that restores the rows before a commit, with the rows that another writer has added.
@@ -518,94 +342,6 @@ class HiveTarget:
                 continue
             empty = spark.createDataFrame([], "emptied boolean")
             empty.write.format(self.file_format).mode("overwrite").save(folder)
-
-
-@dataclass(frozen=True)
-class Commits:
-    """``<table>__commits``: a partition for each commit, and another one once it is visible to readers."""
-
-    table: HiveTarget
-
-    def newest(self, spark: SparkSession) -> Commit | None:
-        steps = self.steps(spark)
-        return self.read(spark, [max(steps)], steps)[0] if steps else None
-
-    def steps(self, spark: SparkSession) -> dict[int, set[str]]:
-        """Number of each commit to its completed steps."""
-        if not spark.catalog.tableExists(self.table.sql_name):
-            return {}
-        partitions = spark.sql(f"show partitions {self.table.sql_name}").collect()
-        found: dict[int, set[str]] = {}
-        for (partition,) in partitions:
-            version, step = re.fullmatch(r"version=(\d+)/step=(\w+)", partition).groups()  # type: ignore[union-attr]
-            found.setdefault(int(version), set()).add(step)
-        return found
-
-    def read(
-        self, spark: SparkSession, versions: Iterable[int], steps: Mapping[int, set[str]] | None = None
-    ) -> list[Commit]:
-        """The existing ones of these commits, in their order. Args: steps: of `steps`, if it is known."""
-        known = self.steps(spark) if steps is None else steps
-        names = [name for name in COMMIT_COLUMNS if name != "committed_at"]
-        is_old = f"committed_at < now() - make_interval(0, 0, 0, 0, 0, 0, {KEPT_SECONDS}) as is_old"
-        listed = ", ".join(str(version) for version in versions)
-        rows = self.table.rows(spark).where(f"step = '{COMMITTED}' and version in ({listed})")
-        found = []
-        for row in rows.selectExpr("version", is_old, *names).orderBy("version").collect():
-            values = {name: row[name] for name in names}
-            if values["base_files"] is not None:
-                values["base_files"] = tuple(values["base_files"])
-            found.append(Commit(row.version, FINISHED in known[row.version], row.is_old, **values))
-        return found
-
-    def drop(self, spark: SparkSession, version: int) -> None:
-        """Remove a commit that is no longer needed."""
-        partitions = ", ".join(f"partition (version = {version}, step = '{step}')" for step in (COMMITTED, FINISHED))
-        spark.sql(f"alter table {self.table.sql_name} drop if exists {partitions}")
-
-    def add(self, spark: SparkSession, commit: Commit, folder: str) -> None:
-        """Make the call that is the commit. Args: folder: a new one, for the row of the commit. Raises: StalePlan"""
-        self.ensure(spark)
-        values = [getattr(commit, name) for name in COMMIT_COLUMNS if name != "committed_at"]
-        schema = ", ".join(f"{name} {kind}" for name, kind in COMMIT_COLUMNS.items() if name != "committed_at")
-        row = spark.createDataFrame([tuple(list(v) if isinstance(v, tuple) else v for v in values)], schema)
-        self.table.write(row.selectExpr("*", "now() as committed_at").coalesce(1), folder)
-        partition = f"partition (version = {commit.version}, step = '{COMMITTED}')"
-        try:
-            spark.sql(f"alter table {self.table.sql_name} add {partition} location {in_quotes(folder)}")
-        except Exception as error:
-            # an error does not mean that the partition does not exist (a lost response): its row shows it
-            there = self.read(spark, [commit.version])
-            if not there:
-                raise
-            if there[0].merge_id != commit.merge_id:
-                raise StalePlan from error
-        steps = self.steps(spark)
-        if max(steps) > commit.version and FINISHED not in steps[commit.version]:
-            # this number was used before, so long ago that it is dropped: a merge finishes the commit before its own
-            self.drop(spark, commit.version)
-            raise StalePlan
-
-    def set_finished(self, spark: SparkSession, version: int) -> None:
-        partition = f"partition (version = {version}, step = '{FINISHED}')"
-        spark.sql(f"alter table {self.table.sql_name} add if not exists {partition}")
-
-    def ensure(self, spark: SparkSession) -> None:
-        """Create the table if it does not exist."""
-        if self.table.described(spark) is None:
-            by = {"version": "bigint", "step": "string"}
-            folder = self.table.new_folder(spark, "rows")
-            statement = self.table.create_statement(COMMIT_COLUMNS, folder, by, {})
-            spark.sql(statement.replace("create table", "create table if not exists", 1))
-
-    def properties(self, spark: SparkSession) -> Mapping[str, str]:
-        """What is recorded about the dimension."""
-        described = self.table.described(spark)
-        return {} if described is None else described.properties
-
-
-def column_list(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
 
 
 def short(merge_id: str) -> str:

@@ -34,6 +34,8 @@ from healing_tables.targets.table import CHANGE_LOG, Snapshot, micro_batch_of
 MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
 # Spark without Iceberg, or without its extension, raises one of these
 NO_ICEBERG = ("DATA_SOURCE_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNSUPPORTED_FEATURE.TABLE_OPERATION")
+# A property that Iceberg shows: the current snapshot
+NEWEST, NO_SNAPSHOT = "current-snapshot-id", "none"
 PREFIX = "healing_merge_"
 # The time of its start in seconds, the snapshot that it starts from, the id of the merge
 BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
@@ -127,24 +129,38 @@ class IcebergTarget(SqlTable):
         return spark.sql(f"select * from {self.name}{at}")
 
     def version(self, spark: SparkSession) -> int:
-        found = self.snapshot(spark)
-        if found is None:
-            raise StalePlan("the table was dropped")
-        return found.version
+        return int(self.newest(self.described(spark)))
+
+    def newest(self, properties: Mapping[str, str] | None) -> str:
+        """The newest snapshot, from `described`. Raises: StalePlan if the table was dropped, or has none yet."""
+        found = (properties or {}).get(NEWEST, NO_SNAPSHOT)
+        if found == NO_SNAPSHOT:
+            raise StalePlan("the table was dropped or has just been created")
+        return found
+
+    def recover(self, spark: SparkSession) -> None:
+        """Add a snapshot if nobody has written to the table yet, or since its columns were changed."""
+        properties = self.described(spark)
+        if properties is not None and (
+            properties[NEWEST] == NO_SNAPSHOT or not self.has_current_columns(spark, self.at(spark, properties[NEWEST]))
+        ):
+            self.add_version(spark)
+
+    def at(self, spark: SparkSession, version: str) -> DataFrame:
+        return spark.sql(f"select * from {self.name} version as of {version}")
+
+    def has_current_columns(self, spark: SparkSession, rows: DataFrame) -> bool:
+        """Whether a snapshot has the columns of the table: it keeps those that the table had then."""
+        return rows.schema == spark.sql(f"select * from {self.name}").schema
 
     def snapshot(self, spark: SparkSession) -> Snapshot | None:
         properties = self.described(spark)
         if properties is None:
             return None
-        version = properties["current-snapshot-id"]
-        if version == "none":  # nobody has written to it yet
-            self.add_version(spark)
-            return self.snapshot(spark)
-        rows = spark.sql(f"select * from {self.name} version as of {version}")
-        if rows.schema != spark.sql(f"select * from {self.name}").schema:
-            # a snapshot has the columns that the table had then: only a new one has the current columns
-            self.add_version(spark)
-            return self.snapshot(spark)
+        version = self.newest(properties)
+        rows = self.at(spark, version)
+        if not self.has_current_columns(spark, rows):
+            raise StalePlan("another writer has changed the columns")
         return Snapshot(version, int(version), rows, properties, ())
 
     def is_still(self, spark: SparkSession, table_id: str) -> bool:
@@ -175,11 +191,24 @@ class IcebergTarget(SqlTable):
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
     ) -> int:
         self.create(spark, columns, own_properties)
+        self.recover(spark)
         snapshot = self.snapshot(spark)
         noted = (own_properties or {}).get(CHANGE_LOG)
         if snapshot is None or snapshot.properties.get(CHANGE_LOG) != noted or not snapshot.rows.isEmpty():
             raise StalePlan("another writer has created the table")
         return snapshot.version
+
+    def ensure(
+        self,
+        spark: SparkSession,
+        columns: Mapping[str, str],
+        own: Iterable[str],
+        what: str,
+        own_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        present = super().ensure(spark, columns, own, what, own_properties)
+        self.recover(spark)
+        return present
 
     @contextmanager
     def invalid_schemas(self) -> Iterator[None]:
@@ -187,9 +216,9 @@ class IcebergTarget(SqlTable):
         try:
             yield
         except Exception as error:
-            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and self.told(error) is None
+            is_bare = isinstance(error, (AnalysisException, IllegalArgumentException)) and self.text_of(error) is None
             if is_bare or VALIDATION in java_classes(error):
-                raise self.refused(self.told(error) or str(error).splitlines()[0]) from error
+                raise self.refused(self.text_of(error) or str(error).splitlines()[0]) from error
             raise
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
@@ -211,12 +240,12 @@ class IcebergTarget(SqlTable):
         with self.named_errors():
             spark.sql(f"insert into {self.name} select * from {self.name} where false").collect()
 
-    def told(self, error: Exception) -> str | None:
+    def text_of(self, error: Exception) -> str | None:
         for cause in java_causes(error):
             if cause.getClass().getName().startswith("org.apache.iceberg."):
                 return str(cause.getMessage())
         is_own = any(name.startswith("org.apache.iceberg.") for name in java_classes(error))
-        return super().told(error) or (str(error).splitlines()[0] if is_own else None)
+        return super().text_of(error) or (str(error).splitlines()[0] if is_own else None)
 
     def check_session(self, error: Exception) -> None:
         if any(condition.startswith(NO_ICEBERG) for condition in conditions(error)):
@@ -298,7 +327,7 @@ class IcebergTarget(SqlTable):
                 return
             except Exception:
                 # read in this order: the call may still be running, and main may change in between
-                newest = (self.described(spark) or {}).get("current-snapshot-id")
+                newest = (self.described(spark) or {}).get(NEWEST)
                 if head in self.published(spark, [head]):
                     return
                 if newest != str(base_version):
@@ -419,17 +448,17 @@ class IcebergTarget(SqlTable):
         ]
 
     def note_number(self, spark: SparkSession, mark: str, number: int) -> None:
-        known = self.noted_numbers(spark, mark)
-        if max(known, default=-1) < number:
+        noted = self.noted_numbers(spark, mark)
+        if max(noted, default=-1) < number:
             self.alter(spark, f"set tblproperties ({in_quotes(f'{MICRO_BATCH}{mark}{number}')} = 'merged')")
-        old = [in_quotes(f"{MICRO_BATCH}{mark}{earlier}") for earlier in known if earlier < max(known + [number])]
+        old = [in_quotes(f"{MICRO_BATCH}{mark}{earlier}") for earlier in noted if earlier < max(noted + [number])]
         if old:
             self.alter(spark, f"unset tblproperties if exists ({', '.join(old)})")
 
 
 def is_iceberg(properties: Mapping[str, str]) -> bool:
     """Args: properties: as `show tblproperties` gives them."""
-    return "current-snapshot-id" in properties and properties.get("format", "").startswith("iceberg/")
+    return NEWEST in properties and properties.get("format", "").startswith("iceberg/")
 
 
 def as_stored(kind: t.DataType) -> t.DataType:

@@ -30,13 +30,9 @@ COLUMNS = {"key": "string", "valid_from": TIMESTAMP, "surrogate_key": "bigint"}
 class KeyMap:
     """The key map of one dimension."""
 
-    dimension: SqlTable
+    table: SqlTable
     layout: Layout
     spec: DimensionSpec
-
-    @property
-    def table(self) -> SqlTable:
-        return self.dimension.beside("__keys").growing(is_append_only=True)
 
     def with_numbers(self, plan: DataFrame, stored: DataFrame | None) -> DataFrame:
         """The plan with the numbers of its new rows. Versions that have none yet get the next ones, in one commit.
@@ -64,7 +60,7 @@ using (
     select v.key, v.valid_from,
         largest.surrogate_key + dense_rank() over (order by v.key_columns, v.valid_from) as surrogate_key
     from {versions} v
-    left anti join {table} known on known.key = v.key and known.valid_from = v.valid_from
+    left anti join {table} numbered on numbered.key = v.key and numbered.valid_from = v.valid_from
     cross join (
         select greatest(coalesce(max(surrogate_key), 0), {largest}L) as surrogate_key from {table}
     ) largest
@@ -73,10 +69,10 @@ on t.key = s.key and t.valid_from = s.valid_from
 when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.valid_from, s.surrogate_key)"""
 
             retrying(self.table.name, lambda: self.table.change(spark, statement))
-        known = self.table.rows(spark).join(
+        numbers = self.table.rows(spark).join(
             f.broadcast(new.select("key", "valid_from")), ["key", "valid_from"], "left_semi"
         )
-        return numbered(plan, known.localCheckpoint(), self.layout, self.spec)
+        return numbered(plan, numbers.localCheckpoint(), self.layout, self.spec)
 
     def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
         """Create the table if it does not exist, in one commit with the numbers that the dimension has."""

@@ -19,9 +19,9 @@ def stale_text(merge_id: str) -> str:
     return f"healing_tables: stale plan {merge_id}"
 
 
-def stale(key: Column, told: str, merge_id: str) -> str:
-    """A value for a key column that makes the statement fail. Args: told: the key, as SQL text."""
-    text = f"concat('{stale_text(merge_id)}', ', key ', coalesce({told}, 'NULL'))"
+def stale(key: Column, key_text: str, merge_id: str) -> str:
+    """A value for a key column that makes the statement fail. Args: key_text: the key, as SQL text."""
+    text = f"concat('{stale_text(merge_id)}', ', key ', coalesce({key_text}, 'NULL'))"
     return f"cast(raise_error({text}) as {key.type})"
 
 

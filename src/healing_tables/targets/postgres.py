@@ -7,8 +7,8 @@ psycopg connects to the server; the JVM needs no driver. Rows are transferred th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +22,24 @@ from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.naming import bad_name
 from healing_tables.targets.postgres_types import Column, postgres_type, written
-from healing_tables.targets.table import Snapshot, check_side_table
+from healing_tables.targets.table import DimensionTable, SideTable, Snapshot
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from psycopg import Connection
 
 PART = re.compile(r'"(?:[^"]|"")+"|\w+')
 NAME = re.compile(rf"(?:{PART.pattern})(?:\.(?:{PART.pattern}))?")
 ROWS_AT_ONCE = 50_000
+# The number of some rows, and the sum of their hashes
+Stamp = tuple[int, int]
 # A hash that changes whenever the row is written
 STAMP = "hashtextextended(t.ctid::text || ' ' || t.xmin::text, 0)"
 SESSION = "set time zone 'UTC'; set datestyle = 'ISO'; set intervalstyle = 'iso_8601'; set extra_float_digits = 1"
 
 
 @dataclass(frozen=True)
-class PostgresTarget:
+class PostgresTarget(DimensionTable["PostgresTarget"], SideTable):
     """A table in PostgreSQL, by name (``schema.table``; parts in double quotes keep their case).
 
     Args:
@@ -51,10 +54,6 @@ class PostgresTarget:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name.strip()):
             raise bad_name(self.name, "a table of PostgreSQL such as 'schema.table' or '\"My Schema\".\"Table\"'")
-
-    @property
-    def partition_columns(self) -> list[str]:
-        return []
 
     @property
     def parts(self) -> list[str]:
@@ -83,10 +82,6 @@ class PostgresTarget:
         with self.connect() as connection:
             row = connection.execute("select current_schema()").fetchone()
         return f"{row[0] if row else 'public'}.{self.parts[0]}"
-
-    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """The settings of a session that the statements of a merge need: none."""
-        return nullcontext()
 
     @contextmanager
     def connect(self) -> Iterator[Connection[Any]]:
@@ -157,34 +152,34 @@ class PostgresTarget:
         ).fetchall()
         return [Column(*row) for row in rows]
 
-    def load(
-        self, spark: SparkSession, connection: Connection[Any], where: str = "true", *, stamps: list[int] | None = None
-    ) -> DataFrame:
-        """Rows of the table, called ``t`` in the condition. Args: stamps: gets the number and the hash of the rows."""
+    def load(self, spark: SparkSession, connection: Connection[Any], where: str = "true") -> tuple[DataFrame, Stamp]:
+        """Rows of the table, called ``t`` in the condition, and their stamp. Raises: StalePlan if it was dropped."""
         columns = self.columns(connection)
         if columns is None:
             raise StalePlan("the table was dropped")
         texts = [column.read(f"t.{name_of(column.name)}") for column in columns]
         query = f"select {', '.join([*texts, STAMP])} from {self.sql_name} t where {where}"
-        return frame(spark, columns, fetched(connection, query, len(columns), stamps))
+        batches, number, total = [], 0, 0
+        for rows in fetched(connection, query):
+            number, total = number + len(rows), total + sum(row[-1] for row in rows)
+            batches.append(text_batch(rows, len(columns)))
+        return frame(spark, columns, batches), (number, total)
 
-    def count(self, connection: Connection[Any], where: str = "true") -> list[int]:
-        """The number and the hash of rows, as `load` gives them."""
+    def stamp(self, connection: Connection[Any], where: str = "true") -> Stamp:
+        """That of these rows, as `load` gives it."""
         found = connection.execute(
             f"select count(*), coalesce(sum({STAMP}), 0) from {self.sql_name} t where {where}"
         ).fetchone()
         assert found is not None
-        return [int(found[0]), int(found[1])]
+        return int(found[0]), int(found[1])
 
     def read(self, spark: SparkSession) -> DataFrame | None:
-        """The current table; None if it does not exist."""
         with self.connect() as connection:
-            return None if self.columns(connection) is None else self.load(spark, connection)
+            return None if self.columns(connection) is None else self.load(spark, connection)[0]
 
     def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The current table."""
         with self.connect() as connection:
-            return self.load(spark, connection)
+            return self.load(spark, connection)[0]
 
     def version(self, spark: SparkSession) -> int:
         """PostgreSQL counts no versions of a table."""
@@ -208,28 +203,25 @@ class PostgresTarget:
         with self.connect() as connection:
             return self.table_id(connection) == table_id
 
-    def create(self, connection: Connection[Any], columns: Mapping[str, str], key: Sequence[str] = ()) -> None:
-        """Create the table. Args: columns: with the types of Spark; key: of an index."""
+    def columns_of(self, spark: SparkSession) -> dict[str, str] | None:
+        with self.connect() as connection:
+            columns = self.columns(connection)
+        return None if columns is None else {column.name: column.spark for column in columns}
+
+    def create(
+        self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
+    ) -> None:
+        with self.connect() as connection:
+            if self.columns(connection) is None:
+                self.create_in(connection, columns)
+
+    def create_in(self, connection: Connection[Any], columns: Mapping[str, str], key: Sequence[str] = ()) -> None:
+        """Create the table, in the transaction of the connection. Args: columns: with the types of Spark; key: of an
+        index."""
         listed = ", ".join(f"{name_of(name)} {postgres_type(kind)}" for name, kind in columns.items())
         connection.execute(f"create table {self.sql_name} ({listed})")
         if key:
             connection.execute(f"create index on {self.sql_name} ({', '.join(map(name_of, key))})")
-
-    def ensure(
-        self,
-        spark: SparkSession,
-        columns: Mapping[str, str],
-        own: Iterable[str],
-        what: str,
-        own_properties: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        """The table, without its rows; created with these columns if there is none. Args: see `Table.ensure`."""
-        with self.connect() as connection:
-            if self.columns(connection) is None:
-                self.create(connection, columns)
-            table = frame(spark, self.columns(connection) or [], [])
-        check_side_table(self.name, table, columns, own, what)
-        return table
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]]) -> None:
         """Args: columns: names and types of Spark."""
@@ -264,7 +256,7 @@ class PostgresTarget:
         return None
 
     def set_property(self, spark: SparkSession, name: str, value: str) -> None:
-        raise NotImplementedError("a table in PostgreSQL has no properties")
+        raise self.error("a table with properties", "a table in PostgreSQL", "leave change_log out")
 
 
 def computed(columns: Sequence[Column]) -> dict[str, bool]:
@@ -281,30 +273,35 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def fetched(
-    connection: Connection[Any], query: str, columns: int, stamps: list[int] | None
-) -> Iterator[list[list[str | None]]]:
-    """The rows of a query in chunks, each as a list per column."""
-    number = total = 0
+def fetched(connection: Connection[Any], query: str) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a query in chunks."""
     with connection.cursor(name="healing_tables") as cursor:
         cursor.execute(query)
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            number, total = number + len(rows), total + sum(row[columns] for row in rows)
-            yield [[row[position] for row in rows] for position in range(columns)]
-    if stamps is not None:
-        stamps[:] = [number, total]
+            yield rows
 
 
-def frame(spark: SparkSession, columns: Sequence[Column], chunks: Iterable[list[list[str | None]]]) -> DataFrame:
+def text_batch(rows: Sequence[Sequence[str | None]], columns: int) -> pa.RecordBatch:
+    """The first columns of rows, which are texts."""
+    import pyarrow as pa
+
+    values = [pa.array([row[position] for row in rows], pa.string()) for position in range(columns)]
+    return pa.record_batch(values, schema=text_schema(columns))
+
+
+def text_schema(columns: int) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([(f"c{number}", pa.string()) for number in range(columns)])
+
+
+def frame(spark: SparkSession, columns: Sequence[Column], batches: Sequence[pa.RecordBatch]) -> DataFrame:
     """Texts of `Column.read` as a DataFrame in the types of Spark."""
     import pyarrow as pa
 
-    names = [f"c{number}" for number in range(len(columns))]
-    schema = pa.schema([(name, pa.string()) for name in names])
-    batches = [pa.record_batch([pa.array(values, pa.string()) for values in chunk], schema=schema) for chunk in chunks]
-    texts = arrow_frame(spark, pa.Table.from_batches(batches, schema=schema))
+    texts = arrow_frame(spark, pa.Table.from_batches(batches, schema=text_schema(len(columns))))
     return texts.selectExpr(
-        *(f"{column.from_read(name)} as {spark_name(column.name)}" for name, column in zip(names, columns, strict=True))
+        *(f"{column.from_read(f'c{n}')} as {spark_name(column.name)}" for n, column in enumerate(columns))
     )
 
 

@@ -16,6 +16,8 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.1, 5.0  # seconds
 def retrying(what: str, work: Callable[[], object], written: Callable[[], str] = lambda: NOTHING_WRITTEN) -> int:
     """Repeat a function until there is no conflict with another writer; returns the number of attempts.
 
+    One attempt of a merge may contain others with a limit of their own: of the key map and of deliveries.
+
     Args:
         what: the table, for the message.
         work: reads all of its input in each attempt.
@@ -32,7 +34,8 @@ def retrying(what: str, work: Callable[[], object], written: Callable[[], str] =
             if attempt == ATTEMPTS:
                 raise ConflictError(
                     f"{what}: {ATTEMPTS} attempts found a commit of another writer; {written()}. "
-                    "Merge again when fewer writers change the same keys, or give them batches of disjoint keys."
+                    "Merge again when fewer writers change the same keys, or give them batches of disjoint keys.",
+                    written=None,
                 ) from error
             # exponential backoff with full jitter
             time.sleep(random.uniform(0, min(LONGEST_WAIT, SHORTEST_WAIT * 2**attempt)))

@@ -6,13 +6,13 @@ A merge commits the dimension under its id, so that a later one can find out whe
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
@@ -23,7 +23,7 @@ from healing_tables.sql.types import types_of
 from healing_tables.targets.conflicts import StalePlan, conditions, is_conflict
 from healing_tables.targets.merge_statement import merge_statement
 from healing_tables.targets.naming import full_name, name_beside
-from healing_tables.targets.table import Snapshot, check_side_table
+from healing_tables.targets.table import DimensionTable, SideTable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -54,7 +54,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
-class SqlTable:
+class SqlTable(DimensionTable["SqlTable"], SideTable):
     """A table by name; the other arguments are for a new table. A subclass defines how to read, create and commit."""
 
     name: str
@@ -85,10 +85,6 @@ class SqlTable:
         """A table next to this one: the name with a suffix."""
         return type(self)(name_beside(self.name, suffix))
 
-    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> Self:
-        """The table, with the properties of one to which every merge adds a few rows. Args: order_by: useful orders."""
-        raise NotImplementedError
-
     def with_properties(self, properties: Mapping[str, str]) -> Self:
         return replace(self, properties={**properties, **self.properties})
 
@@ -96,78 +92,30 @@ class SqlTable:
         """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""
         return full_name(spark, self.name)
 
-    def session(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """The settings of a session that the statements of a merge need: none."""
-        return nullcontext()
-
-    def as_stored(self, schema: StructType) -> StructType:
-        """The schema in the types that the table stores."""
-        return schema
-
-    def read(self, spark: SparkSession) -> DataFrame | None:
-        """The current table; None if it does not exist. Raises: TargetError if it has another format."""
-        raise NotImplementedError
-
-    def rows(self, spark: SparkSession, version: int | None = None) -> DataFrame:
-        """The current table, or at a version; it must exist."""
-        raise NotImplementedError
-
-    def version(self, spark: SparkSession) -> int:
-        """The newest version; the table must exist."""
-        raise NotImplementedError
-
-    def snapshot(self, spark: SparkSession) -> Snapshot | None:
-        """The newest version of the table; None if there is no table. Raises: TargetError if it has another format."""
-        raise NotImplementedError
-
-    def is_still(self, spark: SparkSession, table_id: str) -> bool:
-        """Whether the table still has this id: it has not been dropped or recreated."""
-        raise NotImplementedError
-
-    def ensure(
-        self,
-        spark: SparkSession,
-        columns: Mapping[str, str],
-        own: Iterable[str],
-        what: str,
-        own_properties: Mapping[str, str] | None = None,
-    ) -> DataFrame:
-        """The table, created with these columns if it does not exist.
-
-        Args: own: the columns that a table of a merge has; what: its kind, for the error ("change log").
-        Raises: TargetError
-        """
-        table = self.read(spark)
-        if table is None:
-            self.create(spark, columns, own_properties)
-            return self.rows(spark)
-        check_side_table(self.name, table, columns, own, what)
-        return table
-
     @contextmanager
     def named_errors(self) -> Iterator[None]:
         """Turns errors of the table or its schema into TargetErrors; conflicts are not changed."""
         try:
             yield
         except Exception as error:
-            told = self.told(error)
+            text = self.text_of(error)
             # without a condition, the connection may be the cause; after the commit, the rows are stored
             is_unknown = any(name.startswith(UNKNOWN_OUTCOME) for name in conditions(error))
-            if is_conflict(error) or told is None or is_unknown:
+            if is_conflict(error) or text is None or is_unknown:
                 raise
             self.check_session(error)
-            raise self.refused(told) from error
+            raise self.refused(text) from error
 
-    def refused(self, told: str) -> TargetError:
+    def refused(self, text: str) -> TargetError:
         mistake = Mistake(
             self.name,
             "a table that accepts the rows of the merge",
-            " ".join(told.split()),
+            " ".join(text.split()),
             "change the table, its schema or the batch",
         )
         return TargetError(counted("the target", [mistake]), [mistake])
 
-    def told(self, error: Exception) -> str | None:
+    def text_of(self, error: Exception) -> str | None:
         """The text of an error about the table; None if the error may have another cause."""
         found = CONDITION.search(str(error))
         return None if found is None else found[0]
@@ -175,6 +123,7 @@ class SqlTable:
     def check_session(self, error: Exception) -> None:
         """Raises: TargetError if the error shows that the session does not support the format."""
 
+    @abstractmethod
     def create(
         self,
         spark: SparkSession,
@@ -188,7 +137,6 @@ class SqlTable:
             own_properties: the properties that the library sets.
             query: a select of its first rows, with these columns.
         """
-        raise NotImplementedError
 
     def create_statement(
         self,
@@ -219,25 +167,17 @@ class SqlTable:
     def partition_terms(self) -> list[str]:
         return [quoted(name) for name in self.partition_columns]
 
+    @abstractmethod
     def begin(
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
     ) -> int:
         """Create the table of a dimension if it does not exist. Returns: the version before its first rows."""
-        raise NotImplementedError
 
     def add_columns(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
         """Args: columns: names and types; within: a struct column and a dot."""
         listed = ", ".join(f"{within}{quoted(name)} {kind}" for name, kind in columns)
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} add columns ({listed})")
-
-    def computed_columns(self, spark: SparkSession) -> dict[str, bool]:
-        """Identity and generated columns, to whether a writer may give their values: none."""
-        return {}
-
-    def can_widen(self, spark: SparkSession, stored: str, given: str) -> bool:
-        """Whether the type of a column can be changed to a wider one; see `stored_layout.is_wider`."""
-        raise NotImplementedError
 
     def change_types(self, spark: SparkSession, columns: Sequence[tuple[str, str]], within: str = "") -> None:
         """Args: columns: names and their new types; within: a struct column and a dot.
@@ -265,10 +205,6 @@ class SqlTable:
     def change_type(self, spark: SparkSession, column: str, kind: str) -> None:
         spark.sql(f"alter table {self.sql_name} alter column {column} type {kind}")
 
-    def table_property(self, spark: SparkSession, name: str) -> str | None:
-        """A property of the table; None if it has none of that name."""
-        raise NotImplementedError
-
     def set_property(self, spark: SparkSession, name: str, value: str) -> None:
         with self.named_errors():
             spark.sql(f"alter table {self.sql_name} set tblproperties ({in_quotes(name)} = {in_quotes(value)})")
@@ -283,12 +219,12 @@ class SqlTable:
         """Run a statement that reads and writes the table as it is now, and can be run twice."""
         spark.sql(statement).collect()
 
+    @abstractmethod
     def change(self, spark: SparkSession, statement: Callable[[str], str]) -> None:
         """Run a MERGE whose source reads the table, too, without other writers in between.
 
         Args: statement: from the name of the table.
         """
-        raise NotImplementedError
 
     def apply(
         self,
@@ -320,6 +256,7 @@ class SqlTable:
 
         return self.commit(spark, statement, merge_id=merge_id, base_version=base_version)
 
+    @abstractmethod
     def commit(
         self, spark: SparkSession, statement: Callable[[str], str], *, merge_id: str, base_version: int
     ) -> int | None:
@@ -332,7 +269,6 @@ class SqlTable:
         Raises: StalePlan, what the format raises on a conflict, or TargetError: there is no commit. Another error: it
         is not known.
         """
-        raise NotImplementedError
 
     def unfinished(self, spark: SparkSession) -> Sequence[Unfinished]:
         """Merges with a mark of their own in the table; a format that keeps them with its commits needs none."""
@@ -341,21 +277,21 @@ class SqlTable:
     def finish(self, spark: SparkSession, merges: Iterable[Unfinished]) -> None:
         """Remove the marks of these merges, which are complete."""
 
+    @abstractmethod
     def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
         """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def may_lie_between(self, base_version: int, version: int) -> bool:
         """Whether another writer may have committed since a plan was made.
 
         Args: base_version: that of the plan; version: that of the commit of its merge.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def has_rows_of_others(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> bool:
         """Of a change log: whether another writer than these merges has added to it since a version."""
-        raise NotImplementedError
 
+    @abstractmethod
     def newest_number(self, spark: SparkSession, mark: str) -> int | None:
         """The number after this text in the newest merge whose id has it; None if there is none."""
-        raise NotImplementedError

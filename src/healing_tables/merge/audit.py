@@ -1,0 +1,79 @@
+"""The rows of a merge for the audit of its dimension."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from healing_tables.definition.layout import Layout
+from healing_tables.definition.spec import DimensionSpec
+from healing_tables.plan.batch import key_names
+from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.values import JSON
+
+AUDIT_COLUMNS = {
+    "dimension": "string",
+    "key": "string",
+    "old_surrogate_key": "string",
+    "new_surrogate_key": "string",
+    "change_type": "string",
+    "change_reason": "string",
+    "changed_columns": "array<string>",
+    "old_values": "string",
+    "new_values": "string",
+    "changed_at": TIMESTAMP,
+    "actor": "string",
+    "reason": "string",
+    "source": "string",
+    "batch_id": "string",
+    "row_id": "string",
+    "correlation_id": "string",
+}
+
+
+def audit_rows(
+    plan: DataFrame, events: DataFrame, dimension: str, layout: Layout, spec: DimensionSpec, batch_id: str
+) -> DataFrame:
+    """The changes of a plan, in AUDIT_COLUMNS. Args: events: of the batch; dimension: its name."""
+    plan = with_causes(plan.where("action not in ('archive', 'absent')"), events, layout, spec)
+    audit = spec.audit or {}
+
+    def text(name: str) -> str:
+        return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
+
+    surrogate = layout.surrogate
+    actor = text("actor") if audit.get("actor") is not None else "current_user"
+    return plan.selectExpr(
+        f"{literal(dimension)} as dimension",
+        f"to_json(key, {JSON}) as key",
+        f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
+        "old_surrogate_key",
+        f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as new_surrogate_key",
+        "action as change_type",
+        "reason as change_reason",
+        "changed_columns",
+        f"to_json(stored, {JSON}) as old_values",
+        f"to_json(new, {JSON}) as new_values",
+        "timestamp_micros(moment) as changed_at",
+        f"{actor} as actor",
+        f"coalesce(cause.change_reason, {text('reason')}) as reason",
+        f"coalesce(cause.change_source, {text('source')}) as source",
+        f"{literal(batch_id)} as batch_id",
+        "uuid() as row_id",
+        "cause.correlation_id as correlation_id",
+    )
+
+
+def with_causes(plan: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """The plan with the cause of each change: that of the batch's row of that moment, or else of its newest row."""
+    if not spec.causes:
+        return plan
+    causes = events.groupBy(*key_names(layout)).agg(
+        f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
+        f.expr("max_by(cause, at) as newest"),
+    )
+    names = zip(key_names(layout), layout.keys, strict=True)
+    on = " and ".join(f"key.{quoted(key.name)} = {name}" for name, key in names)
+    found = "coalesce(if(action = 'insert', cause, try_element_at(causes, moment)), newest)"
+    return plan.join(causes, f.expr(on), "left").withColumn("cause", f.expr(found))
