@@ -62,6 +62,11 @@
     {%- if families[0] == 'floating' -%}
         {{- return(old in (['float', 'tinyint', 'smallint', 'int'] if new == 'double' else ['tinyint', 'smallint'])) -}}
     {%- elif families | reject('in', ['integer', 'decimal']) | list | length == 0 -%}
+        {%- set digits = healing_tables._digits() -%}
+        {%- if old in digits and new not in digits -%}
+            {%- set size = healing_tables._precision_and_scale(new) -%}
+            {{- return(size[0] - size[1] >= digits[old]) -}}
+        {%- endif -%}
         {{- return(healing_tables._common_type([new, old]) == new) -}}
     {%- endif -%}
     {%- set lengths = [] -%}
@@ -71,9 +76,12 @@
     {{- return(none not in lengths and lengths[0].group(1) | int >= lengths[1].group(1) | int) -}}
 {%- endmacro %}
 
-{#- Precision and scale of an integer or decimal type. -#}
+{#- The digits of the largest value of each integer type. -#}
+{% macro _digits() -%} {{ return({'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 19}) }} {%- endmacro %}
+
+{#- Precision and scale of the decimal to which an integer or decimal type widens; Spark's has 20 for bigint. -#}
 {% macro _precision_and_scale(type) -%}
-    {%- set digits = {'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 20} -%}
+    {%- set digits = dict(healing_tables._digits(), bigint=20) -%}
     {%- if type in digits -%} {{ return([digits[type], 0]) }} {%- endif -%}
     {%- set parts = type[8:-1].split(',') -%}
     {{- return([parts[0] | int, (parts[1] | int) if parts | length > 1 else 0]) -}}

@@ -15,6 +15,26 @@ IN_ICEBERG = {
         "struct<smallint:int,char:string,a:struct<b:array<int>>>"
     ),
 }
+# Whether a column of the first type can hold every value of the second
+HOLDS = {
+    ("bigint", "int"): True,
+    ("int", "bigint"): False,
+    ("double", "float"): True,
+    ("float", "double"): False,
+    ("decimal(3,0)", "tinyint"): True,
+    ("decimal(4,2)", "tinyint"): False,
+    ("decimal(10,0)", "int"): True,
+    ("decimal(9,0)", "int"): False,
+    ("decimal(19,0)", "bigint"): True,  # the largest bigint has 19 digits
+    ("decimal(20,2)", "bigint"): False,
+    ("decimal(18,0)", "bigint"): False,
+    ("bigint", "decimal(5,0)"): False,
+    ("decimal(12,4)", "decimal(8,2)"): True,
+    ("decimal(10,2)", "decimal(10,4)"): False,
+    ("string", "varchar(3)"): True,
+    ("int", "string"): False,
+    ("date", "timestamp"): False,
+}
 WITHOUT_EQUALITY = {
     "int": False,
     "string": False,

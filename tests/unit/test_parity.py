@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import inspect
 import re
+import uuid
+from types import SimpleNamespace
 
 import pytest
 from hash_examples import HASHED
@@ -12,12 +15,13 @@ from instant_examples import INSTANTS
 from near_names import NEAR, OPTIONS
 from pyspark.sql import types as t
 from rendering import Project
-from type_examples import COMMON, IN_ICEBERG, PLAIN, QUOTED, WITHOUT_EQUALITY
+from type_examples import COMMON, HOLDS, IN_ICEBERG, PLAIN, QUOTED, WITHOUT_EQUALITY
 
-from healing_tables import DimensionSpec, SpecError
+from healing_tables import DimensionSpec, SpecError, as_of
 from healing_tables.definition.generated import GENERATED
 from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.options import nearest_name
+from healing_tables.definition.stored_layout import fits
 from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types, values
@@ -64,6 +68,13 @@ def test_common_type(left: str, right: str) -> None:
     for one, other in ((left, right), (right, left)):
         assert MACROS._common_type([one, other]) == (wanted or "mixed")
         assert types.common_type(one, other) == wanted
+
+
+@pytest.mark.parametrize(("new", "old"), HOLDS)
+def test_types_that_hold_others(new: str, old: str) -> None:
+    """A rebuild and a merge widen a column, or refuse to, alike."""
+    assert MACROS._type_holds(new, old) is HOLDS[new, old]
+    assert fits(old, new) is HOLDS[new, old]
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -142,6 +153,28 @@ def test_commits_of_others() -> None:
     """Which operations of Delta change no rows; how often a build and a merge try again."""
     assert tuple(MACROS._delta_maintenance_operations()) == MAINTENANCE
     assert MACROS._max_attempts() == ATTEMPTS
+    assert MACROS._iceberg_attempts() == iceberg.RETRIES
+
+
+def test_branches_in_iceberg() -> None:
+    """Neither a build nor a merge takes a branch of the other for its own."""
+    run = uuid.uuid4()
+    project = Project({})
+    project.context["invocation_id"] = str(run)
+    of_build, of_merge = project.macros._iceberg_own_branch(), f"{iceberg.PREFIX}1700000000_42_{run}"
+    pattern = re.compile(project.macros._iceberg_branch_pattern())
+    assert pattern.fullmatch(of_build)
+    assert not pattern.fullmatch(of_merge)
+    assert iceberg.BRANCH.fullmatch(of_merge)
+    assert not of_build.startswith(iceberg.PREFIX)
+
+
+def test_the_method_of_a_look_up() -> None:
+    """SQL counts the versions of a table; it does not count those of a view, and Python not those of a DataFrame."""
+    assert inspect.signature(as_of).parameters["versions_per_key"].default is None
+    project = Project({})
+    project.context["load_relation"] = lambda relation: SimpleNamespace(is_view=True)
+    assert project.macros._has_few_versions("db.versions", []) is False
 
 
 def test_guards_begin_at_the_same_number_of_keys() -> None:
