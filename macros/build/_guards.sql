@@ -1,4 +1,5 @@
-{#- Guards: a build or a capture that would remove too much is refused. -#}
+{#- Guards, which users read about as limits: a build or a capture that would remove too much is refused. The same rule:
+    operations/repair.sql; of a merge, check_guard in src/healing_tables/plan/validation.py. -#}
 
 {#-
     Refuse a build that would end too many keys or lose too many closed versions, if there are at least 20 current keys;

@@ -1,4 +1,5 @@
-{#- The last build of a table, and later commits to the table. -#}
+{#- The last build of a table, and later commits to the table. Whether there are any decides if the table can be healed,
+    if its hashes are trusted (_new_candidate), and if the row count in the log is. -#}
 
 {#-
     What is known about the builds of the stored table, {last, newest, others}:

@@ -19,7 +19,8 @@
     {{- return(healing_tables._option('valid_to_current', argument, '9999-12-31 00:00:00')) -}}
 {%- endmacro %}
 
-{#- The options of a model of this materialization; none: of a project, whose models can be of any kind. -#}
+{#- The options of a model by its materialization: any other than these two has those of a healing_table, or of a
+    `dimension()` in a table or a view. none: of a project, whose models can be of any kind. -#}
 {% macro _known_options(materialized) -%}
     {%- set table = [
         'key_columns', 'attributes', 'exists_in', 'column_names', 'valid_to_current', 'current_values',

@@ -1,4 +1,5 @@
-{#- Whether a heal can give what a rebuild gives, and which keys it has to build. -#}
+{#- Whether a heal can give what a rebuild gives, and which keys it has to build. Asked by _begin_heal
+    (build/_begin.sql), which otherwise lets the build be a rebuild. -#}
 
 {#- Why what is stored cannot be healed, whatever its builds were; none if it can. -#}
 {% macro _heal_obstacle(stored, format) -%}

@@ -1,5 +1,6 @@
 {#-
-    <log_schema>.healing_log: one row per build, merge and capture, including refused ones and ones without changes.
+    <log_schema>.healing_log: one row per build, merge, capture and repair, and per attempt that was retried.
+    A new column: _ensure_log does not add it to logs that exist.
 
     dimension    | mode    | status    | rows_added | rows_changed | rows_removed | rows_unchanged | finished_at
     dim_customer | rebuild | published | 4          | 0            | 0            | 0              | 2024-03-01 02:00

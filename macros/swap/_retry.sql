@@ -1,6 +1,6 @@
 {#- Statements that another writer of the table may overtake. -#}
 
-{#- The same limit as for a merge, see targets/retry.py. -#}
+{#- The same limit as for a merge, see src/healing_tables/targets/retry.py; without its pauses. -#}
 {% macro _max_attempts() -%} {{ return(30) }} {%- endmacro %}
 
 {#- Run a statement. Returns a list of conflicts with other writers. If Spark has no SQL scripting, a conflict ends the
