@@ -58,8 +58,10 @@
     {%- set make = healing_tables._formats().get(name or config.get('file_format') or 'delta') -%}
     {%- if make is none -%} {{ return(none) }} {%- endif -%}
     {%- set entries = healing_tables._no_format() -%}
+    {#- by their names: for dbt v2, a macro is a mapping, too -#}
+    {%- set maps = ['commits', 'branches', 'change_feed', 'properties', 'files'] -%}
     {%- for name, entry in make().items() -%}
-        {%- do entries.update({name: dict(entries[name], **entry) if entry is mapping else entry}) -%}
+        {%- do entries.update({name: dict(entries[name], **entry) if name in maps else entry}) -%}
     {%- endfor -%}
     {{- return(entries) -}}
 {%- endmacro %}
