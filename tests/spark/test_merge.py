@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from batches import BATCH, SPEC, batch, interrupted, versions
 from hash_examples import HASHED
+from people_batches import BATCH, SPEC, batch, interrupted, versions
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from sessions import with_settings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import BATCH, SPEC, batch, interrupted, versions
+from people_batches import BATCH, SPEC, batch, interrupted, versions
 from sessions import SPARK
 from tables import Tables
 
