@@ -274,8 +274,9 @@ def test_a_process_dies(tables: Tables, dim: str, monkeypatch: pytest.MonkeyPatc
         names = [row[0] for row in plain_rows(tables.spark.table(name), ["name"])]
         assert names == (["A"] if moment == "set_location" else ["B"])
         if moment != "expire":  # a look finishes nothing
-            with pytest.raises(StalePlan):
-                HiveTarget(name).snapshot(tables.spark)
+            target = HiveTarget(name)
+            with target.session(tables.spark), pytest.raises(StalePlan):
+                target.snapshot(tables.spark)
             assert [row[0] for row in plain_rows(tables.spark.table(name), ["name"])] == names
     merge(batch(tables, (2, "A")), HiveTarget(name), spec, at="2024-01-03")
     assert plain_rows(tables.spark.table(name), ["id", "name"]) == [(1, "B"), (2, "A")]

@@ -92,7 +92,7 @@ class ChangeLog:
         return given | own
 
     def prepare(self, spark: SparkSession, dimension: str) -> None:
-        """Create the table if it does not exist; add missing columns.
+        """Create the table if it does not exist; add missing columns, and let its newest version have them.
 
         Args: dimension: the full name of its dimension.
         Raises: TargetError if it is not the change log of this dimension.
@@ -116,6 +116,7 @@ class ChangeLog:
         narrower = wider_columns(wanted, present)
         if narrower and not self.layout.widened:  # see `DimensionTables.narrower`
             self.target.change_types(spark, narrower)
+        self.target.recover(spark)
 
     def first_rows(self, stored: DataFrame, merge_id: str) -> DataFrame:
         """The first rows of a new log. Raises: TargetError if the stored dimension is damaged."""

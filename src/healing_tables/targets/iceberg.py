@@ -111,14 +111,12 @@ class IcebergTarget(SqlTable):
             rows = []
         found = {str(row[0]): str(row[1]) for row in rows}
         if not is_iceberg(found):
-            mistake = Mistake(
-                self.name,
-                "an Iceberg table, or none yet",
-                "a table of another format",
-                "choose another name, or convert it: call <catalog>.system.migrate",
-            )
-            raise TargetError(counted("the target", [mistake]), [mistake])
+            raise self.not_iceberg("a table of another format")
         return found
+
+    def not_iceberg(self, got: str) -> TargetError:
+        remedy = "choose another name, or convert a table: call <catalog>.system.migrate"
+        return TargetError.one("the target", self.name, "an Iceberg table, or none yet", got, remedy)
 
     def read(self, spark: SparkSession) -> DataFrame | None:
         return None if self.described(spark) is None else spark.sql(f"select * from {self.name}")
@@ -186,6 +184,8 @@ class IcebergTarget(SqlTable):
         properties = {**defaults, **self.properties, **(own_properties or {})}
         with self.named_errors(), self.invalid_schemas():
             spark.sql(self.create_statement("iceberg", columns, properties, query))
+        if not spark.catalog.tableExists(self.name):  # for Spark, "if not exists" is true of a view, too
+            raise self.not_iceberg("a view")
 
     def begin(
         self, spark: SparkSession, columns: Mapping[str, str], own_properties: Mapping[str, str] | None = None
@@ -197,18 +197,6 @@ class IcebergTarget(SqlTable):
         if snapshot is None or snapshot.properties.get(CHANGE_LOG) != noted or not snapshot.rows.isEmpty():
             raise StalePlan("another writer has created the table")
         return snapshot.version
-
-    def ensure(
-        self,
-        spark: SparkSession,
-        columns: Mapping[str, str],
-        own: Iterable[str],
-        what: str,
-        own_properties: Mapping[str, str] | None = None,
-    ) -> dict[str, str]:
-        present = super().ensure(spark, columns, own, what, own_properties)
-        self.recover(spark)
-        return present
 
     @contextmanager
     def invalid_schemas(self) -> Iterator[None]:

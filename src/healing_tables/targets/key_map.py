@@ -76,17 +76,16 @@ when not matched then insert (key, valid_from, surrogate_key) values (s.key, s.v
 
     def prepare(self, spark: SparkSession, stored: DataFrame | None) -> None:
         """Create the table if it does not exist, in one commit with the numbers that the dimension has."""
-        layout = self.layout
         if stored is None or self.table.read(spark) is not None:
             self.table.ensure(spark, COLUMNS, COLUMNS, "key map")
-            return
-        rows = stored_numbers(stored, layout, self.spec)
-        with as_view(rows) as view:
-            query = (
-                f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} "
-                "where surrogate_key is not null group by key, valid_from"
-            )
-            self.table.create(spark, COLUMNS, query=query)
+        else:
+            with as_view(stored_numbers(stored, self.layout, self.spec)) as view:
+                query = (
+                    f"select key, valid_from, max(surrogate_key) as surrogate_key from {view} "
+                    "where surrogate_key is not null group by key, valid_from"
+                )
+                self.table.create(spark, COLUMNS, query=query)
+        self.table.recover(spark)
 
 
 def numbered(plan: DataFrame, numbers: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:

@@ -113,6 +113,9 @@ class Table(ABC):
     @abstractmethod
     def set_property(self, spark: SparkSession, name: str, value: str) -> None: ...
 
+    def recover(self, spark: SparkSession) -> None:
+        """Finish what the table needs before a version of it can be read, such as the commit of a killed merge."""
+
 
 class SideTable(Table):
     """A table beside a dimension: history, audit, change log, key map, outbox, rows set aside."""
@@ -167,9 +170,6 @@ class DimensionTable(Table, Generic[Beside]):
     def session(self, spark: SparkSession) -> AbstractContextManager[None]:
         """The settings of a session that the statements of a merge need."""
         return nullcontext()
-
-    def recover(self, spark: SparkSession) -> None:
-        """Finish what the table needs before `snapshot` can read it, such as the commit of a killed merge."""
 
     @abstractmethod
     def snapshot(self, spark: SparkSession) -> Snapshot | None:
