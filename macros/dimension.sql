@@ -30,11 +30,12 @@
 {%- set rendering = healing_tables._rendering() -%}
 {%- do rendering.update({'spec': spec}) if rendering is not none -%}
 {%- if healing_tables._is_tracing() -%} {{ return(healing_tables._trace(spec)) }} {%- endif -%}
-{{ healing_tables._call_begin(spec) }}
+{%- set columns = healing_tables._output_columns(spec) -%}
+{{ healing_tables._call_begin(spec, columns) }}
 select
-    {%- for column in healing_tables._output_columns(spec) %}
+    {%- for column in columns %}
     {{ healing_tables._slot('hash', ' ' ~ column.expression ~ ' ') if column.is_hash else column.expression
-        }} as {{ healing_tables._quoted(column.name) }}{{ ',' if not loop.last }}
+        }} as {{ column.quoted }}{{ ',' if not loop.last }}
     {%- endfor %}
     {{ healing_tables._slot('order') }}
 from (

@@ -1,8 +1,8 @@
 {#-
     A build is retried after a concurrent commit, because the rows that it was compared with are no longer stored. Delta
     detects the commit while the publishing statement runs, or the build detects it afterwards; if that statement
-    replaces the whole table, the build also checks before it. On Iceberg, publishing the branch fails (formats/), in key
-    buckets the files are compared (_changes_of_files in swap/_retry.sql).
+    replaces the whole table, the build also checks before it. On Iceberg, publishing the branch fails (formats/), in
+    key buckets the files are compared (_changes_of_files in swap/_retry.sql).
 -#}
 
 {#-

@@ -57,7 +57,7 @@
 {#- {name: type} with the types as _type_name() spells them. `describe` abbreviates a struct of more than 25 fields; of
     no rows, typeof() gives its whole type. -#}
 {% macro _whole_types(columns, rows) -%}
-    {%- set types, cut, expressions = {}, [], [] -%}
+    {%- set types, spelled, cut, expressions = {}, {}, [], [] -%}
     {%- for name, type in columns.items() -%}
         {%- if modules.re.search('[.]{3} [0-9]+ more fields?', type) -%}
             {%- do cut.append(name) -%}
@@ -69,8 +69,9 @@
         {%- set whole = run_query('select ' ~ (expressions | join(', ')) ~ ' from ' ~ rows ~ ' where false').rows[0] -%}
         {%- for name in cut -%} {%- do types.update({name: whole[loop.index0]}) -%} {%- endfor -%}
     {%- endif -%}
-    {%- for name, type in columns.items() -%}
-        {%- do types.update({name: healing_tables._type_name(types[name])}) -%}
+    {%- for name, type in types.items() -%}
+        {%- do spelled.update({type: healing_tables._type_name(type)}) if type not in spelled -%}
+        {%- do types.update({name: spelled[type]}) -%}
     {%- endfor -%}
     {{- return(types) -}}
 {%- endmacro %}

@@ -27,13 +27,13 @@ owned as (
         array(
             {%- for attribute in spec.attributes %}
             struct({{ healing_tables._string_literal(attribute.name) }} as attribute, {{ healing_tables._trace_text(
-                healing_tables._owned_value(spec, attribute), attribute.type) }} as value, {{ healing_tables._owner(
-                spec, attribute) }} as owner){{ ',' if not loop.last }}
+                healing_tables._owned_value(attribute), attribute.type) }} as value, {{ healing_tables._owner(
+                attribute) }} as owner){{ ',' if not loop.last }}
             {%- endfor %}
         ) as owned,
         array(
             {%- for attribute in spec.attributes %}
-            {{ healing_tables._offered_values(spec, attribute) }}{{ ',' if not loop.last }}
+            {{ healing_tables._offered_values(attribute) }}{{ ',' if not loop.last }}
             {%- endfor %}
         ) as offered
     from {{ 'recent' if began else 'points' }}
@@ -61,11 +61,11 @@ from versions
 
 {#- The value that each source has for an attribute, and since when, where a rule compares that. For an attribute of one
     source it is empty: its value is never overruled. -#}
-{% macro _offered_values(spec, attribute) -%}
+{% macro _offered_values(attribute) -%}
     {%- set values = healing_tables._source_values(attribute) -%}
     {%- set offered = [] -%}
     {%- for entry in attribute.from if values | length > 1 -%}
-        {%- set began = healing_tables._began_columns(spec, attribute)[loop.index0]
+        {%- set began = healing_tables._began_columns(attribute)[loop.index0]
             if attribute.rule.startswith('most_recent') else 'null' -%}
         {%- do offered.append('struct(' ~ healing_tables._string_literal(healing_tables._owner_name(attribute, entry))
             ~ ' as source, ' ~ healing_tables._state_column(entry.source) ~ ' is not null as present, '
@@ -98,8 +98,8 @@ from versions
             {%- endif %}
         end as left_out,
         array(
-            {%- for column in (source.used + source.tie_break_by + ([source.until, source.loaded_at] | select | list))
-                | unique %}
+            {%- for column in ((source.used | map(attribute='column') | list) + source.tie_break_by
+                + ([source.until, source.loaded_at] | select | list)) | unique %}
             struct({{ healing_tables._string_literal(column) }} as column, {{ healing_tables._trace_text(
                 healing_tables._quoted(column), healing_tables._source_column_type(source, column)) }} as value){{ ','
                 if not loop.last }}

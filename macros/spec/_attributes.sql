@@ -1,8 +1,10 @@
 {#-
-    The attributes of a call, checked: [{name, rule, scd_type, type, changed_at, from: [{source, column, type}]}] in
-    output order. '*' stands for every column that is not named; without `attributes` it is the whole list.
+    The attributes of a call, checked, in output order: [{name, quoted (the name in SQL), rule, scd_type, type,
+    changed_at, companions (names of the columns that its SCD type adds), first_column (of type 0: its column of
+    `slices`), from: [{source, column, quoted, type, change (with a rule most_recent_*: see _number_changes)}]}].
+    '*' stands for every column that is not named; without `attributes` it is the whole list.
 -#}
-{% macro _attributes(mistakes, given, spec) -%}
+{% macro _attributes(mistakes, given, sources) -%}
     {%- set wanted = {} -%}
     {%- if given is none -%}
         {%- do wanted.update({'*': {}}) -%}
@@ -15,12 +17,30 @@
     {%- for name, value in wanted.items() -%}
         {%- set options = healing_tables._attribute_options(mistakes, name, value) -%}
         {%- if name == '*' -%}
-            {%- do attributes.extend(healing_tables._other_attributes(mistakes, options, wanted, spec)) -%}
+            {%- do attributes.extend(healing_tables._other_attributes(mistakes, options, wanted, sources)) -%}
         {%- else -%}
-            {%- do attributes.append(healing_tables._attribute(mistakes, name, options, spec)) -%}
+            {%- do attributes.append(healing_tables._attribute(name, options,
+                healing_tables._attribute_origins(mistakes, name, options, sources))) -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- do healing_tables._set_attribute_types(mistakes, attributes, sources) -%}
+    {%- for attribute in attributes | selectattr('scd_type', 'equalto', 0) -%}
+        {%- do attribute.update({'first_column': 'first_' ~ loop.index}) -%}
+    {%- endfor -%}
+    {%- do healing_tables._number_changes(attributes) -%}
     {{- return(attributes) -}}
+{%- endmacro %}
+
+{#- Number the changes that the rules most_recent_row (of a source) and most_recent_value (of a column) watch. -#}
+{% macro _number_changes(attributes) -%}
+    {%- set numbers = {} -%}
+    {%- for attribute in attributes if attribute.rule.startswith('most_recent') and attribute.from | length > 1 -%}
+        {%- for entry in attribute.from -%}
+            {%- set id = [entry.source, entry.column if attribute.rule == 'most_recent_value' else none] | string -%}
+            {%- do numbers.update({id: numbers | length + 1}) if id not in numbers -%}
+            {%- do entry.update({'change': numbers[id]}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
 {%- endmacro %}
 
 {#- A bare number is the SCD type. -#}
@@ -44,6 +64,7 @@
             'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
         {%- do options.update({'scd_type': 2}) -%}
     {%- endif -%}
+    {%- do options.update({'type': healing_tables._type_name(options.type)}) -%}
     {%- set rules = ['first_non_null', 'first_present', 'most_recent_row', 'most_recent_value'] -%}
     {%- do healing_tables._check_choice(mistakes, at ~ '.rule', options.rule, rules) if options.rule is not none -%}
     {%- if options.changed_at and options.scd_type not in [1, 3] -%}
@@ -54,58 +75,59 @@
     {{- return(options) -}}
 {%- endmacro %}
 
-{% macro _attribute(mistakes, name, options, spec) -%}
-    {%- set at = 'attributes.' ~ name -%}
-    {%- set from = [] -%}
-    {%- if options.from -%}
-        {%- for entry in ([options.from] if options.from is mapping else healing_tables._as_list(options.from)) -%}
-            {%- do from.append(healing_tables._attribute_origin(mistakes, at, entry, name, spec.sources)) -%}
-        {%- endfor -%}
-    {%- else -%}
-        {#- a column that '*' leaves out can still be named -#}
-        {%- do from.extend(healing_tables._sources_of(name, spec, false)
-            or healing_tables._sources_of(name, spec, true)) -%}
-        {%- if not from -%}
-            {%- set columns = healing_tables._columns_of_sources(spec.sources) -%}
-            {%- do healing_tables._mistake(
-                mistakes, at, 'a column of ' ~ (spec.sources | map(attribute='relation') | join(', ')), name,
-                (healing_tables._did_you_mean(name, columns) or 'correct the name, or set from') ~ '; the columns are '
-                ~ (columns | join(', '))) -%}
-        {%- elif from | length > 1 and options.rule is none -%}
-            {%- do healing_tables._mistake(
-                mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
-                "set {'from': [...], 'rule': ...}") -%}
-        {%- endif -%}
-    {%- endif -%}
-    {%- set from = from | select | list -%}
-    {%- set type = healing_tables._type_name(options.type) -%}
-    {%- set types = [] -%}
+{#- An attribute before its types are known. -#}
+{% macro _attribute(name, options, from) -%}
+    {%- set attribute = dict(options, name=name, quoted=healing_tables._quoted(name),
+        rule=options.rule or 'first_non_null', from=from) -%}
     {%- for entry in from -%}
-        {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
-        {%- do entry.update({'type': healing_tables._plain_type(
-            healing_tables._source_column_type(source, entry.column)
-            or healing_tables._source_column_type(source, name))}) -%}
-        {%- do types.append(entry.type) -%}
-        {%- do healing_tables._check_attribute_type(mistakes, at, entry.type, type) -%}
+        {%- do entry.update({'quoted': attribute.quoted if entry.column == name
+            else healing_tables._quoted(entry.column)}) -%}
     {%- endfor -%}
-    {%- set common = (type or healing_tables._common_type(types)) if types else none -%}
-    {%- if common == 'mixed' -%}
-        {%- do healing_tables._mistake(
-            mistakes, at, 'one type over all sources', types | join(', '),
-            "add 'type', or cast the columns in the sources") -%}
-    {%- endif -%}
-    {{- return({
-        'name': name, 'rule': options.rule or 'first_non_null', 'scd_type': options.scd_type, 'type': common,
-        'changed_at': options.changed_at, 'from': from}) -}}
+    {%- do attribute.update({'companions': healing_tables._companion_columns(attribute)}) -%}
+    {{- return(attribute) -}}
 {%- endmacro %}
 
-{#- The sources that have a column of this name: entries of `from`. -#}
-{% macro _sources_of(name, spec, is_named) -%}
+{#- Columns that an SCD type adds. -#}
+{% macro _companion_columns(attribute) -%}
+    {%- set extra = [] -%}
+    {%- if attribute.scd_type == 6 -%} {%- do extra.append('current_' ~ attribute.name) -%} {%- endif -%}
+    {%- if attribute.scd_type in [3, 6] -%} {%- do extra.append('previous_' ~ attribute.name) -%} {%- endif -%}
+    {%- if attribute.changed_at -%} {%- do extra.append(attribute.name ~ '_changed_at') -%} {%- endif -%}
+    {{- return(extra) -}}
+{%- endmacro %}
+
+{#- The columns that an attribute is read from: entries of `from`. -#}
+{% macro _attribute_origins(mistakes, name, options, sources) -%}
+    {%- set at, from = 'attributes.' ~ name, [] -%}
+    {%- if options.from -%}
+        {%- for entry in ([options.from] if options.from is mapping else healing_tables._as_list(options.from)) -%}
+            {%- do from.append(healing_tables._attribute_origin(mistakes, at, entry, name, sources)) -%}
+        {%- endfor -%}
+        {{- return(from | select | list) -}}
+    {%- endif -%}
+    {#- a column that '*' leaves out can still be named -#}
+    {%- do from.extend(healing_tables._sources_of(name, sources, 'usable')
+        or healing_tables._sources_of(name, sources, 'nameable')) -%}
+    {%- if not from -%}
+        {%- set columns = healing_tables._columns_of_sources(sources) -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'a column of ' ~ (sources | map(attribute='relation') | join(', ')), name,
+            (healing_tables._did_you_mean(name, columns) or 'correct the name, or set from') ~ '; the columns are '
+            ~ (columns | join(', '))) -%}
+    {%- elif from | length > 1 and options.rule is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, at, 'a rule: the column is in ' ~ (from | map(attribute='source') | join(' and ')), 'none',
+            "set {'from': [...], 'rule': ...}") -%}
+    {%- endif -%}
+    {{- return(from) -}}
+{%- endmacro %}
+
+{#- The sources that have a column of this name among those that are `usable` or `nameable`: entries of `from`. -#}
+{% macro _sources_of(name, sources, which) -%}
     {%- set found = [] -%}
-    {%- for source in spec.sources -%}
-        {%- set usable = healing_tables._usable_columns(source, [], is_named) -%}
-        {%- set column = name if usable is none and spec.sources | length == 1
-            else healing_tables._find_column(name, usable or []) -%}
+    {%- for source in sources -%}
+        {%- set column = name if source[which] is none and sources | length == 1
+            else (source[which] or {}).get(name | string | lower) -%}
         {%- if column is not none -%} {%- do found.append({'source': source.name, 'column': column}) -%} {%- endif -%}
     {%- endfor -%}
     {{- return(found) -}}
@@ -115,6 +137,46 @@
     {%- set columns = [] -%}
     {%- for source in sources -%} {%- do columns.extend(source.columns or []) -%} {%- endfor -%}
     {{- return(columns | unique | list) -}}
+{%- endmacro %}
+
+{#- Set the types of the columns that attributes are read from, and those of the attributes. Columns of the same types
+    are checked once. -#}
+{% macro _set_attribute_types(mistakes, attributes, sources) -%}
+    {%- set types_of, checked = {}, {} -%}
+    {%- for source in sources -%} {%- do types_of.update({source.name: source.types}) -%} {%- endfor -%}
+    {%- for attribute in attributes -%}
+        {%- set types = [] -%}
+        {%- for entry in attribute.from -%}
+            {%- do types.append(types_of[entry.source].get(entry.column | string | lower)
+                or types_of[entry.source].get(attribute.name | string | lower)) -%}
+        {%- endfor -%}
+        {%- set id = [types, attribute.type] | string -%}
+        {%- do checked.update({id: healing_tables._checked_types(types, attribute.type)}) if id not in checked -%}
+        {%- for entry in attribute.from -%}
+            {%- do entry.update({'type': checked[id].types[loop.index0]}) -%}
+        {%- endfor -%}
+        {%- do attribute.update({'type': checked[id].common}) -%}
+        {%- for mistake in checked[id].mistakes -%}
+            {%- do mistakes.append(dict(mistake, argument='attributes.' ~ attribute.name ~ mistake.argument)) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- The types of the columns that an attribute is read from: {types (as the package reads them), common (that of the
+    attribute), mistakes (the argument is what follows the attribute's name)}. `wanted`: the option `type`, or none. -#}
+{% macro _checked_types(types, wanted) -%}
+    {%- set plain, mistakes = [], [] -%}
+    {%- for type in types -%}
+        {%- do plain.append(healing_tables._plain_type(type)) -%}
+        {%- do healing_tables._check_attribute_type(mistakes, '', plain[-1], wanted) -%}
+    {%- endfor -%}
+    {%- set common = (wanted or healing_tables._common_type(plain)) if plain else none -%}
+    {%- if common == 'mixed' -%}
+        {%- do healing_tables._mistake(
+            mistakes, '', 'one type over all sources', plain | join(', '),
+            "add 'type', or cast the columns in the sources") -%}
+    {%- endif -%}
+    {{- return({'types': plain, 'common': common, 'mistakes': mistakes}) -}}
 {%- endmacro %}
 
 {% macro _check_attribute_type(mistakes, at, from_type, type) -%}
@@ -148,41 +210,44 @@
             healing_tables._did_you_mean(given, names) or 'correct the name') -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set source = found[0].source -%}
-    {%- do healing_tables._check_columns(mistakes, at ~ '.from', [found[0].column], source.relation, source.columns) -%}
-    {{- return({'source': source.name, 'column': healing_tables._find_column(found[0].column, source.columns or [])
-        or found[0].column}) -}}
+    {%- set source, column = found[0].source, found[0].column -%}
+    {%- set spelled = source.spellings.get(column | string | lower) -%}
+    {%- do healing_tables._check_columns(mistakes, at ~ '.from', [column], source.relation, source.columns)
+        if spelled is none -%}
+    {{- return({'source': source.name, 'column': spelled or column}) -}}
 {%- endmacro %}
 
 {#- The attributes that '*' stands for. -#}
-{% macro _other_attributes(mistakes, options, wanted, spec) -%}
-    {%- set named = wanted.keys() | reject('equalto', '*') | map('lower') | list -%}
-    {%- set attributes = {} -%}
-    {%- for source in spec.sources -%}
-        {%- set usable = healing_tables._usable_columns(source, healing_tables._explicit_columns(source, wanted)) -%}
-        {%- if usable is none -%}
+{% macro _other_attributes(mistakes, options, wanted, sources) -%}
+    {%- set named = healing_tables._spellings(wanted.keys() | reject('equalto', '*')) -%}
+    {%- set found = {} -%}
+    {%- for source in sources -%}
+        {%- set explicit = healing_tables._spellings(healing_tables._explicit_columns(source, wanted)) -%}
+        {%- if source.usable is none -%}
             {%- do healing_tables._mistake(
                 mistakes, 'attributes', 'the columns of ' ~ source.relation,
                 'a relation whose columns cannot be looked up',
                 'name them in attributes, in columns of the source, or in column_types.' ~ source.name) -%}
         {%- endif -%}
-        {%- for column in usable or [] if column | lower not in named -%}
-            {%- if column | lower in attributes and options.rule is none -%}
+        {%- for lower, column in (source.usable or {}).items() if lower not in named and lower not in explicit -%}
+            {%- if lower in found and options.rule is none -%}
                 {%- do healing_tables._mistake(
-                    mistakes, 'attributes.' ~ column, 'a rule: the column is in '
-                    ~ attributes[column | lower].from[0].source
+                    mistakes, 'attributes.' ~ column, 'a rule: the column is in ' ~ found[lower].from[0].source
                     ~ ' and ' ~ source.name, 'none',
                     "set {'from': [...], 'rule': ...}, or exclude it from one of them") -%}
             {%- else -%}
-                {%- do attributes.update({column | lower: healing_tables._attribute(
-                    mistakes, column,
-                    dict(options, **{'from': none if options.rule is not none
-                        else {'source': source.name, 'column': column}}),
-                    spec)}) -%}
+                {%- do found.update({lower: {'name': column, 'from': [
+                    {'source': source.name, 'column': source.spellings.get(lower, column)}]}}) -%}
             {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
-    {{- return(attributes.values() | list) -}}
+    {%- set attributes = [] -%}
+    {%- for column in found.values() -%}
+        {%- do attributes.append(healing_tables._attribute(column.name, options, column.from if options.rule is none
+            else healing_tables._attribute_origins(mistakes, column.name, dict(options, **{'from': none}),
+            sources))) -%}
+    {%- endfor -%}
+    {{- return(attributes) -}}
 {%- endmacro %}
 
 {#- Columns of a source that any attribute names in its `from`. -#}
@@ -198,30 +263,4 @@
         {%- endfor -%}
     {%- endfor -%}
     {{- return(columns) -}}
-{%- endmacro %}
-
-{#-
-    The usable columns of a source: all except its keys, moments, tie breakers, loaded_at and those in deleted_when. Its
-    `columns` may list the last three, and an attribute that is named may be any of them.
--#}
-{% macro _usable_columns(source, also_excluded, is_named=false) -%}
-    {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}
-    {%- set excluded = source.exclude + also_excluded -%}
-    {%- if not is_named -%}
-        {%- set excluded = excluded + (source.key_columns | map(attribute='column') | list) + ([source.moment,
-            source.until] | select | list) -%}
-    {%- endif -%}
-    {%- set is_all = source.only is none and not is_named -%}
-    {%- if is_all -%}
-        {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%}
-    {%- endif -%}
-    {%- set lowered = excluded | map('lower') | list -%}
-    {%- set usable = [] -%}
-    {%- for column in (source.columns if source.only is none else healing_tables._as_list(source.only))
-        if column | lower not in lowered -%}
-        {%- if not (is_all and healing_tables._mentions_column(source.deleted_when, column)) -%}
-            {%- do usable.append(column) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {{- return(usable) -}}
 {%- endmacro %}

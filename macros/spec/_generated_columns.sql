@@ -35,7 +35,7 @@
 {% macro _companion_names(mistakes, spec, column_names) -%}
     {%- set names = {} -%}
     {%- for attribute in spec.attributes -%}
-        {%- for extra in healing_tables._companion_columns(attribute) -%}
+        {%- for extra in attribute.companions -%}
             {%- do names.update({extra: extra}) -%}
         {%- endfor -%}
     {%- endfor -%}
@@ -51,15 +51,6 @@
         {%- endif -%}
     {%- endfor -%}
     {{- return(names) -}}
-{%- endmacro %}
-
-{#- Columns that an SCD type adds. -#}
-{% macro _companion_columns(attribute) -%}
-    {%- set extra = [] -%}
-    {%- if attribute.scd_type == 6 -%} {%- do extra.append('current_' ~ attribute.name) -%} {%- endif -%}
-    {%- if attribute.scd_type in [3, 6] -%} {%- do extra.append('previous_' ~ attribute.name) -%} {%- endif -%}
-    {%- if attribute.changed_at -%} {%- do extra.append(attribute.name ~ '_changed_at') -%} {%- endif -%}
-    {{- return(extra) -}}
 {%- endmacro %}
 
 {% macro _surrogate_key(mistakes, given) -%}
@@ -113,7 +104,7 @@
     {%- for attribute in spec.attributes -%}
         {%- do columns.append([attribute.name, 'attribute (from '
             ~ (attribute.from | map(attribute='source') | join(', ')) ~ ')']) -%}
-        {%- for extra in healing_tables._companion_columns(attribute) if spec.extra_names[extra] is not none -%}
+        {%- for extra in attribute.companions if spec.extra_names[extra] is not none -%}
             {%- do columns.append([spec.extra_names[extra], 'generated column of attribute ' ~ attribute.name]) -%}
         {%- endfor -%}
     {%- endfor -%}

@@ -1,9 +1,10 @@
 {#-
     One source of a call, checked: a map of name, relation (SQL text), parts (see _relation_parts), alias (its name),
     kind ('changes', 'snapshots', 'periods'), key_columns [{column, type}], moment, until (column or none),
-    moment_types, columns {name: type} or none, column_types (as configured), has_end (its rows can have an end),
-    has_tie (it has a rule for ties), cut_from and cut_to (see _source_window), open_end (see _apply_snapshot_columns),
-    and the options. none if its mistakes leave nothing to check further.
+    moment_types, columns {name: type} or none, spellings of them (see _spellings), types {lower-case name: type}
+    (looked up, or declared in column_types), usable and nameable (see _usable_columns), used (see _used_columns),
+    has_end (its rows can have an end), has_tie (it has a rule for ties), cut_from and cut_to (see _source_window),
+    open_end (see _apply_snapshot_columns), and the options. none if its mistakes leave nothing to check further.
 -#}
 {% macro _source(mistakes, name, given, key_columns, column_types) -%}
     {%- set at = 'sources.' ~ name -%}
@@ -46,11 +47,18 @@
             'build it first, or correct the name') -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- set spellings = healing_tables._spellings(columns or {}) -%}
+    {%- if spellings | length < (columns or {}) | length -%}
+        {%- do healing_tables._mistake(
+            mistakes, at ~ '.relation', 'columns whose names differ by more than their case', columns | join(', '),
+            'rename columns in a view') -%}
+    {%- endif -%}
     {%- set source = {
         'name': name, 'relation': given.relation | string, 'parts': healing_tables._relation_parts(given.relation),
         'alias': given.relation.identifier if given.relation is not string else given.relation
         if modules.re.fullmatch('\\w+', given.relation) else none,
-        'kind': kind, 'columns': columns, 'column_types': column_types,
+        'kind': kind, 'columns': columns, 'spellings': spellings,
+        'types': healing_tables._source_types(columns, column_types),
         'moment': given.get('changed_at') or given.get('snapshot_at') or given.get('valid_from'),
         'until': given.get('valid_to'),
         'where': healing_tables._close_line_comment(given.get('where')),
@@ -74,7 +82,49 @@
     {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'),
         key_columns)}) -%}
     {%- do source.update({'moment_types': healing_tables._moment_types(mistakes, at, source)}) -%}
+    {%- do source.update({'usable': healing_tables._usable_columns(source),
+        'nameable': healing_tables._usable_columns(source, is_named=true)}) -%}
     {{- return(source if kind is not none else none) -}}
+{%- endmacro %}
+
+{#- The types of a source's columns by their lower-case names: as looked up, else as declared in column_types. -#}
+{% macro _source_types(columns, declared) -%}
+    {%- set types = {} -%}
+    {%- for lower, name in healing_tables._spellings(declared if columns is none else columns).items() -%}
+        {#- looked-up types are spelled already; a type with members is read letter by letter for that -#}
+        {%- if columns is not none -%} {%- do types.update({lower: columns[name]}) -%}
+        {%- elif declared[name] is string -%}
+            {%- do types.update({lower: healing_tables._type_name(declared[name])}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(types) -}}
+{%- endmacro %}
+
+{#-
+    The usable columns of a source, {lower-case name: name}: all except its keys, moments, tie breakers, loaded_at and
+    those in deleted_when. Its `columns` may list the last three, and an attribute that is named (`is_named`) may be any
+    of them. none if they are not known.
+-#}
+{% macro _usable_columns(source, is_named=false) -%}
+    {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}
+    {%- set excluded = source.exclude -%}
+    {%- if not is_named -%}
+        {%- set excluded = excluded + (source.key_columns | map(attribute='column') | list) + ([source.moment,
+            source.until] | select | list) -%}
+    {%- endif -%}
+    {%- set is_all = source.only is none and not is_named -%}
+    {%- if is_all -%}
+        {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%}
+    {%- endif -%}
+    {%- set excluded = healing_tables._spellings(excluded) -%}
+    {%- set usable = {} -%}
+    {%- for lower, name in (source.spellings if source.only is none
+        else healing_tables._spellings(healing_tables._as_list(source.only))).items() if lower not in excluded -%}
+        {%- if not (is_all and source.deleted_when and healing_tables._mentions_column(source.deleted_when, name)) -%}
+            {%- do usable.update({lower: name}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(usable) -}}
 {%- endmacro %}
 
 {% macro _source_kind(mistakes, at, given) -%}

@@ -77,7 +77,8 @@
     {%- endfor -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_source_windows(mistakes, spec) if not mistakes -%}
-    {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'), spec)}) -%}
+    {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'),
+        checked_sources)}) -%}
     {%- do spec.update({'extra_names': healing_tables._companion_names(mistakes, spec, options.get('column_names')
         or {})}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
@@ -85,7 +86,7 @@
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- for source in checked_sources -%}
-        {%- do source.update({'used': healing_tables._used_columns(source.name, spec.attributes)}) -%}
+        {%- do source.update({'used': healing_tables._used_columns(source, spec.attributes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}
 {%- endmacro %}
@@ -154,15 +155,14 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The columns of a source that attributes read, by name in code point order. -#}
-{% macro _used_columns(source_name, attributes) -%}
-    {%- set used = [] -%}
+{#- The columns of a source that attributes read, by name in code point order: [{column, quoted, type}]. -#}
+{% macro _used_columns(source, attributes) -%}
+    {%- set used = {} -%}
     {%- for attribute in attributes -%}
-        {%- for entry in attribute.from -%}
-            {%- if entry.source == source_name and entry.column not in used -%}
-                {%- do used.append(entry.column) -%}
-            {%- endif -%}
+        {%- for entry in attribute.from if entry.source == source.name -%}
+            {%- do used.update({entry.column: {'column': entry.column, 'quoted': entry.quoted,
+                'type': source.types.get(entry.column | string | lower)}}) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {{- return(used | sort(case_sensitive=true)) -}}
+    {{- return(used.values() | sort(attribute='column', case_sensitive=true)) -}}
 {%- endmacro %}

@@ -57,6 +57,15 @@
     {{- return(none) -}}
 {%- endmacro %}
 
+{#- {lower-case name: name}, to look up many names: the first of several, as _find_column(). -#}
+{% macro _spellings(names) -%}
+    {%- set spellings = {} -%}
+    {%- for name in names -%}
+        {%- do spellings.update({name | string | lower: name}) if name | string | lower not in spellings -%}
+    {%- endfor -%}
+    {{- return(spellings) -}}
+{%- endmacro %}
+
 {#- The type of a column, none if it cannot be looked up. -#}
 {% macro _type_of_column(columns, name) -%}
     {%- set found = healing_tables._find_column(name, columns or {}) -%}

@@ -123,6 +123,10 @@
     {{- return('mixed') -}}
 {%- endmacro %}
 
+{#- SQL that is the same for all columns of a type is generated once, with this mark for the column, and split at the
+    mark; each column joins the parts. Names and text never contain `${`, see _quoted() and _string_literal(). -#}
+{% macro _column_mark() -%} {{ return('${column}') }} {%- endmacro %}
+
 {#- A column as the package reads it: -0.0 is 0.0, text compares by code point whatever its collation, the padding of a
     char(n) is left out; also in arrays and structs. The type of the result: _plain_type(). -#}
 {% macro _normalized_value(expression, type, depth=1) -%}

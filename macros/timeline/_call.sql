@@ -15,10 +15,10 @@
     integer keys, or none), hash_key ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each
     source, see _scan).
 -#}
-{% macro _call_begin(spec) -%}
+{% macro _call_begin(spec, columns) -%}
     {#- slashes are escaped: no text in the JSON can end the comment -#}
-    {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec)) | replace('/', '\\/'))
-        ~ ' */') -}}
+    {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec, columns))
+        | replace('/', '\\/')) ~ ' */') -}}
 {%- endmacro %}
 
 {% macro _call_end() -%} {{ return('/* healing_tables end */') }} {%- endmacro %}
@@ -39,7 +39,7 @@
 
 {% macro _order_column() -%} {{ return('`healing_tables order`') }} {%- endmacro %}
 
-{% macro _call_metadata(spec) -%}
+{% macro _call_metadata(spec, columns) -%}
     {%- set scans = [] -%}
     {%- for source in spec.sources -%}
         {%- do scans.append(healing_tables._scan(spec, source)) -%}
@@ -54,14 +54,14 @@
     {%- do types.update({spec.names.valid_from: spec.moment_type}) if spec.names.valid_from is not none -%}
     {{- return({
         'key_columns': spec.key_columns | map(attribute='name') | list,
-        'columns': healing_tables._output_columns(spec) | map(attribute='name') | list, 'types': types,
+        'columns': columns | map(attribute='name') | list, 'types': types,
         'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6])
         | map(attribute='name') | list,
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
         'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
         'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
         'is_start_in_order': healing_tables._is_start_in_order(spec),
-        'hashes': healing_tables._output_columns(spec) | selectattr('is_hash') | map(attribute='name') | list,
+        'hashes': columns | selectattr('is_hash') | map(attribute='name') | list,
         'sequence': healing_tables._sequence_name(spec.surrogate_key),
         'hash_key': spec.surrogate_key if spec.surrogate_key is not none
             and spec.surrogate_key.strategy != 'sequence' else none,

@@ -1,32 +1,34 @@
-{#- The columns of a dimension, from the CTE `versions`: [{name, expression, is_hash}]. -#}
+{#- The columns of a dimension, from the CTE `versions`: [{name, quoted, expression, is_hash}]. -#}
 
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
     {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy != 'sequence' -%}
-        {%- do columns.append({'name': spec.surrogate_key.name,
+        {%- do columns.append({
+            'name': spec.surrogate_key.name, 'quoted': healing_tables._quoted(spec.surrogate_key.name),
             'expression': healing_tables._surrogate_key_of(spec), 'is_hash': true}) -%}
     {%- endif -%}
     {%- for key in spec.key_columns -%}
-        {%- do columns.append({'name': key.name, 'expression': 'key_' ~ loop.index}) -%}
+        {%- do columns.append({'name': key.name, 'quoted': healing_tables._quoted(key.name),
+            'expression': 'key_' ~ loop.index}) -%}
     {%- endfor -%}
-    {%- set moves = healing_tables._inner_changes(spec) -%}
+    {%- set moves, move_of = healing_tables._inner_changes(spec), {} -%}
+    {%- for move in moves -%} {%- do move_of.update({move.attribute: move}) -%} {%- endfor -%}
     {%- for attribute in spec.attributes -%}
-        {%- do columns.extend(healing_tables._attribute_columns(spec, attribute, moves)) -%}
+        {%- do columns.extend(healing_tables._attribute_columns(spec, attribute, move_of.get(attribute.name))) -%}
     {%- endfor -%}
     {%- set generated = healing_tables._generated_columns(spec, moves) -%}
     {%- for column, name in spec.names.items() if name is not none -%}
-        {%- do columns.append({'name': name, 'expression': generated[column],
+        {%- do columns.append({'name': name, 'quoted': healing_tables._quoted(name), 'expression': generated[column],
             'is_hash': column in ['key_hash', 'row_hash']}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The columns of an attribute, including those that its SCD type adds. -#}
-{% macro _attribute_columns(spec, attribute, moves) -%}
-    {%- set field = '.' ~ healing_tables._quoted(attribute.name) -%}
-    {%- set move = moves | selectattr('attribute', 'equalto', attribute.name) | list | first -%}
-    {%- set columns = [{'name': attribute.name, 'expression': {
-        0: healing_tables._first_value_column(spec, attribute) ~ '_value.value' if attribute.scd_type == 0,
+{#- The columns of an attribute, including those that its SCD type adds. `move`: see _inner_changes, or none. -#}
+{% macro _attribute_columns(spec, attribute, move) -%}
+    {%- set field = '.' ~ attribute.quoted -%}
+    {%- set columns = [{'name': attribute.name, 'quoted': attribute.quoted, 'expression': {
+        0: attribute.first_column ~ '_value.value' if attribute.scd_type == 0,
         1: 'newest' ~ field, 2: 'versioned' ~ field, 3: 'finish.overwritten' ~ field, 6: 'versioned' ~ field
     }[attribute.scd_type]}] -%}
     {%- set extra = {} -%}
@@ -41,7 +43,8 @@
             spec.moment_type)}) -%}
     {%- endif -%}
     {%- for name, expression in extra.items() if spec.extra_names[name] is not none -%}
-        {%- do columns.append({'name': spec.extra_names[name], 'expression': expression}) -%}
+        {%- do columns.append({'name': spec.extra_names[name],
+            'quoted': healing_tables._quoted(spec.extra_names[name]), 'expression': expression}) -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
@@ -50,7 +53,7 @@
     {%- set moments = ['at', 'finish.valid_to'] -%}
     {%- for move in moves -%} {%- do moments.append(move.column ~ '.at') -%} {%- endfor -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
-        {%- do moments.append(healing_tables._first_value_column(spec, attribute) ~ '_value.at') -%}
+        {%- do moments.append(attribute.first_column ~ '_value.at') -%}
     {%- endfor -%}
     {{- return({
         'valid_from': healing_tables._from_micros('valid_from', spec.moment_type),
@@ -94,16 +97,12 @@
 {%- endmacro %}
 
 {% macro _row_hash_of(spec) -%}
-    {%- set types = {} -%}
-    {%- for attribute in spec.attributes if attribute.scd_type in [2, 6] -%}
-        {%- do types.update({attribute.name: attribute.type}) -%}
-    {%- endfor -%}
-    {%- if none in types.values() -%} {{ return(none) }} {%- endif -%}
     {%- set columns = [] -%}
-    {%- for name in types | sort(case_sensitive=true) -%}
-        {%- do columns.append({'expression': 'versioned.' ~ healing_tables._quoted(name), 'type': types[name]}) -%}
+    {%- for attribute in spec.attributes | selectattr('scd_type', 'in', [2, 6])
+        | sort(attribute='name', case_sensitive=true) -%}
+        {%- do columns.append({'expression': 'versioned.' ~ attribute.quoted, 'type': attribute.type}) -%}
     {%- endfor -%}
-    {{- return(healing_tables._hash(columns)) -}}
+    {{- return(healing_tables._hash(columns) if columns | selectattr('type', 'none') | list | length == 0 else none) -}}
 {%- endmacro %}
 
 {% macro _surrogate_key_of(spec) -%}

@@ -1,13 +1,13 @@
 {#- Ownership: the value of an attribute in a slice, and the source that it comes from. -#}
 
 {#- The value of an attribute in a slice, by its rule. -#}
-{% macro _owned_value(spec, attribute) -%}
+{% macro _owned_value(attribute) -%}
     {%- set values = healing_tables._source_values(attribute) -%}
-    {{- return(healing_tables._choose_by_rule(spec, attribute, values, values)) -}}
+    {{- return(healing_tables._choose_by_rule(attribute, values, values)) -}}
 {%- endmacro %}
 
 {#- The source of that value; NULL if there is none. -#}
-{% macro _owner(spec, attribute) -%}
+{% macro _owner(attribute) -%}
     {%- set values = healing_tables._source_values(attribute) -%}
     {%- set owners = [] -%}
     {%- for entry in attribute.from -%}
@@ -17,7 +17,7 @@
         {%- do owners.append('if(' ~ speaks ~ ' is not null, '
             ~ healing_tables._string_literal(healing_tables._owner_name(attribute, entry)) ~ ', null)') -%}
     {%- endfor -%}
-    {{- return(healing_tables._choose_by_rule(spec, attribute, values, owners)) -}}
+    {{- return(healing_tables._choose_by_rule(attribute, values, owners)) -}}
 {%- endmacro %}
 
 {#- An entry of `from` as users write it. -#}
@@ -30,14 +30,13 @@
     {%- set values = [] -%}
     {%- for entry in attribute.from -%}
         {%- do values.append(healing_tables._cast(
-            healing_tables._state_column(entry.source) ~ '.' ~ healing_tables._quoted(entry.column), entry.type,
-            attribute.type)) -%}
+            healing_tables._state_column(entry.source) ~ '.' ~ entry.quoted, entry.type, attribute.type)) -%}
     {%- endfor -%}
     {{- return(values) -}}
 {%- endmacro %}
 
 {#- Apply the rule of an attribute: choose one of `results` by the sources' values (`values`). -#}
-{% macro _choose_by_rule(spec, attribute, values, results) -%}
+{% macro _choose_by_rule(attribute, values, results) -%}
     {%- if values | length == 1 -%} {{ return(results[0]) }} {%- endif -%}
     {%- if attribute.rule == 'first_non_null' -%} {{ return('coalesce(' ~ results | join(', ') ~ ')') }} {%- endif -%}
     {%- set cases = [] -%}
@@ -48,25 +47,19 @@
         {%- endfor -%}
         {{- return('case ' ~ cases | join(' ') ~ ' end') -}}
     {%- endif -%}
-    {{- return(healing_tables._most_recent(spec, attribute, values, results)) -}}
+    {{- return(healing_tables._most_recent(attribute, values, results)) -}}
 {%- endmacro %}
 
 {#- For each source of an attribute with a rule most_recent_*, the column with the moment that its value is from. -#}
-{% macro _began_columns(spec, attribute) -%}
+{% macro _began_columns(attribute) -%}
     {%- set began = [] -%}
-    {%- for entry in attribute.from -%}
-        {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
-        {%- for change in healing_tables._watched_changes(spec) if change.source.name == entry.source
-            and change.column == column -%}
-            {%- do began.append(change.began) -%}
-        {%- endfor -%}
-    {%- endfor -%}
+    {%- for entry in attribute.from -%} {%- do began.append('began_' ~ entry.change) -%} {%- endfor -%}
     {{- return(began) -}}
 {%- endmacro %}
 
 {#- The first value in the list that is not NULL and not followed by one that started later. -#}
-{% macro _most_recent(spec, attribute, values, results) -%}
-    {%- set began = healing_tables._began_columns(spec, attribute) -%}
+{% macro _most_recent(attribute, values, results) -%}
+    {%- set began = healing_tables._began_columns(attribute) -%}
     {%- set cases = [] -%}
     {%- for value in values[:-1] -%}
         {%- set position = loop.index0 -%}

@@ -27,12 +27,12 @@ slices as (
         case
             when ({{ exists }})
                 and ({{ healing_tables._exists_condition(attribute.from | map(attribute='source') | unique) }})
-            then struct({{ healing_tables._owned_value(spec, attribute) }} as value, at)
-        end as {{ healing_tables._first_value_column(spec, attribute) }},
+            then struct({{ healing_tables._owned_value(attribute) }} as value, at)
+        end as {{ attribute.first_column }},
         {%- endfor %}
         {%- set overwritten = spec.attributes | selectattr('scd_type', 'in', [1, 3]) | list %}
         {%- if overwritten %}
-        {{ healing_tables._owned_struct(spec, overwritten, exists) }} as overwritten,
+        {{ healing_tables._owned_struct(overwritten, exists) }} as overwritten,
         {%- endif %}
         {%- if spec.names.change_source is not none %}
         concat_ws(','
@@ -42,7 +42,7 @@ slices as (
             {%- endfor -%}
         ) as change_source,
         {%- endif %}
-        {{ healing_tables._owned_struct(spec, spec.attributes | selectattr('scd_type', 'in', [2, 6]) | list,
+        {{ healing_tables._owned_struct(spec.attributes | selectattr('scd_type', 'in', [2, 6]),
             exists) }} as versioned
     from {{ 'recent' if watched else 'points' }}
 )
@@ -56,18 +56,11 @@ slices as (
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 
-{#- The column of `slices` that holds a type 0 attribute. -#}
-{% macro _first_value_column(spec, attribute) -%}
-    {%- set names = spec.attributes | selectattr('scd_type', 'equalto', 0) | map(attribute='name') | list -%}
-    {{- return('first_' ~ (names.index(attribute.name) + 1)) -}}
-{%- endmacro %}
-
 {#- Attributes as one struct, NULL while the key does not exist. -#}
-{% macro _owned_struct(spec, attributes, exists) -%}
+{% macro _owned_struct(attributes, exists) -%}
     {%- set fields = [] -%}
     {%- for attribute in attributes -%}
-        {%- do fields.append(healing_tables._owned_value(spec, attribute) ~ ' as '
-            ~ healing_tables._quoted(attribute.name)) -%}
+        {%- do fields.append(healing_tables._owned_value(attribute) ~ ' as ' ~ attribute.quoted) -%}
     {%- endfor -%}
     {{- return(
         'case when ' ~ exists ~ ' then struct(\n            '

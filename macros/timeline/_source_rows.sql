@@ -118,11 +118,12 @@ case
 
 {#- The state of a row: the columns that the build uses, in the order of their names. -#}
 {% macro _state(source) -%}
-    {%- set fields = [] -%}
+    {%- set fields, parts, mark = [], {}, healing_tables._column_mark() -%}
     {%- for column in source.used -%}
-        {%- set name = healing_tables._quoted(column) -%}
-        {%- do fields.append(healing_tables._normalized_value(name, healing_tables._source_column_type(source, column))
-            ~ ' as ' ~ name) -%}
+        {%- if column.type not in parts -%}
+            {%- do parts.update({column.type: healing_tables._normalized_value(mark, column.type).split(mark)}) -%}
+        {%- endif -%}
+        {%- do fields.append((parts[column.type] | join(column.quoted)) ~ ' as ' ~ column.quoted) -%}
     {%- endfor -%}
     {%- set state = 'struct(' ~ (fields | join(', ') or 'true as present') ~ ')' -%}
     {%- if source.deleted_when -%}

@@ -13,30 +13,25 @@
     {{- return(healing_tables._quoted(name ~ (' state' if is_taken else ''))) -}}
 {%- endmacro %}
 
-{#- The changes that the rules most_recent_row and most_recent_value track: [{name, source, column or none}]. -#}
+{#- The changes that `points` marks: those that rules most_recent_* watch, and with change_source those of every source:
+    [{name, began (column of `recent`, none if no rule watches it), source, column or none}]. -#}
 {% macro _watched_changes(spec) -%}
     {%- set watched = {} -%}
-    {%- for attribute in spec.attributes if attribute.rule.startswith('most_recent') and attribute.from | length > 1 -%}
-        {%- for entry in attribute.from -%}
-            {%- set column = entry.column if attribute.rule == 'most_recent_value' else none -%}
-            {%- set id = [entry.source, column] | string -%}
-            {%- if id not in watched -%}
-                {%- set source = spec.sources | selectattr('name', 'equalto', entry.source) | first -%}
-                {%- do watched.update({id: {
-                    'name': 'change_' ~ (watched | length + 1), 'began': 'began_' ~ (watched | length + 1),
-                    'source': source, 'column': column}}) -%}
-            {%- endif -%}
+    {%- for attribute in spec.attributes -%}
+        {%- for entry in attribute.from if entry.change is defined -%}
+            {%- do watched.update({entry.change: {
+                'name': 'change_' ~ entry.change, 'began': 'began_' ~ entry.change,
+                'source': spec.sources | selectattr('name', 'equalto', entry.source) | first,
+                'column': entry.column if attribute.rule == 'most_recent_value' else none}}) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- if spec.names.change_source is not none -%}
-        {%- for source in spec.sources -%}
-            {%- if [source.name, none] | string not in watched -%}
-                {%- do watched.update({[source.name, none] | string: {
-                    'name': 'change_' ~ (watched | length + 1), 'began': none, 'source': source, 'column': none}}) -%}
-            {%- endif -%}
-        {%- endfor -%}
-    {%- endif -%}
-    {{- return(watched.values() | list) -}}
+    {%- set changes = watched.values() | list -%}
+    {%- set of_rows = changes | selectattr('column', 'none') | map(attribute='source.name') | list -%}
+    {%- for source in spec.sources if spec.names.change_source is not none and source.name not in of_rows -%}
+        {%- do changes.append({
+            'name': 'change_' ~ (changes | length + 1), 'began': none, 'source': source, 'column': none}) -%}
+    {%- endfor -%}
+    {{- return(changes) -}}
 {%- endmacro %}
 
 {#- Whether a source's row, or one of its values, changes here; after an absence, an equal value counts as a change. -#}

@@ -13,7 +13,7 @@ select
     key_{{ loop.index }} as {{ healing_tables._quoted(key.name) }},
     {%- endfor %}
     {%- for attribute in spec.attributes %}
-    {{ healing_tables._owned_value(spec, attribute) }} as {{ healing_tables._quoted(attribute.name) }},
+    {{ healing_tables._owned_value(attribute) }} as {{ attribute.quoted }},
     {%- endfor %}
     {{ healing_tables._from_micros('at', spec.moment_type) }} as changed_at,
     `source` is null as is_deleted
@@ -39,7 +39,7 @@ select
     key_{{ loop.index }} as {{ healing_tables._quoted(key.name) }},
     {%- endfor %}
     {%- for attribute in spec.attributes %}
-    versioned.{{ healing_tables._quoted(attribute.name) }},
+    versioned.{{ attribute.quoted }},
     {%- endfor %}
     {{ healing_tables._from_micros('at', spec.moment_type) }} as valid_from,
     {{ healing_tables._valid_to(spec, 'valid_to') }} as valid_to,

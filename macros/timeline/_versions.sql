@@ -88,7 +88,7 @@ versions as (
     {%- endif -%}
     {%- if spec.names.change_source is not none -%} {%- do columns.append('change_source') -%} {%- endif -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
-        {%- do columns.append(healing_tables._first_value_column(spec, attribute) ~ '_value') -%}
+        {%- do columns.append(attribute.first_column ~ '_value') -%}
     {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
@@ -125,8 +125,8 @@ versions as (
         last_value(versioned) ignore nulls over earlier as versioned_known,
         {%- endif %}
         {%- for attribute in spec.attributes if attribute.scd_type == 0 %}
-        first_value({{ healing_tables._first_value_column(spec, attribute) }}) ignore nulls over whole
-            as {{ healing_tables._first_value_column(spec, attribute) }}_value,
+        first_value({{ attribute.first_column }}) ignore nulls over whole
+            as {{ attribute.first_column }}_value,
         {%- endfor %}
         count(versioned) over so_far as slice_no
     from slices
@@ -146,7 +146,7 @@ versions as (
     {%- set dated = spec.names.last_updated is not none -%}
     {%- set moves = [] -%}
     {%- for attribute in spec.attributes -%}
-        {%- set field = '.' ~ healing_tables._quoted(attribute.name) -%}
+        {%- set field = '.' ~ attribute.quoted -%}
         {%- if attribute.scd_type == 3 or (attribute.scd_type == 1 and (attribute.changed_at or dated)) -%}
             {%- do moves.append({
                 'name': 'move_' ~ loop.index, 'attribute': attribute.name, 'of': attribute.scd_type,

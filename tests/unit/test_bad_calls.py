@@ -16,6 +16,7 @@ CATALOGUE = {
     "db.flags": {"id": "boolean", "at": "timestamp", "flag": "boolean"},
     "db.maps": {"id": "int", "at": "string", "tags": "map<string,string>", "version": "int"},
     "db.periods": {"id": "int", "start": "date", "until": "date", "name": "string"},
+    "db.twins": {"id": "int", "at": "timestamp", "name": "string", "NAME": "string"},
 }
 CRM = "'relation': relation('crm'), 'changed_at': 'at'"
 ERP = "'relation': relation('erp'), 'changed_at': 'at', 'key_columns': {'id': 'cust_no'}"
@@ -94,6 +95,10 @@ CALLS = {
     "ownerless": (
         f"sources={{'crm': {{{CRM}}}, 'erp': {{{ERP}}}}}",
         ["attributes.name", "crm and erp", "rule"],
+    ),
+    "columns_that_differ_by_case": (
+        "sources={'t': {'relation': relation('twins'), 'changed_at': 'at'}}",
+        ["sources.t.relation", "differ by more than their case", "id, at, name, NAME"],
     ),
     "taken_name": (
         "sources={'m': {'relation': relation('maps'), 'changed_at': 'at'}}, attributes=['version']",
@@ -176,6 +181,16 @@ def test_refused(name: str) -> None:
         project.render(f"{{{{ healing_tables.dimension({arguments}) }}}}")
     for part in [f"bad_{name}", "nothing was written", "wanted:", "got:", "remedy:", *parts]:
         assert part in str(error.value)
+
+
+def test_a_mistake_in_several_sources_is_reported_once() -> None:
+    sources = f"{{'crm': {{{CRM}}}, 'erp': {{{ERP}}}}}"
+    project = Project({**CATALOGUE, "db.erp": {**CATALOGUE["db.erp"], "name": "date"}}, config={"unique_key": "id"})
+    with pytest.raises(CompilerError, match="1 mistake;") as error:
+        project.render(
+            f"{{{{ healing_tables.dimension({sources}, attributes={{'*': {{'rule': 'first_present'}}}}) }}}}"
+        )
+    assert str(error.value).count("one type over all sources") == 1
 
 
 @pytest.mark.parametrize(
