@@ -63,12 +63,11 @@
 
 {#- Lower-case hex SHA-256 of columns [{expression, type}], joined by |. -#}
 {% macro _hash(columns) -%}
-    {%- set texts, parts, mark = [], {}, healing_tables._column_mark() -%}
+    {%- set texts, of_type, mark = [], {}, healing_tables._column_mark() -%}
     {%- for column in columns -%}
-        {%- if column.type not in parts -%}
-            {%- do parts.update({column.type: healing_tables._hash_text(mark, column.type).split(mark)}) -%}
-        {%- endif -%}
-        {%- do texts.append(parts[column.type] | join(column.expression)) -%}
+        {%- do of_type.update({column.type: healing_tables._hash_text(mark, column.type)})
+            if column.type not in of_type -%}
+        {%- do texts.append(of_type[column.type] | replace(mark, column.expression)) -%}
     {%- endfor -%}
     {%- if texts | length == 0 -%} {{ return("sha2('', 256)") }}
     {%- elif texts | length == 1 -%} {{ return('sha2(' ~ texts[0] ~ ', 256)') }}

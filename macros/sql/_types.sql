@@ -123,8 +123,8 @@
     {{- return('mixed') -}}
 {%- endmacro %}
 
-{#- SQL that is the same for all columns of a type is generated once, with this mark for the column, and split at the
-    mark; each column joins the parts. Names and text never contain `${`, see _quoted() and _string_literal(). -#}
+{#- SQL that is the same for all columns of a type is generated once, with this mark, which is then replaced by each
+    column. Names and text never contain `${`, see _quoted() and _string_literal(). -#}
 {% macro _column_mark() -%} {{ return('${column}') }} {%- endmacro %}
 
 {#- A column as the package reads it: -0.0 is 0.0, text compares by code point whatever its collation, the padding of a

@@ -118,12 +118,11 @@ case
 
 {#- The state of a row: the columns that the build uses, in the order of their names. -#}
 {% macro _state(source) -%}
-    {%- set fields, parts, mark = [], {}, healing_tables._column_mark() -%}
+    {%- set fields, of_type, mark = [], {}, healing_tables._column_mark() -%}
     {%- for column in source.used -%}
-        {%- if column.type not in parts -%}
-            {%- do parts.update({column.type: healing_tables._normalized_value(mark, column.type).split(mark)}) -%}
-        {%- endif -%}
-        {%- do fields.append((parts[column.type] | join(column.quoted)) ~ ' as ' ~ column.quoted) -%}
+        {%- do of_type.update({column.type: healing_tables._normalized_value(mark, column.type)})
+            if column.type not in of_type -%}
+        {%- do fields.append((of_type[column.type] | replace(mark, column.quoted)) ~ ' as ' ~ column.quoted) -%}
     {%- endfor -%}
     {%- set state = 'struct(' ~ (fields | join(', ') or 'true as present') ~ ')' -%}
     {%- if source.deleted_when -%}
