@@ -397,7 +397,7 @@ def test_what_cannot_be_healed_is_rebuilt(built: Lab) -> None:
     built.spark.sql(f"alter table {built.schema}.fed add column unread int")
     assert run(built, "fed_dim")[0] == "success"
     built.spark.sql(f"alter table {built.schema}.fed alter column unread type bigint")
-    assert "another type" in reason("fed_dim")
+    assert "the type of a column may have changed" in reason("fed_dim")
     built.spark.sql(f"alter table {built.schema}.fed alter column id type bigint")
     changed = "the definition, or a type of its sources, has changed since the last build"
     assert reason("fed_dim") == changed

@@ -22,7 +22,7 @@ from healing_tables import (
 )
 from healing_tables.merge.dry_run import dry_run
 from healing_tables.merge.hive_tables import HiveTables
-from healing_tables.targets import hive
+from healing_tables.targets import hive_commits
 from healing_tables.targets.buckets import folders_of, location_of
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.hive_commits import Commits
@@ -312,7 +312,7 @@ def test_a_reader_who_does_not_refresh(tables: Tables, dim: str, monkeypatch: py
     states = [
         folder for (folder,) in tables.spark.sql(f"select location from {dim}__commits order by version").collect()
     ]
-    monkeypatch.setattr(hive, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(hive_commits, "KEPT_SECONDS", 0)
     assert merged(4) == [3, 4]
     assert [tables.spark.read.orc(folder).count() for folder in states] == [0, 0, 3]
     assert len(versions(tables, dim)) == 4
@@ -321,7 +321,7 @@ def test_a_reader_who_does_not_refresh(tables: Tables, dim: str, monkeypatch: py
 @pytest.mark.slow
 def test_a_number_that_is_forgotten(tables: Tables, dim: str, between: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A merge that has slept while others went on does not take a number that they had, and have dropped."""
-    monkeypatch.setattr(hive, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(hive_commits, "KEPT_SECONDS", 0)
     merge(batch(tables, (1, "A")), HiveTarget(dim), SPEC, at="2024-01-01")
 
     def others() -> None:
