@@ -143,7 +143,7 @@ def dimension_model(number: int, kind: str, config: dict[str, Any]) -> str:
 
 @contextmanager
 def connection(options: argparse.Namespace, home: Path) -> Iterator[dict[str, Any]]:
-    """The output of profiles.yml: that of this package, or one that reaches a server."""
+    """The connection for profiles.yml: as in this package, or to a Thrift server."""
     text = (ROOT / "profiles.yml").read_text().replace("{{ env_var('DBT_PROJECT_DIR', '.') }}", str(home))
     output = yaml.safe_load(text)["healing_tables"]["outputs"]["dev"]
     output |= {"schema": "night", "threads": options.threads}

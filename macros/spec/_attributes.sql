@@ -162,8 +162,8 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The types of the columns that an attribute is read from: {types (as the package reads them), common (that of the
-    attribute), mistakes (the argument is what follows the attribute's name)}. `wanted`: the option `type`, or none. -#}
+{#- The types of an attribute's source columns, checked: {types (as the package reads them), common (the type of the
+    attribute), mistakes (their argument follows the name of the attribute)}. `wanted`: the option `type`, or none. -#}
 {% macro _checked_types(types, wanted) -%}
     {%- set plain, mistakes = [], [] -%}
     {%- for type in types -%}

@@ -30,7 +30,7 @@ class HealingTablesError(Exception):
     """
 
     def __init__(self, about: str, mistakes: Sequence[Mistake] = (), *, written: str | None = NOTHING_WRITTEN) -> None:
-        """Args: about: what is wrong; written: what was, for the end of that sentence; None: it says so itself."""
+        """Args: about: what is wrong; written: what was written; None if ``about`` states it."""
         self.about = about
         self.written = written
         self.what = about if written is None else f"{about}; {written}."

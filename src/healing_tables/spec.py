@@ -1,4 +1,4 @@
-"""The definition of a dimension, as users write it: that of the room `definition`, with what only a merge can do."""
+"""The public `DimensionSpec`: the one of `definition/spec.py`, with the sink of a stream, which merges."""
 
 from __future__ import annotations
 

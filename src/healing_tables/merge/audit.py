@@ -66,7 +66,7 @@ def audit_rows(
 
 
 def with_causes(plan: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
-    """The plan with the cause of each change: that of the batch's row of that moment, or else of its newest row."""
+    """The plan with the cause of each change, from the row of the batch at that moment, or else from its newest row."""
     if not spec.causes:
         return plan
     causes = events.groupBy(*key_names(layout)).agg(

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import rows_text
-from healing_tables.merge.attempt import changes_by_log
+from healing_tables.merge.attempt import changes_by_log, filtered
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.merge import TABLES
@@ -98,7 +98,7 @@ def dry_run(
         tables = TABLES[type(table)](table, layout, spec, None)
         past = tables.history.read(spark) if layout.has_history else None
         past = None if past is None else tables.history_rows(past)
-        of_keys = stored if stored is None or is_full or not figures.keys else stored.alias("t").where(figures.keys)
+        of_keys = filtered(stored, "" if is_full else figures.keys)
         events, late = without_late(events, of_keys, layout, spec, moment, is_full, past)
         present = aside.select(keys)
         if late is not None:

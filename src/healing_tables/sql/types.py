@@ -12,7 +12,7 @@ from healing_tables.sql.instants import TIMESTAMP
 MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
-# Matches collated text and text of a fixed length, alone or nested in another type
+# Matches text with a collation or a fixed length, also as part of a nested type
 NOT_PLAIN = re.compile(r"(^|[:<])((?:string|(?:var)?char\(\d+\)) collate \w+|char\(\d+\))(?=$|[,>])")
 
 # The digits of the largest value; and of the decimal to which Spark widens the type

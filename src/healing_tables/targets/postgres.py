@@ -166,7 +166,7 @@ class PostgresTarget(DimensionTable["PostgresTarget"], SideTable):
         return frame(spark, columns, batches), (number, total)
 
     def stamp(self, connection: Connection[Any], where: str = "true") -> Stamp:
-        """That of these rows, as `load` gives it."""
+        """The stamp of these rows; `load` returns the same one."""
         found = connection.execute(
             f"select count(*), coalesce(sum({STAMP}), 0) from {self.sql_name} t where {where}"
         ).fetchone()
