@@ -19,7 +19,8 @@ help: ## List the commands
 setup: ## Make .venv with the pinned versions (Python 3.10 to 3.13, Java 17 or newer)
 	@scripts/setup.sh
 
-demo: setup ## Build two example dimensions and test them, merge batches into a third, show what they hold
+demo: ## Build two example dimensions and test them, merge batches into a third, show what they hold
+	@scripts/setup.sh demo
 	@$(BIN)/python scripts/demo.py
 
 retail: setup ## Run examples/retail: PostgreSQL, S3, Airflow and dbt on loopback, three nights, the rows compared

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Make .venv with the pinned versions; does nothing where it is up to date. PYTHON=... chooses the interpreter.
+# setup.sh: make .venv with the pinned versions, for the tests; setup.sh demo: with what the examples run on, and no more.
+# Does nothing where it is up to date. PYTHON=... chooses the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,8 +30,21 @@ fi
 
 # The place is part of the stamp: the programs in a .venv that was moved do not start.
 stamp=.venv/.installed
-wanted="$(pwd) $(cat requirements.txt constraints.txt pyproject.toml | cksum)"
-if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+examples="$(pwd) $(cat requirements.txt constraints.txt pyproject.toml | cksum)"
+tests="$examples $(cksum <requirements-tests.txt)"
+installed=
+if [ -x .venv/bin/python ]; then installed=$(cat "$stamp" 2>/dev/null || true); fi
+if [ "$installed" = "$tests" ] || [ "$installed $*" = "$examples demo" ]; then exit 0; fi
+
+# Python compiles the modules that are used, when they are used; pip would compile all of them.
+install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile "$@"; }
+
+install_tests() {
+    echo "Installing what the tests need into .venv; a minute the first time."
+    install -r requirements-tests.txt -c constraints.txt
+    echo "$tests" >"$stamp"
+}
+if [ "$installed" = "$examples" ]; then install_tests; exit 0; fi
 
 python=
 for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10}; do
@@ -44,7 +58,8 @@ fi
 
 echo "Installing the pinned versions into .venv with $("$python" --version); a few minutes the first time."
 "$python" -m venv --clear .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -c constraints.txt
+install -r requirements.txt -c constraints.txt
 # Editable, and built with the pinned hatchling; what it depends on is there already.
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
-echo "$wanted" >"$stamp"
+install --no-build-isolation --no-deps -e .
+echo "$examples" >"$stamp"
+if [ "${1:-}" != demo ]; then install_tests; fi
