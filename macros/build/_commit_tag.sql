@@ -68,7 +68,7 @@
     {%- set marks = {} -%}
     {%- for name, mark in run.marks.items() -%}
         {%- set kept = {} -%}
-        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'recent_rows'] -%}
+        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'new_rows'] -%}
             {%- do kept.update({field: value}) -%}
         {%- endfor -%}
         {%- do marks.update({name: kept}) -%}

@@ -21,9 +21,9 @@
         {%- set has_news = healing_tables._has_loaded_news(mark, last_mark) -%}
         {%- set is_known = healing_tables._is_overlap_known(mark, last_mark) -%}
         {%- set fed = healing_tables._rows_of_feed_beside_times(scan, mark, last_mark) -%}
-        {%- if has_news and fed is none and scan.kind != 'snapshots' and 'recent_rows' in mark -%}
+        {%- if has_news and is_known and fed is none and scan.kind != 'snapshots' and 'new_rows' in mark -%}
             {%- set keys = [] -%}
-            {%- for row in mark.recent_rows if row['is_new'] or not is_known -%}
+            {%- for row in mark.new_rows -%}
                 {%- do keys.append(healing_tables._key_literals(row, scan['keys'] | length)) -%}
             {%- endfor -%}
             {%- if none not in keys -%} {{ return({'select': none, 'keys': keys, 'obstacle': none}) }} {%- endif -%}

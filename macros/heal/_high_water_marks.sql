@@ -11,7 +11,7 @@
 
     last_overlap       as overlap, of the last mark's loaded_until, as the rows are now: another one if rows came late
     rows_without_time  how many rows have no loaded_at, or one that is still to come
-    recent_rows        see _marks_of_recent_rows(); missing where they are many
+    new_rows           see _marks_of_recent_rows(); missing where they are many
 -#}
 {% macro _high_water_marks(scans, last_marks) -%}
     {%- set readable = scans | rejectattr('parts', 'none') | list -%}
@@ -103,7 +103,7 @@
             ~ healing_tables._overlap_hash(scan, until) ~ ' as overlap, '
             ~ healing_tables._overlap_hash(scan, floor) ~ ' as last_overlap from ' ~ scan.relation
             ~ healing_tables._where_loaded_since(scan, floor or until))
-            if until != floor and 'recent_rows' not in marks[scan.name] -%}
+            if until != floor and 'new_rows' not in marks[scan.name] -%}
     {%- endfor -%}
     {%- for row in (run_query(selects | join(' union all ')).rows if selects else []) -%}
         {%- do marks[row['name']].update({'overlap': row['overlap'], 'last_overlap': row['last_overlap']}) -%}
