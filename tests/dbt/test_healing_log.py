@@ -251,8 +251,10 @@ def test_the_log_does_not_fall_to_pieces(built: Lab) -> None:
         run(built, "loaded")
     finally:
         built.spark.conf.unset(few)
-    assert built.spark.sql(f"describe detail {table}").collect()[0]["numFiles"] == 1
+    detail = built.spark.sql(f"describe detail {table}").collect()[0]
+    assert detail["numFiles"] == 1
     assert built.spark.table(table).count() == rows + 1
+    assert detail["properties"]["delta.dataSkippingNumIndexedCols"] == "0"  # no statistics of 22 columns in each insert
 
 
 def test_history_prints_the_last_builds(built: Lab) -> None:
