@@ -16,6 +16,7 @@
     definition          the hash of the definition, or none; table_id: of the stored table, or none
     marks               how far this build sees each source (see _high_water_marks)
     changed_keys        the keys to heal, as SQL after `in`, and changed_key_count; none: all keys are built
+    listed_keys         the same as a list of literals, if they are few and of one column; else none
 
     And in a healing_table:
 
@@ -36,7 +37,7 @@
         'reason': none,
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
-        'changed_keys': none, 'changed_key_count': 0}) -}}
+        'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none}) -}}
 {%- endmacro %}
 
 {#- The run of one attempt of a healing_table. -#}
@@ -103,7 +104,8 @@
 {% macro _rebuild_instead(run, reason) -%}
     {%- do healing_tables._drop_side_tables(run) -%}
     {%- do healing_tables._log_progress(run.target, 'a rebuild, not a heal: ' ~ reason) -%}
-    {{- return(dict(run, mode='rebuild', reason=reason, changed_keys=none, changed_key_count=0)) -}}
+    {{- return(dict(run, mode='rebuild', reason=reason, changed_keys=none, changed_key_count=0,
+        listed_keys=none)) -}}
 {%- endmacro %}
 
 {#- Keep the keys to heal for the statements that read them: a few as literals in their text, others as a table. A list
@@ -114,8 +116,9 @@
     {%- set listed = 'select * from values ' ~ (keys | join(', ')) ~ ' as changed_keys (' ~ names ~ ')' -%}
     {%- if not changes.selects -%}
         {%- set is_one_column = run.settings.key_columns | length == 1 -%}
-        {{- return(dict(run, changed_keys='(' ~ (keys | join(', ') if is_one_column else listed) ~ ')',
-            changed_key_count=keys | length) if keys else run) -}}
+        {%- set literals = '(' ~ (keys | join(', ') if is_one_column else listed) ~ ')' -%}
+        {{- return(dict(run, changed_keys=literals, changed_key_count=keys | length,
+            listed_keys=literals if is_one_column else none) if keys else run) -}}
     {%- endif -%}
     {%- set table = healing_tables._create_side_table(run, '_keys', 'select distinct * from (select * from ('
         ~ (changes.selects + ([listed] if keys else [])) | join(') union all select * from (') ~ '))') -%}

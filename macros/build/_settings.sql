@@ -60,6 +60,7 @@
     {%- else -%}
         {%- do format.check_session(mistakes, session) -%}
         {%- do healing_tables._check_key_buckets(mistakes, format) -%}
+        {%- do healing_tables._check_cluster_by(mistakes, format) -%}
     {%- endif -%}
     {{- return(mistakes) -}}
 {%- endmacro %}

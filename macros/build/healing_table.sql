@@ -25,6 +25,8 @@
     {#- a table that was created already has its properties -#}
     {%- do healing_tables._set_properties(settings.format, target, settings.property,
         published[0].properties) if not published[0].is_created or not settings.format.has_commits -%}
+    {%- do healing_tables._order_files(settings.format, target, healing_tables._cluster_by())
+        if published[0].is_created -%}
     {%- do healing_tables._set_comments(target) -%}
     {%- do persist_constraints(target, model) if published[0].is_created -%}
 

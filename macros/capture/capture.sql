@@ -101,6 +101,7 @@
     {%- endif -%}
     {%- set session = healing_tables._session_settings() -%}
     {%- do format.check_session(mistakes, session) if not mistakes -%}
+    {%- do healing_tables._check_cluster_by(mistakes, format) -%}
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
     {#- a partial run reads only some rows: keys without a row were not deleted -#}
     {%- set settings = {
@@ -195,6 +196,8 @@
             ~ healing_tables._quoted(settings.deleted) ~ ' from ' ~ run.candidate_table ~ ' where false', columns.types,
             none, true,
             run.format.properties.change_log, replace=false)) -%}
+        {%- do healing_tables._order_files(run.format, target, healing_tables._cluster_by_key(
+            run.format, settings.key_columns, columns.types)) -%}
     {%- elif columns.added -%}
         {%- set added, types = [], {} -%}
         {%- for name in columns.added -%}

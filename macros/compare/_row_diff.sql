@@ -63,9 +63,9 @@ from (select {{ inputs.stored }} from {{ existing }})
     If few keys differ, rows of other buckets are filtered out; otherwise the whole target would be shuffled. The list
     begins with ten numbers that no bucket has: Spark writes up to ten values into the code that it generates, and would
     compile that again for each build.
-    `tag`: the tag of its commit, or none.
+    `tag`: the tag of its commit, or none. `listed_keys`: a list of literals that has all keys that differ, or none.
 -#}
-{% macro _merge_row_diff(target, change, tag) -%}
+{% macro _merge_row_diff(target, change, tag, listed_keys=none) -%}
 {%- set inputs = change.inputs -%}
 {%- set tag = healing_tables._string_literal(tag) if tag is not none else none -%}
 {%- set names = [] -%}
@@ -88,6 +88,8 @@ merge into {{ target }} as t
 using (select *{{ ', ' ~ tag ~ ' as tag' if tag is not none }} from {{ change.staged }} where differs) as d
 on {% if change.buckets %}{{ healing_tables._key_bucket(target_keys) }} in ({{ range(-10, 0) | join(', ') }}, {{
     change.buckets }})
+and {% endif -%}
+{% if listed_keys is not none %}{{ target_keys[0] }} in {{ listed_keys }}
 and {% endif -%}
 {{ same_start | join(' and ') }}
 {%- if tag is not none %} and d.tag = {{ tag }}{% endif %}

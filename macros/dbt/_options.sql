@@ -27,15 +27,15 @@
         'deleted_values',
         'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
         'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'shards', 'overlap',
-        'key_buckets', 'log_schema'] -%}
+        'key_buckets', 'cluster_by', 'log_schema'] -%}
     {%- set merge = [
         'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie',
         'change_reason',
         'change_source', 'correlation_id', 'change_log', 'history', 'max_removed_keys_ratio', 'current_while_deleted',
         'surrogate_key', 'column_names', 'valid_to_current', 'current_values', 'deleted_values', 'valid_from_first',
-        'audit', 'on_late', 'missing_columns', 'key_buckets', 'allow_full_refresh', 'log_schema'] -%}
+        'audit', 'on_late', 'missing_columns', 'key_buckets', 'cluster_by', 'allow_full_refresh', 'log_schema'] -%}
     {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'max_removed_keys_ratio',
-        'allow_full_refresh', 'log_schema'] -%}
+        'cluster_by', 'allow_full_refresh', 'log_schema'] -%}
     {%- if materialized is none -%} {{ return((table + merge + capture) | unique | list) }} {%- endif -%}
     {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
 {%- endmacro %}

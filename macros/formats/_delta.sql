@@ -22,7 +22,9 @@
                 'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
                 'delta.autoOptimize.autoCompact': 'true'},
             'change_log': {'delta.isolationLevel': 'Serializable'}},
-        'files': {'kept_hours': healing_tables._delta_kept_hours, 'maintain': healing_tables._delta_maintain}}) -}}
+        'files': {
+            'order': healing_tables._delta_order, 'kept_hours': healing_tables._delta_kept_hours,
+            'maintain': healing_tables._delta_maintain}}) -}}
 {%- endmacro %}
 
 {#-
@@ -63,6 +65,9 @@
     {{- return(not healing_tables._platform().has_set
         or 'delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
 {%- endmacro %}
+
+{#- Not as a clause of `create table`: in a SQL script, Spark takes that for `partitioned by`. -#}
+{% macro _delta_order(columns) -%} {{ return('cluster by (' ~ columns ~ ')') }} {%- endmacro %}
 
 {% macro _delta_version(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}

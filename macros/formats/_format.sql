@@ -50,6 +50,8 @@
     files
       new_location    (target, attempt): the folder of this run's files, or none if the format chooses the location
       written_at      (relation): when the files were last written, as SQL in microseconds
+      order           (columns, as SQL): what follows `alter table <name>`, so that files hold neighbouring values of
+                      these columns; or none
       kept_hours      (relation): how long the table is set to keep old files, or none
       maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
                       lines to print
@@ -88,8 +90,8 @@
         'properties': {
             'for_columns': healing_tables._no_properties, 'log': {}, 'key_map': {}, 'change_log': {}},
         'files': {
-            'new_location': nothing, 'written_at': healing_tables._newest_file, 'kept_hours': nothing,
-            'maintain': nothing}}) -}}
+            'new_location': nothing, 'written_at': healing_tables._newest_file, 'order': nothing,
+            'kept_hours': nothing, 'maintain': nothing}}) -}}
 {%- endmacro %}
 
 {% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}

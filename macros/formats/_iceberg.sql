@@ -23,8 +23,8 @@
             'gap': healing_tables._iceberg_change_feed_gap},
         'properties': {'for_columns': healing_tables._iceberg_properties, 'log': appended, 'key_map': appended},
         'files': {
-            'written_at': healing_tables._iceberg_written_at, 'kept_hours': healing_tables._iceberg_kept_hours,
-            'maintain': healing_tables._iceberg_maintain}}) -}}
+            'written_at': healing_tables._iceberg_written_at, 'order': healing_tables._iceberg_order,
+            'kept_hours': healing_tables._iceberg_kept_hours, 'maintain': healing_tables._iceberg_maintain}}) -}}
 {%- endmacro %}
 
 {#- Report a session without Iceberg as one mistake instead of Spark's stack trace. -#}
@@ -79,6 +79,9 @@
     {%- set type = modules.re.sub('(^|[:<,])(tinyint|smallint)(?=[,>]|$)', '\\1int', type) -%}
     {{- return(modules.re.sub('(^|[:<,])(char|varchar)[(][0-9]+[)](?=[,>]|$)', '\\1string', type)) -}}
 {%- endmacro %}
+
+{#- Within each file: to sort all rows of a build would cost it another shuffle. -#}
+{% macro _iceberg_order(columns) -%} {{ return('write locally ordered by ' ~ columns) }} {%- endmacro %}
 
 {#- A merge changes a few rows in many files; merge-on-read avoids rewriting these files. -#}
 {% macro _iceberg_properties(columns, merges) -%}

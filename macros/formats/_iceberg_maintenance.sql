@@ -15,14 +15,18 @@
 {#- Sort data files by key, apply delete files, rewrite manifests, and expire old snapshots. -#}
 {% macro _iceberg_maintain(relation, columns, keys, partitions, hours, allow_short) -%}
     {%- set lines = ['before: ' ~ healing_tables._iceberg_files(relation)] -%}
+    {%- set has_order = 'sort-order' in run_query('show tblproperties ' ~ relation).rows | map(attribute=0) | list -%}
     {%- set order = [] -%}
-    {%- for key in keys -%} {%- do order.append(healing_tables._quoted(key) ~ ' asc nulls first') -%} {%- endfor -%}
+    {#- an order of its own is that of the sort if none is named -#}
+    {%- for key in keys if not has_order -%}
+        {%- do order.append(healing_tables._quoted(key) ~ ' asc nulls first') -%}
+    {%- endfor -%}
+    {%- set sort = ", strategy => 'sort'" if order or has_order else '' -%}
+    {%- set named = ', sort_order => ' ~ healing_tables._string_literal(order | join(', ')) if order else '' -%}
     {%- set older_than = (run_query('select unix_micros(now()) as now').rows[0]['now'] | int)
         - ((hours * 3600000000) | int) -%}
     {%- for procedure, arguments in {
-        'rewrite_data_files': (", strategy => 'sort', sort_order => "
-            ~ healing_tables._string_literal(order | join(', '))
-            if order else '') ~ ", options => map('min-input-files', '2', 'delete-file-threshold', '1')",
+        'rewrite_data_files': sort ~ named ~ ", options => map('min-input-files', '2', 'delete-file-threshold', '1')",
         'rewrite_position_delete_files': ", options => map('rewrite-all', 'true')",
         'rewrite_manifests': '',
         'expire_snapshots': ', older_than => timestamp_micros(' ~ older_than ~ '), retain_last => 1'}.items() -%}

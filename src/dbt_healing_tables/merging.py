@@ -96,7 +96,8 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
         return IcebergTarget(name, **given["table"])
     if file_format in (None, "delta"):
         return DeltaTarget(name, **given["table"])
-    return HiveTarget(name, file_format, given["key_buckets"], **given["table"])
+    table = {option: value for option, value in given["table"].items() if option != "cluster_by"}
+    return HiveTarget(name, file_format, given["key_buckets"], **table)
 
 
 def write_log(

@@ -182,6 +182,24 @@ def test_side_tables_do_not_fall_to_pieces(tables: Tables, dim: str) -> None:
         assert tables.spark.table(table).count() == rows
 
 
+def test_side_tables_lie_as_they_are_read(tables: Tables, dim: str) -> None:
+    """By key, but the audit, which is read by its moments; where Delta has no statistics of the key, as they come."""
+    for key, by_key in (("id", ["id"]), ("flag", [])):
+        found: dict[str, list[str]] = {}
+        for name, options in (
+            (f"{dim}_{key}_4", {"attributes": {"name": 4}, "audit": {}}),
+            (f"{dim}_{key}_2", {"attributes": {"name": 2}, "change_log": f"{dim}_{key}_2_log"}),
+        ):
+            spec = DimensionSpec(key_columns=key, changed_at="at", **options)
+            for day in ("2024-01-01", "2024-01-02"):
+                row = f"select 1 as id, true as flag, '{day}' as name, date '{day}' as at"
+                merge(tables.spark.sql(row).select(key, "name", "at"), name, spec)
+        for table in ("2", "2_log", "4", "4_history", "4_audit"):
+            detail = tables.spark.sql(f"describe detail {dim}_{key}_{table}").collect()[0]
+            found[table] = list(detail["clusteringColumns"])
+        assert found == {"2": [], "2_log": by_key, "4": [], "4_history": by_key, "4_audit": ["changed_at"]}
+
+
 SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.session.timeZone": "Asia/Tokyo",

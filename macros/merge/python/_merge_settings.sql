@@ -27,6 +27,7 @@
         'key_buckets': healing_tables._key_buckets(),
         'table': {
             'partition_by': healing_tables._as_list(config.get('partition_by')),
+            'cluster_by': healing_tables._cluster_by(),
             'properties': config.get('tblproperties') or {},
             'location': none if root is none else root ~ '/' ~ target.identifier,
             'comment': model.description if config.persist_relation_docs() and model.description else none},
@@ -51,6 +52,7 @@
     {%- set is_known = config.get('file_format') is not none or existing is none -%}
     {%- do format.check_session(mistakes, healing_tables._session_settings()) if is_known and not mistakes -%}
     {%- do healing_tables._check_key_buckets(mistakes, format) if is_known -%}
+    {%- do healing_tables._check_cluster_by(mistakes, format) if is_known -%}
     {{- return(format) -}}
 {%- endmacro %}
 

@@ -61,7 +61,8 @@ class ChangeLog:
         if spec.change_log is None:
             return None
         ties = {name: batch[find(name, batch) or name] for name in spec.tie_break_by}
-        return cls(table.named(spec.change_log), layout, spec, ties)
+        keys = {column.name: column.type for column in layout.keys}  # its first columns
+        return cls(table.named(spec.change_log).ordered(list(keys), keys), layout, spec, ties)
 
     def extra_tie_breakers(self) -> dict[str, str]:
         """The tie breakers that are neither keys nor attributes."""

@@ -52,11 +52,13 @@ class DimensionTables(ABC, Generic[Beside]):
 
     @property
     def history(self) -> Beside:
-        return self.side_table(self.spec.history, "_history").growing()
+        table = self.side_table(self.spec.history, "_history").growing()
+        return table.ordered([key.name for key in self.layout.keys], self.layout.history_columns(self.spec))
 
     @property
     def audit(self) -> Beside:
-        return self.side_table((self.spec.audit or {}).get("table"), "_audit").growing(("changed_at",))
+        table = self.side_table((self.spec.audit or {}).get("table"), "_audit").growing()
+        return table.ordered(["changed_at"], AUDIT_COLUMNS)
 
     @property
     def set_aside(self) -> Beside:

@@ -58,6 +58,22 @@ NO_DELTA = (
 )
 
 
+ORDERED = re.compile(
+    r"(tinyint|smallint|int|bigint|float|double|string|date|timestamp|timestamp_ltz|timestamp_ntz)|decimal\(.*"
+)
+CLUSTERED = 4  # columns by which Delta can cluster a table, at most
+
+
+def with_statistics(columns: Mapping[str, str]) -> set[str]:
+    """The columns by which Delta can cluster a table: simple types, among its first 32. See formats/_clustering.sql."""
+    found, seen = set(), 0
+    for name, kind in columns.items():
+        seen += max(1, kind.count(":"))  # each field of a struct counts as one
+        if seen <= 32 and ORDERED.fullmatch(kind):
+            found.add(name)
+    return found
+
+
 @dataclass(frozen=True)
 class Commit:
     """A commit of a table. Attributes: merge_id: of the MERGE that made it; None if no merge of ours did."""
@@ -92,12 +108,16 @@ class DeltaTarget(SqlTable):
     def sql_name(self) -> str:
         return f"delta.{quoted(self.name)}" if self.is_path else self.name
 
-    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> DeltaTarget:
+    def growing(self, *, is_append_only: bool = False) -> DeltaTarget:
         # each merge adds a small file; auto compaction combines them
         properties = {"delta.autoOptimize.autoCompact": "true"}
         if is_append_only:
             properties["delta.appendOnly"] = "true"
-        return replace(self.with_properties(properties), cluster_by=tuple(order_by))
+        return self.with_properties(properties)
+
+    def ordered(self, by: Sequence[str], columns: Mapping[str, str]) -> DeltaTarget:
+        by = by[:CLUSTERED]
+        return replace(self, cluster_by=tuple(by)) if set(by) <= with_statistics(columns) else self
 
     def full_name(self, spark: SparkSession) -> str:
         """The name with its catalog and schema, in lower case without quotes; a path without its ``file:``."""

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
@@ -61,8 +61,10 @@ class IcebergTarget(SqlTable):
     """An Iceberg table by name (``catalog.schema.table`` or ``schema.table``).
 
     The other arguments are used when the first merge creates the table; ``partition_by`` also takes transforms such as
-    ``bucket(16, id)``. Raises: ArgumentError for a wrong name.
+    ``bucket(16, id)``; by ``cluster_by``, the rows of each file are sorted. Raises: ArgumentError for a wrong name.
     """
+
+    cluster_by: Sequence[str] = ()
 
     # Spark turns an insert-only MERGE into an append, for which Iceberg does not check conflicts
     when_matched: ClassVar[str] = "when matched and false then delete"
@@ -72,9 +74,12 @@ class IcebergTarget(SqlTable):
         if not is_table_name(self.name) or is_path(self.name):
             raise bad_name(self.name, "a table such as 'schema.table' or 'catalog.schema.table'")
 
-    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> IcebergTarget:
+    def growing(self, *, is_append_only: bool = False) -> IcebergTarget:
         # each merge adds a version of the metadata
         return self.with_properties({"write.metadata.delete-after-commit.enabled": "true"})
+
+    def ordered(self, by: Sequence[str], columns: Mapping[str, str]) -> IcebergTarget:
+        return replace(self, cluster_by=tuple(by))
 
     @property
     def partition_columns(self) -> list[str]:
@@ -184,6 +189,9 @@ class IcebergTarget(SqlTable):
         properties = {**defaults, **self.properties, **(own_properties or {})}
         with self.named_errors(), self.invalid_schemas():
             spark.sql(self.create_statement("iceberg", columns, properties, query))
+            if self.cluster_by:
+                listed = ", ".join(quoted(name) for name in self.cluster_by)
+                spark.sql(f"alter table {self.name} write locally ordered by {listed}")
         if not spark.catalog.tableExists(self.name):  # for Spark, "if not exists" is true of a view, too
             raise self.not_iceberg("a view")
 

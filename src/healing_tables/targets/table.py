@@ -148,8 +148,15 @@ class SideTable(Table):
         check_side_table(self.name, present, columns, own, what)
         return present
 
-    def growing(self, order_by: Sequence[str] = (), *, is_append_only: bool = False) -> Self:
-        """The table, with the properties of one to which every merge adds a few rows. Args: order_by: useful orders."""
+    def growing(self, *, is_append_only: bool = False) -> Self:
+        """The table, with the properties of one to which every merge adds a few rows."""
+        return self
+
+    def ordered(self, by: Sequence[str], columns: Mapping[str, str]) -> Self:
+        """The table with its files in an order, if it can have that one when it is created.
+
+        Args: by: columns by which it is read; columns: of the table, with their types.
+        """
         return self
 
 

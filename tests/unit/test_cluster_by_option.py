@@ -1,0 +1,53 @@
+"""cluster_by: what is refused, before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rendering import Project
+
+
+@pytest.mark.parametrize(
+    "file_format, config, options, wanted, remedy",
+    [
+        ("delta", {}, {"cluster_by": 4}, "a column, or a list of columns", "write the key of the model"),
+        ("delta", {}, {"cluster_by": ["id", {"by": "day"}]}, "a column, or a list of columns", "write the key"),
+        ("orc", {}, {"cluster_by": "id"}, "a table in delta or iceberg", "set key_buckets"),
+        ("delta", {"partition_by": "day"}, {"cluster_by": "id"}, "a table without partition_by", "leave one of them"),
+        ("iceberg", {"partition_by": ["day"]}, {"cluster_by": ["id"]}, "a table without partition_by", "leave one"),
+        ("delta", {"partition_by": "day", "liquid_clustered_by": "id"}, {}, "a table without partition_by", "leave"),
+        ("delta", {}, {"cluster_by": list("abcde")}, "at most 4 columns", "keep those by which the table is read"),
+    ],
+)
+def test_refused(file_format: str, config: dict[str, Any], options: dict[str, Any], wanted: str, remedy: str) -> None:
+    macros = project(config, options).macros
+    mistakes: list[Any] = []
+    macros._check_cluster_by(mistakes, macros._format(file_format))
+    (mistake,) = mistakes
+    assert "cluster_by" in str(mistake)
+    assert wanted in str(mistake)
+    assert remedy in str(mistake)
+
+
+@pytest.mark.parametrize(
+    "config, options, columns",
+    [
+        ({}, {}, []),
+        ({}, {"cluster_by": "id"}, ["id"]),
+        ({"liquid_clustered_by": "id"}, {}, ["id"]),
+        ({"liquid_clustered_by": ["a", "b"]}, {"cluster_by": ["id"]}, ["id"]),
+        ({"partition_by": "day"}, {"cluster_by": []}, []),
+        ({}, {"cluster_by": list("abcd")}, list("abcd")),
+    ],
+)
+def test_accepted(config: dict[str, Any], options: dict[str, Any], columns: list[str]) -> None:
+    macros = project(config, options).macros
+    mistakes: list[Any] = []
+    macros._check_cluster_by(mistakes, macros._format("delta"))
+    assert mistakes == []
+    assert macros._cluster_by() == columns
+
+
+def project(config: dict[str, Any], options: dict[str, Any]) -> Project:
+    return Project({}, config={"materialized": "healing_table", **config, "meta": {"healing_tables": options}})
