@@ -3,7 +3,7 @@
     python benchmarks/nightly.py --dimensions 12 --rows 2000
     python benchmarks/nightly.py --code-cache 100              # classes, Spark's default; the profile has 1000
     python benchmarks/nightly.py --server                      # a Thrift server that has run the same before
-    python benchmarks/nightly.py --java -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m
+    python benchmarks/nightly.py --java -XX:TieredStopAtLevel=4   # both compilers of Java; the profile has the first
 
 table            models with materialized='table'
 first            healing_tables that do not exist yet

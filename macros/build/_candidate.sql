@@ -38,8 +38,7 @@
     {%- endif -%}
     {%- do healing_tables._check_plain_select(settings, columns) if call is none -%}
     {%- set mistakes = [] -%}
-    {%- do healing_tables._check_columns(mistakes, 'cluster_by', healing_tables._cluster_by(), run.target | string,
-        columns) -%}
+    {%- do healing_tables._check_cluster_columns(mistakes, run.format, run.target | string, columns) -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}

@@ -8,7 +8,7 @@
     {%- set will = healing_tables._columns_of(run.candidate_table) -%}
     {%- set was = healing_tables._columns_of(log_table) if log_table is not none else {} -%}
     {%- do healing_tables._check_columns(mistakes, 'unique_key', settings.key_columns, 'the select', will) -%}
-    {%- do healing_tables._check_columns(mistakes, 'cluster_by', healing_tables._cluster_by(), 'the log',
+    {%- do healing_tables._check_cluster_columns(mistakes, run.format, 'the log',
         dict(will, **{settings.captured_at: 'timestamp', settings.deleted: 'boolean'})) -%}
     {%- for name in [settings.captured_at, settings.deleted] if healing_tables._find_column(name, will) is not none -%}
         {%- do healing_tables._mistake(

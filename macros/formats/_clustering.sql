@@ -31,24 +31,46 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Of a log that only grows: its key, by which heals read it. Delta clusters by columns with statistics: simple types,
-    among the first 32 columns. `columns`: {name: type}. -#}
+{#- Check the columns of the option before anything is written. `columns`: of the table, {name: type or none}. -#}
+{% macro _check_cluster_columns(mistakes, format, relation, columns) -%}
+    {%- set chosen = healing_tables._cluster_by() -%}
+    {%- do healing_tables._check_columns(mistakes, 'cluster_by', chosen, relation, columns) -%}
+    {%- for name in chosen if healing_tables._find_column(name, columns) is not none -%}
+        {%- if chosen[:loop.index0] | map('lower') | select('equalto', name | lower) | list -%}
+            {%- do healing_tables._mistake(mistakes, 'cluster_by', 'each column once', chosen | join(', '),
+                'leave out the second ' ~ name) -%}
+        {%- elif format.name == 'delta' and name | lower not in healing_tables._columns_with_statistics(columns) -%}
+            {%- do healing_tables._mistake(
+                mistakes, 'cluster_by', 'columns of which Delta has statistics: numbers, texts, dates and timestamps, '
+                ~ 'among the first 32', name ~ ', ' ~ (healing_tables._type_of_column(columns, name) or 'after them'),
+                'choose another column, or move it to the front of the select') -%}
+        {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- The columns by which Delta can cluster a table, in lower case; those of an unknown type (none) may be. -#}
+{% macro _columns_with_statistics(columns) -%}
+    {%- set found, seen = [], namespace(columns=0) -%}
+    {%- for name, type in columns.items() -%}
+        {%- set type = type or 'string' -%}
+        {#- each field of a struct counts as one -#}
+        {%- set seen.columns = seen.columns + ([1, type.count(':')] | max) -%}
+        {%- do found.append(name | lower) if seen.columns <= 32 and (type in ['date', 'timestamp', 'timestamp_ntz']
+            or healing_tables._type_family(type) in ['integer', 'floating', 'decimal', 'text']) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#- Of a log that only grows: its key, by which heals read it, if Delta can. `columns`: {name: type}. -#}
 {% macro _cluster_by_key(format, keys, columns) -%}
     {%- set chosen = healing_tables._cluster_by() -%}
     {%- if chosen or format.name != 'delta' or config.get('partition_by')
+        or 'delta.dataSkipping' in (config.get('tblproperties') or {}) | join(' ')
+        or keys | map('lower') | reject('in', healing_tables._columns_with_statistics(columns)) | list
         or (healing_tables._spark_version().split('.')[0] | int) < 4 -%}
         {{- return(chosen) -}}
     {%- endif -%}
-    {%- set able, seen = [], namespace(columns=0) -%}
-    {%- for name, type in columns.items() -%}
-        {#- each field of a struct counts as one -#}
-        {%- set seen.columns = seen.columns + ([1, type.count(':')] | max) -%}
-        {%- do able.append(name | lower) if seen.columns <= 32 and (type in ['date', 'timestamp', 'timestamp_ntz']
-            or healing_tables._type_family(type) in ['integer', 'floating', 'decimal', 'text']) -%}
-    {%- endfor -%}
-    {%- set names = config.get('tblproperties') or {} -%}
-    {{- return([] if 'delta.dataSkipping' in names | join(' ') or keys | map('lower') | reject('in', able) | list
-        else keys[:4]) -}}
+    {{- return(keys[:4]) -}}
 {%- endmacro %}
 
 {#- Give a new table its order. -#}

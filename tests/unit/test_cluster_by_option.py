@@ -30,6 +30,31 @@ def test_refused(file_format: str, config: dict[str, Any], options: dict[str, An
     assert remedy in str(mistake)
 
 
+COLUMNS = {"id": "int", "on": "boolean", "tags": "array<string>", "name": None}
+WITHOUT = "columns of which Delta has statistics"
+
+
+@pytest.mark.parametrize(
+    "file_format, columns, wanted",
+    [
+        ("delta", ["id", "name"], []),
+        ("delta", ["ID"], []),
+        ("delta", ["nam"], ["a column of dim"]),
+        ("delta", ["id", "Id"], ["each column once"]),
+        ("delta", ["on", "tags"], [WITHOUT, WITHOUT]),
+        ("delta", ["c40"], [WITHOUT]),
+        ("iceberg", ["on", "c40"], []),
+    ],
+)
+def test_columns(file_format: str, columns: list[str], wanted: list[str]) -> None:
+    macros = project({}, {"cluster_by": columns}).macros
+    mistakes: list[Any] = []
+    table = COLUMNS | {f"c{number}": "int" for number in range(41)}
+    macros._check_cluster_columns(mistakes, macros._format(file_format), "dim", table)
+    assert len(mistakes) == len(wanted)
+    assert all(text in str(mistake) for text, mistake in zip(wanted, mistakes, strict=True))
+
+
 @pytest.mark.parametrize(
     "config, options, columns",
     [

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
@@ -77,9 +77,6 @@ class IcebergTarget(SqlTable):
     def growing(self, *, is_append_only: bool = False) -> IcebergTarget:
         # each merge adds a version of the metadata
         return self.with_properties({"write.metadata.delete-after-commit.enabled": "true"})
-
-    def ordered(self, by: Sequence[str], columns: Mapping[str, str]) -> IcebergTarget:
-        return replace(self, cluster_by=tuple(by))
 
     @property
     def partition_columns(self) -> list[str]:
