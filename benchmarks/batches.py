@@ -27,8 +27,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from build import count_jobs
 from merge import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -188,10 +189,6 @@ def move_to_history(batch: DataFrame, table: str) -> None:
         "tier = s.tier, valid_from = s.changed_at when not matched then insert (id, name, tier, valid_from) "
         "values (s.id, s.name, s.tier, s.changed_at)"
     ).collect()
-
-
-def count_jobs(spark: SparkSession) -> int:
-    return int(cast(Any, spark)._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def report(options: argparse.Namespace, measured: dict[str, list[tuple[float, int]]]) -> None:

@@ -1,6 +1,7 @@
 {#-
-    Files that hold neighbouring values of some columns: who looks for a few of them opens few files. Delta has it as
-    liquid clustering, Iceberg as a write order. What a build writes lies as it comes, until `maintain` sorts it.
+    Clustering: rows with similar values of some columns are stored in the same files, so that a query for a few values
+    reads few files. In Delta it is liquid clustering, in Iceberg the write order. A build does not sort the rows that
+    it writes; `maintain` does.
 -#}
 
 {#- The columns of the option, or of the one of dbt-databricks. -#}
@@ -35,33 +36,34 @@
 {% macro _check_cluster_columns(mistakes, format, relation, columns) -%}
     {%- set chosen = healing_tables._cluster_by() -%}
     {%- do healing_tables._check_columns(mistakes, 'cluster_by', chosen, relation, columns) -%}
+    {%- set able, seen = healing_tables._columns_with_statistics(columns), [] -%}
     {%- for name in chosen if healing_tables._find_column(name, columns) is not none -%}
-        {%- if chosen[:loop.index0] | map('lower') | select('equalto', name | lower) | list -%}
+        {%- if name | lower in seen -%}
             {%- do healing_tables._mistake(mistakes, 'cluster_by', 'each column once', chosen | join(', '),
                 'leave out the second ' ~ name) -%}
-        {%- elif format.name == 'delta' and name | lower not in healing_tables._columns_with_statistics(columns) -%}
+        {%- elif format.name == 'delta' and name | lower not in able -%}
             {%- do healing_tables._mistake(
                 mistakes, 'cluster_by', 'columns of which Delta has statistics: numbers, texts, dates and timestamps, '
                 ~ 'among the first 32', name ~ ', ' ~ (healing_tables._type_of_column(columns, name) or 'after them'),
                 'choose another column, or move it to the front of the select') -%}
         {%- endif -%}
+        {%- do seen.append(name | lower) -%}
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The columns by which Delta can cluster a table, in lower case; those of an unknown type (none) may be. -#}
+{#- The columns by which Delta can cluster a table, in lower case; a column of an unknown type (none) may be one. -#}
 {% macro _columns_with_statistics(columns) -%}
-    {%- set found, seen = [], namespace(columns=0) -%}
-    {%- for name, type in columns.items() -%}
-        {%- set type = type or 'string' -%}
-        {#- each field of a struct counts as one -#}
-        {%- set seen.columns = seen.columns + ([1, type.count(':')] | max) -%}
-        {%- do found.append(name | lower) if seen.columns <= 32 and (type in ['date', 'timestamp', 'timestamp_ntz']
-            or healing_tables._type_family(type) in ['integer', 'floating', 'decimal', 'text']) -%}
+    {%- set found = [] -%}
+    {%- for name in healing_tables._leading_columns(columns, 32) -%}
+        {%- set type = columns[name] or 'string' -%}
+        {%- do found.append(name | lower) if type in ['date', 'timestamp', 'timestamp_ntz']
+            or healing_tables._type_family(type) in ['integer', 'floating', 'decimal', 'text'] -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}
 
-{#- Of a log that only grows: its key, by which heals read it, if Delta can. `columns`: {name: type}. -#}
+{#- The clustering columns of a new captured log: those of the option, else its key in Delta, since heals read it by
+    key. `columns`: {name: type}. -#}
 {% macro _cluster_by_key(format, keys, columns) -%}
     {%- set chosen = healing_tables._cluster_by() -%}
     {%- if chosen or format.name != 'delta' or config.get('partition_by')

@@ -50,7 +50,7 @@
 
 {#- Delta can Z-order only by columns with statistics: the first 32, or those that the table's properties set. -#}
 {% macro _has_statistics(relation, columns, key) -%}
-    {%- set first = namespace(columns=32, seen=0) -%}
+    {%- set first = namespace(columns=32) -%}
     {%- for row in run_query('show tblproperties ' ~ relation).rows -%}
         {%- if row[0] == 'delta.dataSkippingStatsColumns' -%}
             {{- return(key | lower in (row[1] | lower | replace('`', '')).split(',') | map('trim') | list) -}}
@@ -58,13 +58,18 @@
             {%- set first.columns = row[1] | int -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if first.columns < 0 -%} {{ return(true) }} {%- endif -%}
+    {{- return(first.columns < 0
+        or healing_tables._find_column(key, healing_tables._leading_columns(columns, first.columns)) is not none) -}}
+{%- endmacro %}
+
+{#- The first columns, of which Delta collects statistics. Each field of a struct counts as one. -#}
+{% macro _leading_columns(columns, limit) -%}
+    {%- set found, seen = [], namespace(columns=0) -%}
     {%- for name, type in columns.items() -%}
-        {#- each field of a struct counts as one -#}
-        {%- set first.seen = first.seen + ([1, type.count(':')] | max) -%}
-        {%- if name | lower == key | lower -%} {{ return(first.seen <= first.columns) }} {%- endif -%}
+        {%- set seen.columns = seen.columns + ([1, (type or '').count(':')] | max) -%}
+        {%- do found.append(name) if seen.columns <= limit -%}
     {%- endfor -%}
-    {{- return(false) -}}
+    {{- return(found) -}}
 {%- endmacro %}
 
 {#- Run VACUUM. A session setting makes Delta refuse a short retention; it is changed and then restored. -#}

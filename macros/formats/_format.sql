@@ -50,8 +50,7 @@
     files
       new_location    (target, attempt): the folder of this run's files, or none if the format chooses the location
       written_at      (relation): when the files were last written, as SQL in microseconds
-      order           (columns, as SQL): what follows `alter table <name>`, so that files hold neighbouring values of
-                      these columns; or none
+      order           (columns, as SQL): the clause of `alter table` that clusters a table by these columns, or none
       kept_hours      (relation): how long the table is set to keep old files, or none
       maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
                       lines to print

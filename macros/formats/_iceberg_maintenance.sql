@@ -17,7 +17,7 @@
     {%- set lines = ['before: ' ~ healing_tables._iceberg_files(relation)] -%}
     {%- set has_order = 'sort-order' in run_query('show tblproperties ' ~ relation).rows | map(attribute=0) | list -%}
     {%- set order = [] -%}
-    {#- an order of its own is that of the sort if none is named -#}
+    {#- without sort_order, Iceberg sorts by the write order of the table -#}
     {%- for key in keys if not has_order -%}
         {%- do order.append(healing_tables._quoted(key) ~ ' asc nulls first') -%}
     {%- endfor -%}

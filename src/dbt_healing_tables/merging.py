@@ -93,11 +93,10 @@ def target_from(given: dict[str, Any], spark: SparkSession) -> Target:
     if isinstance(kind, HiveTarget):
         file_format = kind.file_format
     if file_format == "iceberg" or isinstance(kind, IcebergTarget):
-        return IcebergTarget(name, **given["table"])
+        return IcebergTarget(name, cluster_by=given["cluster_by"], **given["table"])
     if file_format in (None, "delta"):
-        return DeltaTarget(name, **given["table"])
-    table = {option: value for option, value in given["table"].items() if option != "cluster_by"}
-    return HiveTarget(name, file_format, given["key_buckets"], **table)
+        return DeltaTarget(name, cluster_by=given["cluster_by"], **given["table"])
+    return HiveTarget(name, file_format, given["key_buckets"], **given["table"])
 
 
 def write_log(

@@ -263,10 +263,11 @@ def refused(merged: Lab) -> Lab:
 @pytest.mark.slow
 def test_a_full_refresh_of_type_4_drops_the_history_of_quoted_names(lab: Lab) -> None:
     target = f"`{lab.schema}`.`dim_quoted`"
-    settings = {
+    settings: dict[str, Any] = {
         "target": target,
         "file_format": None,
         "spec": {"key_columns": "id", "attributes": {"name": 4}},
+        "cluster_by": [],
         "table": {},
         "is_empty": False,
         "is_partial": False,

@@ -1,4 +1,4 @@
-"""cluster_by: what is refused, before anything is written."""
+"""cluster_by: what is refused before anything is written, and by which columns a log is clustered without it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from rendering import Project
+
+from healing_tables.targets.delta import DeltaTarget
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,7 @@ WITHOUT = "columns of which Delta has statistics"
         ("delta", ["ID"], []),
         ("delta", ["nam"], ["a column of dim"]),
         ("delta", ["id", "Id"], ["each column once"]),
+        ("delta", ["nam", "id", "Id"], ["a column of dim", "each column once"]),
         ("delta", ["on", "tags"], [WITHOUT, WITHOUT]),
         ("delta", ["c40"], [WITHOUT]),
         ("iceberg", ["on", "c40"], []),
@@ -72,6 +75,35 @@ def test_accepted(config: dict[str, Any], options: dict[str, Any], columns: list
     macros._check_cluster_by(mistakes, macros._format("delta"))
     assert mistakes == []
     assert macros._cluster_by() == columns
+
+
+FIVE, FORTY = ({f"c{number}": "int" for number in range(count)} for count in (5, 40))
+
+
+def wide(fields: int) -> dict[str, str]:
+    return {"wide": "struct<" + ",".join(f"f{number}:int" for number in range(fields)) + ">", "id": "int"}
+
+
+@pytest.mark.parametrize(
+    "columns, keys, wanted",
+    [
+        ({"id": "int", "name": "string"}, ["id"], ["id"]),
+        ({"on": "boolean", "id": "int"}, ["on", "id"], []),
+        ({"id": "struct<a:int,b:int>", "name": "string"}, ["id"], []),
+        ({"id": "decimal(10,2)", "at": "timestamp_ntz", "day": "date"}, ["id", "at", "day"], ["id", "at", "day"]),
+        (FORTY, ["c31"], ["c31"]),
+        (FORTY, ["c32"], []),
+        (wide(31), ["id"], ["id"]),
+        (wide(32), ["id"], []),
+        (FIVE, list(FIVE), ["c0", "c1", "c2", "c3"]),
+    ],
+)
+def test_a_log_that_grows_is_clustered_by_its_key(columns: dict[str, str], keys: list[str], wanted: list[str]) -> None:
+    """Alike by a capture and by a merge: if Delta has statistics of the key, and by at most four of its columns."""
+    macros = Project({}).macros
+    macros.replace("_spark_version", lambda: "4.2.0")
+    assert macros._cluster_by_key(macros._format("delta"), keys, columns) == wanted
+    assert list(DeltaTarget("a.log").ordered(keys, columns).cluster_by) == wanted
 
 
 def project(config: dict[str, Any], options: dict[str, Any]) -> Project:

@@ -26,7 +26,7 @@ from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, types, values
 from healing_tables.targets import iceberg
-from healing_tables.targets.delta import MAINTENANCE, DeltaTarget
+from healing_tables.targets.delta import MAINTENANCE
 from healing_tables.targets.retry import ATTEMPTS
 
 MACROS = Project({}).macros
@@ -134,35 +134,6 @@ def test_options_of_a_merge() -> None:
     in_library = {field.name for field in dataclasses.fields(DimensionSpec)} - {"on_schema_change"}
     of_tables = {"allow_full_refresh", "key_buckets", "cluster_by", "log_schema"}
     assert set(MACROS._known_options("healing_merge")) - of_tables == in_library
-
-
-FIVE, FORTY = ({f"c{number}": "int" for number in range(count)} for count in (5, 40))
-
-
-def wide(fields: int) -> dict[str, str]:
-    return {"wide": "struct<" + ",".join(f"f{number}:int" for number in range(fields)) + ">", "id": "int"}
-
-
-@pytest.mark.parametrize(
-    "columns, keys, wanted",
-    [
-        ({"id": "int", "name": "string"}, ["id"], ["id"]),
-        ({"on": "boolean", "id": "int"}, ["on", "id"], []),
-        ({"id": "struct<a:int,b:int>", "name": "string"}, ["id"], []),
-        ({"id": "decimal(10,2)", "at": "timestamp_ntz", "day": "date"}, ["id", "at", "day"], ["id", "at", "day"]),
-        (FORTY, ["c31"], ["c31"]),
-        (FORTY, ["c32"], []),
-        (wide(31), ["id"], ["id"]),
-        (wide(32), ["id"], []),
-        (FIVE, list(FIVE), ["c0", "c1", "c2", "c3"]),
-    ],
-)
-def test_a_log_that_grows_is_clustered_by_its_key(columns: dict[str, str], keys: list[str], wanted: list[str]) -> None:
-    """Alike by a capture and by a merge: if Delta has statistics of the key, and by at most four of its columns."""
-    macros = Project({}).macros
-    macros.replace("_spark_version", lambda: "4.2.0")
-    assert macros._cluster_by_key(macros._format("delta"), keys, columns) == wanted
-    assert list(DeltaTarget("a.log").ordered(keys, columns).cluster_by) == wanted
 
 
 def test_defaults() -> None:

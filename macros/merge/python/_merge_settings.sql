@@ -25,9 +25,9 @@
         'spec': spec,
         'file_format': config.get('file_format'),
         'key_buckets': healing_tables._key_buckets(),
+        'cluster_by': healing_tables._cluster_by(),
         'table': {
             'partition_by': healing_tables._as_list(config.get('partition_by')),
-            'cluster_by': healing_tables._cluster_by(),
             'properties': config.get('tblproperties') or {},
             'location': none if root is none else root ~ '/' ~ target.identifier,
             'comment': model.description if config.persist_relation_docs() and model.description else none},

@@ -12,7 +12,7 @@ from healing_tables.sql.instants import TIMESTAMP
 MOMENTS = ("date", TIMESTAMP, "timestamp_ntz")
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps the type of a char or a varchar
-# Matches text with a collation or a fixed length, also as part of a nested type
+# Matches string types with a collation and char types, also inside arrays, maps and structs
 NOT_PLAIN = re.compile(r"(^|[:<])((?:string|(?:var)?char\(\d+\)) collate \w+|char\(\d+\))(?=$|[,>])")
 
 # The digits of the largest value; and of the decimal to which Spark widens the type
