@@ -64,7 +64,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
 
 
 def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -> tuple[Any, list[str]]:
-    """A dbt project on a session of its own, and the names of its sources: Delta tables with a change data feed."""
+    """A dbt project on a session of its own, and the names of its sources: Delta tables."""
     from lab import Lab
     from sessions import session_settings
 
@@ -76,13 +76,13 @@ def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -
     lab = Lab(SparkSession.builder.config(map=settings).enableHiveSupport().getOrCreate(), home, schema="bench")
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
-        write_source(make_source(lab.spark, options, number), name)
+        write_source(make_source(lab.spark, options, number), name, has_feed=getattr(options, "feed", False))
     return lab, names
 
 
-def write_source(rows: DataFrame, name: str) -> None:
+def write_source(rows: DataFrame, name: str, *, has_feed: bool = False) -> None:
     rows = rows.withColumn("loaded_at", f.col("updated_at"))
-    rows.write.option(FEED, "true").saveAsTable(f"bench.{name}", format="delta")
+    rows.write.option(FEED, str(has_feed).lower()).saveAsTable(f"bench.{name}", format="delta")
 
 
 def day(number: int) -> Column:

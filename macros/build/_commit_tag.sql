@@ -15,7 +15,7 @@
     {{- return(tojson({
         'id': invocation_id, 'mode': run.mode, 'spec': run.definition,
         'base': run.version_before if is_of_target else none, 'row_count': row_count,
-        'marks': healing_tables._kept_marks(run)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
+        'marks': healing_tables._kept_marks(run.marks)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
 
 {#- The tag as a table property, {} if the format has no tags. -#}
@@ -63,15 +63,16 @@
         'others': commits | selectattr('version', 'gt', commit.version) | list}) -}}
 {%- endmacro %}
 
-{#- The high-water marks of a build, without the fields that only this build needs. -#}
-{% macro _kept_marks(run) -%}
-    {%- set marks = {} -%}
-    {%- for name, mark in run.marks.items() -%}
+{#- High-water marks without the fields that only this build needs. -#}
+{% macro _kept_marks(marks) -%}
+    {%- set passing = ['last_overlap', 'rows_without_time', 'new_rows', 'stored'] -%}
+    {%- set all_kept = {} -%}
+    {%- for name, mark in marks.items() -%}
         {%- set kept = {} -%}
-        {%- for field, value in mark.items() if field not in ['last_overlap', 'rows_without_time', 'new_rows'] -%}
+        {%- for field, value in mark.items() if field not in passing -%}
             {%- do kept.update({field: value}) -%}
         {%- endfor -%}
-        {%- do marks.update({name: kept}) -%}
+        {%- do all_kept.update({name: kept}) -%}
     {%- endfor -%}
-    {{- return(marks) -}}
+    {{- return(all_kept) -}}
 {%- endmacro %}

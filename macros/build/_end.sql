@@ -20,7 +20,7 @@
 {#- The row of the log, as far as the run has it. -#}
 {% macro _log_row(run) -%}
     {%- set marks = {} -%}
-    {%- for name, mark in healing_tables._kept_marks(run).items() -%}
+    {%- for name, mark in healing_tables._kept_marks(run.marks).items() -%}
         {%- do marks.update({name: tojson(mark)}) -%}
     {%- endfor -%}
     {{- return({

@@ -66,14 +66,14 @@
         {%- set mark = {} -%}
         {%- if scan.parts is not none and scan.is_row_local -%}
             {#- every change creates a new version of a table; most changes move the newest loaded_at -#}
-            {%- do mark.update(healing_tables._version_mark(scan)) -%}
+            {%- do mark.update(healing_tables._version_mark(healing_tables._stored_source(scan))) -%}
             {%- do mark.update(healing_tables._high_water_marks([scan], {}).get(scan.name, {}))
                 if not mark or scan.calendar is not none -%}
         {%- endif -%}
         {%- do marks.update({scan.name: mark}) -%}
         {%- do unknown.append(scan.name) if 'version' not in mark and mark.get('rows_without_time') != 0 -%}
     {%- endfor -%}
-    {{- return({'state': local_md5(tojson(marks)), 'unknown': unknown}) -}}
+    {{- return({'state': local_md5(tojson(healing_tables._kept_marks(marks))), 'unknown': unknown}) -}}
 {%- endmacro %}
 
 {#- After a sharded build, older parts are no longer needed. Parts that were written since this build began belong to a

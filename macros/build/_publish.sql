@@ -97,7 +97,7 @@
         {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
             that changed nothing would be read again by the next heal. -#}
         {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode == 'heal'
-            and healing_tables._kept_marks(run) != run.last.marks)) -%}
+            and healing_tables._kept_marks(run.marks) != run.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
             healing_tables._tag_properties(run, change.row_count))) if is_retagged -%}
         {%- set table_id = invocation_id if is_retagged or not is_unchanged else table_id -%}

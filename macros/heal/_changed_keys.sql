@@ -36,7 +36,7 @@
         {%- set rows = none -%}
     {%- else -%}
         {%- set obstacle = healing_tables._change_feed_obstacle(scan, mark, last_mark) -%}
-        {%- set rows = healing_tables._rows_changed_since(scan, last_mark.version) if obstacle is none else none -%}
+        {%- set rows = healing_tables._rows_changed_since(scan, mark, last_mark) if obstacle is none else none -%}
     {%- endif -%}
     {%- if obstacle is not none -%} {{ return({'select': none, 'obstacle': obstacle}) }} {%- endif -%}
     {%- if scan.kind == 'snapshots' -%}
@@ -71,11 +71,10 @@
         ~ ' is null)')) -}}
 {%- endmacro %}
 
-{% macro _rows_changed_since(scan, version) -%}
-    {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
-    {%- set details = healing_tables._table_details(relation) -%}
+{% macro _rows_changed_since(scan, mark, last_mark) -%}
+    {%- set stored = mark.stored -%}
     {{- return(healing_tables._read_rows(
-        scan, healing_tables._stored_format(details).change_feed.source(relation, details, version, none), 'true',
+        scan, stored.format.change_feed.source(stored.relation, stored.details, last_mark.version, none), 'true',
         "_change_type in ('delete', 'update_preimage')")) -}}
 {%- endmacro %}
 
@@ -94,7 +93,7 @@
         {%- endif -%}
         {{- return(none) -}}
     {%- endif -%}
-    {{- return(healing_tables._rows_changed_since(scan, last_mark.version)) -}}
+    {{- return(healing_tables._rows_changed_since(scan, mark, last_mark)) -}}
 {%- endmacro %}
 
 {#- Why the change feed of a source does not tell all that has happened since the last build; none if it does. -#}
@@ -107,9 +106,8 @@
         {{- return('source ' ~ name
             ~ ' has changed, and has neither loaded_at nor a change feed (delta.enableChangeDataFeed)') -}}
     {%- endif -%}
-    {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
-    {%- set details = healing_tables._table_details(relation) -%}
-    {%- set gap = healing_tables._stored_format(details).change_feed.gap(relation, details, last_mark.version) -%}
+    {%- set stored = mark.stored -%}
+    {%- set gap = stored.format.change_feed.gap(stored.relation, stored.details, last_mark.version) -%}
     {{- return('source ' ~ name ~ ' has changed since the last build, and ' ~ gap if gap is not none else none) -}}
 {%- endmacro %}
 

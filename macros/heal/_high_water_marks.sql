@@ -5,6 +5,7 @@
     loaded_until       the newest loaded_at, a text in UTC, or none
     overlap            number and hash of the rows in the time before it that is read twice
     version, table_id, has_change_feed   of a table with commits; if the source has loaded_at, of one with a change feed
+    newest_commit      if the source has loaded_at, the commit that this build has seen, or none
     taken_until        the moment of the newest snapshot; empty_snapshots: number and hash of those without a row
 
     and, not kept in the log:
@@ -12,15 +13,32 @@
     last_overlap       as overlap, of the last mark's loaded_until, as the rows are now: another one if rows came late
     rows_without_time  how many rows have no loaded_at, or one that is still to come
     new_rows           see _marks_of_recent_rows(); missing where they are many
+    stored             the source as it is stored, see _stored_source()
 -#}
 {% macro _high_water_marks(scans, last_marks) -%}
-    {%- set readable = scans | rejectattr('parts', 'none') | list -%}
-    {%- set loaded = healing_tables._loaded_marks(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
-    {%- set marks = {} -%}
-    {%- for scan in readable -%}
-        {%- set mark = healing_tables._version_mark(scan) if scan.loaded_at is none else loaded[scan.name] -%}
-        {%- do mark.update(healing_tables._feed_mark(scan, mark, last_marks.get(scan.name)))
-            if scan.loaded_at is not none -%}
+    {%- set marks, timed = {}, [] -%}
+    {%- for scan in scans if scan.parts is not none and scan.loaded_at is not none -%}
+        {%- set stored = healing_tables._stored_source(scan) -%}
+        {%- set last_mark = last_marks.get(scan.name) or {} -%}
+        {%- if stored.newest_commit is not none and stored.newest_commit == last_mark.get('newest_commit') -%}
+            {#- no scan: the first one of a table in a process takes longer than the rest of a heal without news -#}
+            {%- do marks.update({scan.name: dict(last_mark, last_overlap=last_mark.overlap, rows_without_time=0,
+                new_rows=[])}) -%}
+        {%- else -%} {%- do timed.append({'scan': scan, 'stored': stored}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set loaded = healing_tables._loaded_marks(timed | map(attribute='scan') | list, last_marks) -%}
+    {%- for source in timed -%}
+        {%- set mark = loaded[source.scan.name] -%}
+        {%- do mark.update(healing_tables._feed_mark(source.stored, mark, last_marks.get(source.scan.name))) -%}
+        {#- rows without a time are read by every heal -#}
+        {%- do mark.update({'newest_commit': source.stored.newest_commit})
+            if source.stored.newest_commit is not none and mark.rows_without_time == 0 -%}
+        {%- do marks.update({source.scan.name: mark}) -%}
+    {%- endfor -%}
+    {%- for scan in scans if scan.parts is not none -%}
+        {%- set mark = healing_tables._version_mark(healing_tables._stored_source(scan)) if scan.loaded_at is none
+            else marks[scan.name] -%}
         {%- if scan.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._snapshots_taken(scan)
                 ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
@@ -35,11 +53,12 @@
 
 {#- The version of a source with loaded_at, if the table has a change feed; {} for any other. A row that is committed
     late with an old loaded_at is only in the feed. A source that had no feed, and has no news, is not asked again. -#}
-{% macro _feed_mark(scan, mark, last_mark) -%}
-    {%- if last_mark and 'version' not in last_mark and not healing_tables._has_loaded_news(mark, last_mark) -%}
+{% macro _feed_mark(stored, mark, last_mark) -%}
+    {%- if stored.format is none or not stored.format.change_feed.is_on(stored.details)
+        or (last_mark and 'version' not in last_mark and not healing_tables._has_loaded_news(mark, last_mark)) -%}
         {{- return({}) -}}
     {%- endif -%}
-    {{- return(healing_tables._version_mark(scan, needs_feed=true)) -}}
+    {{- return(healing_tables._version_mark(stored)) -}}
 {%- endmacro %}
 
 {#- Whether rows may have been loaded since the last mark. -#}
@@ -53,18 +72,32 @@
     {{- return(last_mark.get('overlap') is not none and mark.last_overlap == last_mark.overlap) -}}
 {%- endmacro %}
 
-{#- The mark of a source that is a table with commits; {} for any other. -#}
-{% macro _version_mark(scan, needs_feed=false) -%}
+{#-
+    A source as it is stored: relation, details, format (none, unless it is a table with commits), and if its format
+    lists commits, the newest one: version, and newest_commit, which also has its moment, since a table that is created
+    again has the same versions.
+-#}
+{% macro _stored_source(scan) -%}
     {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
     {%- set details = healing_tables._table_details(relation) -%}
     {%- set format = healing_tables._stored_format(details) -%}
-    {%- if format is none or not format.has_commits or details.get('type') == 'VIEW'
-        or (needs_feed and not format.change_feed.is_on(details)) -%}
-        {{- return({}) -}}
+    {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%}
+        {{- return({'relation': relation, 'details': details, 'format': none, 'newest_commit': none}) -}}
     {%- endif -%}
+    {%- set commits = format.commits.newest(relation) -%}
     {{- return({
-        'version': format.commits.newest_version(relation), 'table_id': format.table_id(relation, details),
-        'has_change_feed': format.change_feed.is_on(details)}) -}}
+        'relation': relation, 'details': details, 'format': format, 'version': commits[0].version if commits else none,
+        'newest_commit': commits[0].version ~ ' at ' ~ commits[0].at if commits else none}) -}}
+{%- endmacro %}
+
+{#- The mark of a source that is a table with commits; {} for any other. -#}
+{% macro _version_mark(stored) -%}
+    {%- set format = stored.format -%}
+    {%- if format is none -%} {{ return({}) }} {%- endif -%}
+    {{- return({
+        'version': format.commits.newest_version(stored.relation) if stored.version is none else stored.version,
+        'table_id': format.table_id(stored.relation, stored.details),
+        'has_change_feed': format.change_feed.is_on(stored.details), 'stored': stored}) -}}
 {%- endmacro %}
 
 {#-

@@ -24,7 +24,10 @@ def built(lab: Lab) -> Lab:
         f"create table {lab.schema}.news (code string, number int, day date, amount decimal(10,2), name string, "
         f"at timestamp, loaded_at timestamp) using {FORMAT}"
     )
-    lab.write("models/sources.yml", f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: news}}]}}]\n")
+    lab.write(
+        "models/sources.yml",
+        f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: news}}, {{name: quiet}}]}}]\n",
+    )
     for name, keys in KEYS.items():
         model(lab, name, keys, NEWS)
     model(lab, "wide", ["code"], NEWS + ", 'where': \"name in (select concat('x', '')) or code is not null\"")
@@ -132,3 +135,42 @@ def test_a_late_row_and_a_row_from_the_future(built: Lab) -> None:
     assert healed(built, "by_text") == {"by_text": str(1 + always)}
     load(built, "2024-01-06 00:30", ["after it"], number=3003)
     assert healed(built, "by_text") == {"by_text": str(2 + always)}
+
+
+def test_a_source_is_read_again_when_it_has_a_commit(built: Lab) -> None:
+    """Without one it is not even scanned; a table that is created again has the same versions."""
+
+    def create(*loads: str) -> None:
+        built.spark.sql(f"drop table if exists {built.schema}.quiet")
+        built.spark.sql(f"create table {built.schema}.quiet (id int, at timestamp, loaded_at timestamp) using {FORMAT}")
+        for values in loads:
+            built.spark.sql(f"insert into {built.schema}.quiet values {values}")
+
+    def look() -> tuple[str, bool]:
+        """How many keys a heal has looked at, and whether it has read the source for that."""
+        results = built.dbt("run", "--select", "of_quiet")
+        assert {status for status, _ in results.values()} == {"success"}, results
+        assert built.rows("of_quiet") == plain_rows(built.select("of_quiet"))
+        keys = next(touched(line) for line in built.log if "of_quiet: heal from" in line)
+        return keys, any("is_in_last_overlap" in sql for _, sql in built.statements)
+
+    noon, one, two = "timestamp '2024-01-02 12:00:00Z'", "timestamp '2024-01-01'", "timestamp '2024-01-02'"
+    create(f"(1, {one}, {noon})", f"(2, {one}, {noon})")
+    built.model(
+        "of_quiet",
+        "{{ healing_tables.dimension({'quiet': {'relation': source('raw', 'quiet'), 'changed_at': 'at', "
+        "'loaded_at': 'loaded_at'}}) }}",
+        materialized="healing_table",
+        unique_key="id",
+        meta={"healing_tables": {"mode": "heal"}},
+    )
+    built.dbt("run", "--select", "of_quiet")
+    knows_commits = FORMAT == "delta"
+    assert look() == ("0", not knows_commits)
+    create(f"(1, {one}, {noon})", f"(2, {one}, {noon}), (2, {two}, {noon})")
+    assert look() == ("2", True)
+    assert look() == ("0", not knows_commits)
+    # a row from the future is looked at by every heal
+    built.spark.sql(f"insert into {built.schema}.quiet values (3, {two}, timestamp '2124-01-01 00:00:00Z')")
+    assert look() == ("1", True)
+    assert look() == ("1", True)
