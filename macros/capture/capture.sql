@@ -85,8 +85,9 @@
 {%- endmacro %}
 
 {#-
-    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, ratios, format, session
-    (see _session_settings), replaced (see _full_refresh). Raises mistakes, also if another table has the target's name.
+    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, at (the moment of the
+    extract, or none: now), ratios, format, session (see _session_settings), replaced (see _full_refresh). Raises
+    mistakes, also if another table has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
@@ -110,6 +111,7 @@
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': 'ignore' if healing_tables._is_partial_run() else on_absence,
+        'at': healing_tables._option('at', none),
         'ratios': healing_tables._removal_ratios(mistakes), 'format': format, 'session': session} -%}
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(
@@ -118,6 +120,7 @@
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the source', 'none', 'set unique_key in config()') -%}
     {%- endif -%}
+    {%- do healing_tables._check_moment(mistakes, 'at', settings.at) if settings.at is not none -%}
     {%- if on_absence not in ['delete', 'ignore'] -%}
         {%- do healing_tables._mistake(
             mistakes, 'on_absence', 'one of delete, ignore', on_absence,
@@ -160,13 +163,14 @@
 
 {#-
     The moment of this capture and the newest one in the log, in microseconds, and the number of rows in the log
-    (`stored`). The moment is the warehouse's clock, read before the source. If the log were ahead of the clock, this
+    (`stored`). The moment is `at`, or the warehouse's clock, read before the source. If the log were ahead of it, this
     run's rows would look older than the stored ones. The number is right when the rows are appended, too: they are
     appended only if the newest moment is still the same.
 -#}
 {% macro _capture_moment(settings, log_table) -%}
     {%- set row = run_query(
-        'select unix_micros(now()) as moment, '
+        'select ' ~ ('unix_micros(now())' if settings.at is none else healing_tables._micros_constant(settings.at))
+        ~ ' as moment, '
         ~ ('max(unix_micros(' ~ healing_tables._quoted(settings.captured_at) ~ ')) as newest, count(*) as stored from '
             ~ log_table if log_table is not none
            else 'cast(null as bigint) as newest, 0 as stored')).rows[0] -%}
@@ -175,11 +179,12 @@
     {%- if at.newest is not none and at.newest >= at.moment -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
-            mistakes, settings.captured_at, 'a moment after the newest one in the log, '
-            ~ healing_tables._instant_text(at.newest),
-            healing_tables._instant_text(at.moment) ~ ', the clock of the warehouse',
-            'set the clock right or wait until it is past that moment; if the log holds a wrong moment, correct it '
-            'there') -%}
+            mistakes, settings.captured_at if settings.at is none else 'at',
+            'a moment after the newest one in the log, ' ~ healing_tables._instant_text(at.newest),
+            healing_tables._instant_text(at.moment) ~ (', the clock of the warehouse' if settings.at is none),
+            ('set the clock right or wait until it is past that moment' if settings.at is none
+                else 'capture the extracts in the order of their moments, each once')
+            ~ '; if the log holds a wrong moment, correct it there') -%}
         {%- do healing_tables._raise_mistakes('capture', mistakes) -%}
     {%- endif -%}
     {{- return(at) -}}

@@ -23,11 +23,11 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
     """Merge the batch of one model.
 
     Args:
-        settings: JSON with ``target``, ``spec``, ``file_format`` and ``key_buckets`` (of a new table; both may be
-            null), ``table`` (further creation options), ``sql`` (the batch of a SQL model),
-            ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full refresh: ``target``,
-            ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log: ``table``, ``columns``,
-            ``row``), ``batch_id``.
+        settings: JSON with ``target``, ``spec``, ``at`` (the moment of the batch, or null), ``file_format`` and
+            ``key_buckets`` (of a new table; both may be null), ``table`` (further creation options), ``sql`` (the
+            batch of a SQL model), ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full
+            refresh: ``target``, ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log:
+            ``table``, ``columns``, ``row``), ``batch_id``.
         model: returns the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
@@ -83,7 +83,7 @@ def merge_batch(given: dict[str, Any], spark: SparkSession, model: Callable[[], 
     full_batch = False if given["is_partial"] else None
     history = history_of(target, spec)
     with full_refresh(spark, replaced, history=history):
-        return merge(batch, target, spec, full_batch=full_batch, batch_id=given["batch_id"])
+        return merge(batch, target, spec, at=given["at"], full_batch=full_batch, batch_id=given["batch_id"])
 
 
 def target_from(given: dict[str, Any], spark: SparkSession) -> Target:

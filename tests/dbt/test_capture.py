@@ -289,6 +289,43 @@ def test_a_log_that_is_ahead_of_the_clock_is_refused(built: Lab) -> None:
         assert part in message
 
 
+def test_an_extract_that_is_captured_later_has_its_own_moment(built: Lab) -> None:
+    built.spark.sql(f"create table {built.schema}.extract using {FORMAT} as select 1 as id, 'a' as name")
+    built.write(
+        "models/cap_extract.sql",
+        f"{{{{ config(materialized='capture', unique_key='id', file_format='{FORMAT}', "
+        "meta={'healing_tables': {'at': var('extracted_at', none)}}) }}\n"
+        f"select * from {built.schema}.extract\n",
+    )
+
+    def capture(at: str) -> tuple[str, str]:
+        args = ["--no-partial-parse", "--vars", f"{{extracted_at: '{at}'}}"]  # a lab keeps what was parsed
+        return built.dbt("run", "--select", "cap_extract", *args)["cap_extract"]
+
+    assert capture("2024-01-01 02:00:00+01:00")[0] == "success"
+    built.spark.sql(f"insert overwrite {built.schema}.extract select 2 as id, 'b' as name")
+    assert capture("2024-01-02")[0] == "success"
+    rows = built.spark.sql(
+        f"select id, cast(captured_at as string), is_deleted from {built.schema}.cap_extract order by all"
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (1, "2024-01-01 01:00:00", False),
+        (1, "2024-01-02 00:00:00", True),
+        (2, "2024-01-02 00:00:00", False),
+    ]
+    for at, parts in {
+        "2024-01-02": ["at", "after the newest one in the log, 2024-01-02 00:00:00", "in the order of their moments"],
+        "tonight": ["at", "a moment in UTC such as", "tonight"],
+    }.items():
+        status, message = capture(at)
+        assert status == "error"
+        for part in parts:
+            assert part in message, message
+    assert built.spark.table(f"{built.schema}.cap_extract").count() == 3
+    # the clock
+    assert built.dbt("run", "--no-partial-parse", "--select", "cap_extract")["cap_extract"][0] == "success"
+
+
 def test_a_run_that_was_killed_is_made_good_by_the_next(built: Lab) -> None:
     assert [repr(row) for row in log_rows(built, "plain", "id", "name")] == built.notes["plain"]
     first = [(0, 1, "a", False), (0, 2, "b", False)]
@@ -443,10 +480,10 @@ def test_all_mistakes_come_together(built: Lab) -> None:
         materialized="capture",
         file_format="parquet",
         on_schema_change="sync_all_columns",
-        meta={"healing_tables": {"on_absence": "close", "max_removed_keys_ratio": 2, "at": "x"}},
+        meta={"healing_tables": {"on_absence": "close", "max_removed_keys_ratio": 2, "at": "x", "on_late": "x"}},
     )
     built.dbt("run", "--select", "not_a_log")
     message = built.results["not_a_log"][1]
-    wanted = ["unique_key", "on_absence", "max_removed_keys_ratio", "meta.healing_tables.at"]
-    for part in [*wanted, "file_format", "on_schema_change", "not_a_log, ", "7 mistakes"]:
+    wanted = ["unique_key", "on_absence", "max_removed_keys_ratio", "meta.healing_tables.on_late", ". at\n"]
+    for part in [*wanted, "file_format", "on_schema_change", "not_a_log, ", "8 mistakes"]:
         assert part in message.replace("the table lab_test_capture.not_a_log", "not_a_log, "), message

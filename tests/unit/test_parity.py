@@ -130,10 +130,11 @@ def test_reasons_for_which_rows_are_set_aside() -> None:
 
 
 def test_options_of_a_merge() -> None:
-    """Kinds of tables, places of logs, on_schema_change and full refreshes are settings of dbt's own."""
+    """Kinds of tables, places of logs, on_schema_change and full refreshes are settings of dbt's own; the moment of a
+    batch is an argument of `merge`."""
     in_library = {field.name for field in dataclasses.fields(DimensionSpec)} - {"on_schema_change"}
-    of_tables = {"allow_full_refresh", "key_buckets", "cluster_by", "log_schema"}
-    assert set(MACROS._known_options("healing_merge")) - of_tables == in_library
+    of_dbt = {"allow_full_refresh", "key_buckets", "cluster_by", "log_schema", "at"}
+    assert set(MACROS._known_options("healing_merge")) - of_dbt == in_library
 
 
 def test_defaults() -> None:

@@ -5,6 +5,8 @@
     {%- set mistakes = [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
     {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
+    {%- set at = healing_tables._option('at', none) -%}
+    {%- do healing_tables._check_moment(mistakes, 'at', at) if at is not none -%}
     {%- set format = healing_tables._merge_format(mistakes, existing) -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
@@ -23,6 +25,7 @@
     {{- return({
         'target': target | string,
         'spec': spec,
+        'at': at | string if at is not none else none,
         'file_format': config.get('file_format'),
         'key_buckets': healing_tables._key_buckets(),
         'cluster_by': healing_tables._cluster_by(),
@@ -90,7 +93,7 @@
     {%- set meta = healing_tables._model_options() -%}
     {%- set project = healing_tables._project_options() -%}
     {%- set options = healing_tables._known_options('healing_merge')
-        | reject('in', ['key_buckets', 'allow_full_refresh', 'log_schema']) -%}
+        | reject('in', ['at', 'key_buckets', 'allow_full_refresh', 'log_schema']) -%}
     {%- set spec = {} -%}
     {%- for name in options if name in meta or name in project -%}
         {%- set value = meta[name] if name in meta else project[name] -%}
