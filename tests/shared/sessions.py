@@ -33,6 +33,7 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
     output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
+    settings.pop("spark.driver.defaultJavaOptions", None)  # the compiler is chosen below
     if FORMAT == "delta" and SPARK != (4, 2):  # the profile names the jar of that one
         from healing_tables.cli import DELTA
 
