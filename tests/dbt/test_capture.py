@@ -69,8 +69,7 @@ def capture(lab: Lab, name: str, columns: str = "id, name", **config: Any) -> No
     )
 
 
-# the commits of an empty table, and of one with rows more
-# an empty log with its order, then one commit for each run that appends
+# the commits of an empty log with its clustering, and of each run that appends
 EMPTY, APPEND = {"delta": (["CREATE TABLE AS SELECT", "CLUSTER BY"], "MERGE"), "iceberg": (["append"], "append")}[
     FORMAT
 ]
@@ -287,43 +286,6 @@ def test_a_log_that_is_ahead_of_the_clock_is_refused(built: Lab) -> None:
     assert status == "error"
     for part in ["captured_at", "2999-01-01 00:00:00.000000Z", "the clock of the warehouse"]:
         assert part in message
-
-
-def test_an_extract_that_is_captured_later_has_its_own_moment(built: Lab) -> None:
-    built.spark.sql(f"create table {built.schema}.extract using {FORMAT} as select 1 as id, 'a' as name")
-    built.write(
-        "models/cap_extract.sql",
-        f"{{{{ config(materialized='capture', unique_key='id', file_format='{FORMAT}', "
-        "meta={'healing_tables': {'at': var('extracted_at', none)}}) }}\n"
-        f"select * from {built.schema}.extract\n",
-    )
-
-    def capture(at: str) -> tuple[str, str]:
-        args = ["--no-partial-parse", "--vars", f"{{extracted_at: '{at}'}}"]  # a lab keeps what was parsed
-        return built.dbt("run", "--select", "cap_extract", *args)["cap_extract"]
-
-    assert capture("2024-01-01 02:00:00+01:00")[0] == "success"
-    built.spark.sql(f"insert overwrite {built.schema}.extract select 2 as id, 'b' as name")
-    assert capture("2024-01-02")[0] == "success"
-    rows = built.spark.sql(
-        f"select id, cast(captured_at as string), is_deleted from {built.schema}.cap_extract order by all"
-    ).collect()
-    assert [tuple(row) for row in rows] == [
-        (1, "2024-01-01 01:00:00", False),
-        (1, "2024-01-02 00:00:00", True),
-        (2, "2024-01-02 00:00:00", False),
-    ]
-    for at, parts in {
-        "2024-01-02": ["at", "after the newest one in the log, 2024-01-02 00:00:00", "in the order of their moments"],
-        "tonight": ["at", "a moment in UTC such as", "tonight"],
-    }.items():
-        status, message = capture(at)
-        assert status == "error"
-        for part in parts:
-            assert part in message, message
-    assert built.spark.table(f"{built.schema}.cap_extract").count() == 3
-    # the clock
-    assert built.dbt("run", "--no-partial-parse", "--select", "cap_extract")["cap_extract"][0] == "success"
 
 
 def test_a_run_that_was_killed_is_made_good_by_the_next(built: Lab) -> None:

@@ -10,7 +10,6 @@ import dbt.adapters.spark
 import pytest
 from dbt.adapters.spark.impl import SparkAdapter as StockAdapter
 from lab import Lab
-from sessions import FORMAT
 
 import dbt_healing_tables
 from dbt_healing_tables.merging import as_data_frame, merge_batch
@@ -259,43 +258,6 @@ def refused(merged: Lab) -> Lab:
         **{f"{name} --full-refresh": result for name, result in refusals.items()},
     }
     return merged
-
-
-def test_keys_that_are_missing_from_an_extract_end_at_its_moment(lab: Lab) -> None:
-    """Rows with moments of their own keep them."""
-    extract = f"{lab.schema}.extract"
-    lab.spark.sql(
-        f"create table {extract} using {FORMAT} as select id, 'a' as name, timestamp '2024-01-01 10:00:00Z' as seen "
-        "from values (1), (2) as t(id)"
-    )
-    lab.write(
-        "models/dim_extract.sql",
-        f"{{{{ config(materialized='healing_merge', unique_key='id', file_format='{FORMAT}', "
-        "meta={'healing_tables': {'attributes': {'name': 2}, 'changed_at': 'seen', 'full_batch': true, "
-        "'max_removed_keys_ratio': 1, 'at': var('extracted_at', none)}}) }}\n"
-        f"select * from {extract}\n",
-    )
-
-    def merge(at: str) -> tuple[str, str]:
-        args = ["--no-partial-parse", "--vars", f"{{extracted_at: '{at}'}}"]  # a lab keeps what was parsed
-        return lab.dbt("run", "--select", "dim_extract", *args)["dim_extract"]
-
-    assert merge("2024-01-01 12:00")[0] == "success"
-    lab.spark.sql(f"insert overwrite {extract} select 1, 'b', timestamp '2024-01-02 10:00:00Z'")
-    status, message = merge("yesterday")
-    assert status == "error"
-    for part in ["at", "a moment in UTC such as", "yesterday"]:
-        assert part in message, message
-    assert merge("2024-01-02T13:00+01:00")[0] == "success"
-    rows = lab.spark.sql(
-        f"select id, name, cast(valid_from as string), cast(valid_to as string) from {lab.schema}.dim_extract "
-        "order by all"
-    ).collect()
-    assert [tuple(row) for row in rows] == [
-        (1, "a", "2024-01-01 10:00:00", "2024-01-02 10:00:00"),
-        (1, "b", "2024-01-02 10:00:00", "9999-12-31 00:00:00"),
-        (2, "a", "2024-01-01 10:00:00", "2024-01-02 12:00:00"),
-    ]
 
 
 @pytest.mark.slow
