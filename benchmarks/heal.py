@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace, home: Path) -> None:
-    lab, names = lab_with_sources(options, home, "16")
+    lab, names = lab_with_sources(options, home, "16", has_feed=options.feed)
     spark = lab.spark
     write_models(lab, options, names)
     lab.dbt("run")
@@ -63,7 +63,9 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark.stop()
 
 
-def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -> tuple[Any, list[str]]:
+def lab_with_sources(
+    options: argparse.Namespace, home: Path, partitions: str, *, has_feed: bool = False
+) -> tuple[Any, list[str]]:
     """A dbt project on a session of its own, and the names of its sources: Delta tables."""
     from lab import Lab
     from sessions import session_settings
@@ -76,7 +78,7 @@ def lab_with_sources(options: argparse.Namespace, home: Path, partitions: str) -
     lab = Lab(SparkSession.builder.config(map=settings).enableHiveSupport().getOrCreate(), home, schema="bench")
     names = [f"s{i}" for i in range(1, options.sources + 1)]
     for number, name in enumerate(names):
-        write_source(make_source(lab.spark, options, number), name, has_feed=getattr(options, "feed", False))
+        write_source(make_source(lab.spark, options, number), name, has_feed=has_feed)
     return lab, names
 
 

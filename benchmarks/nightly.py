@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--java", nargs=argparse.REMAINDER, default=[], help="options of the JVM; the last argument")
     parser.add_argument("--server", action="store_true", help="over a Thrift server, after a round to warm it up")
     options = parser.parse_args()
-    needed = {NEWS_FIRST.get(work, work) for work in options.only}.union(options.only)
+    needed = {*options.only, *(NEWS_FIRST.get(work) for work in options.only)}
     options.only = [work for work in WORK if work in needed]
     in_temporary_folder(run, options)
 
@@ -116,7 +116,7 @@ def source_model(options: argparse.Namespace, number: int, source: str) -> str:
     key = f"pmod(xxhash64(id, {number}, {place}), {keys}) as key{number}"
     columns = [f"concat('{name} ', pmod(xxhash64(id, '{name}'), 50)) as {name}{number}" for name in SOURCES[source]]
     news = [f"concat('{name} ', id, ' of ', {{{{ var('turn') }}}}) as {name}{number}" for name in SOURCES[source]]
-    # the moment of a turn is after all those of before, and in the past: a time to come is news in every heal
+    # the moment of a turn is after all those of before, and in the past: every heal reads rows with a later loaded_at
     turn = "1750000000000000 + {{ var('turn') }} * 86400000000"
     return f"""{{{{ config(materialized='incremental', file_format='delta', tags=['source']) }}}}
 {{% if is_incremental() %}}

@@ -16,29 +16,12 @@
     stored             the source as it is stored, see _stored_source()
 -#}
 {% macro _high_water_marks(scans, last_marks) -%}
-    {%- set marks, timed = {}, [] -%}
-    {%- for scan in scans if scan.parts is not none and scan.loaded_at is not none -%}
-        {%- set stored = healing_tables._stored_source(scan) -%}
-        {%- set last_mark = last_marks.get(scan.name) or {} -%}
-        {%- if stored.newest_commit is not none and stored.newest_commit == last_mark.get('newest_commit') -%}
-            {#- no scan: the first one of a table in a process takes longer than the rest of a heal without news -#}
-            {%- do marks.update({scan.name: dict(last_mark, last_overlap=last_mark.overlap, rows_without_time=0,
-                new_rows=[])}) -%}
-        {%- else -%} {%- do timed.append({'scan': scan, 'stored': stored}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- set loaded = healing_tables._loaded_marks(timed | map(attribute='scan') | list, last_marks) -%}
-    {%- for source in timed -%}
-        {%- set mark = loaded[source.scan.name] -%}
-        {%- do mark.update(healing_tables._feed_mark(source.stored, mark, last_marks.get(source.scan.name))) -%}
-        {#- rows without a time are read by every heal -#}
-        {%- do mark.update({'newest_commit': source.stored.newest_commit})
-            if source.stored.newest_commit is not none and mark.rows_without_time == 0 -%}
-        {%- do marks.update({source.scan.name: mark}) -%}
-    {%- endfor -%}
-    {%- for scan in scans if scan.parts is not none -%}
+    {%- set readable = scans | rejectattr('parts', 'none') | list -%}
+    {%- set timed = healing_tables._timed_marks(readable | rejectattr('loaded_at', 'none') | list, last_marks) -%}
+    {%- set marks = {} -%}
+    {%- for scan in readable -%}
         {%- set mark = healing_tables._version_mark(healing_tables._stored_source(scan)) if scan.loaded_at is none
-            else marks[scan.name] -%}
+            else timed[scan.name] -%}
         {%- if scan.kind == 'snapshots' -%}
             {%- set taken = run_query(healing_tables._snapshots_taken(scan)
                 ~ ' select max(at) as newest, ' ~ healing_tables._empty_snapshots('true')
@@ -47,6 +30,30 @@
                 'empty_snapshots': taken['empty']}) -%}
         {%- endif -%}
         {%- do marks.update({scan.name: mark}) if mark -%}
+    {%- endfor -%}
+    {{- return(marks) -}}
+{%- endmacro %}
+
+{#- The marks of sources with loaded_at. A source whose newest commit is that of its last mark is not scanned: the first
+    scan of a table in a process takes longer than the rest of a heal without news. -#}
+{% macro _timed_marks(scans, last_marks) -%}
+    {%- set marks, stored_of = {}, {} -%}
+    {%- for scan in scans -%}
+        {%- set stored, last_mark = healing_tables._stored_source(scan), last_marks.get(scan.name) or {} -%}
+        {%- do stored_of.update({scan.name: stored}) -%}
+        {%- if stored.newest_commit is not none and stored.newest_commit == last_mark.get('newest_commit') -%}
+            {%- do marks.update({scan.name: dict(last_mark, last_overlap=last_mark.overlap, rows_without_time=0,
+                new_rows=[])}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set scanned = scans | rejectattr('name', 'in', marks) | list -%}
+    {%- for name, mark in healing_tables._loaded_marks(scanned, last_marks).items() -%}
+        {%- set stored = stored_of[name] -%}
+        {%- do mark.update(healing_tables._feed_mark(stored, mark, last_marks.get(name))) -%}
+        {#- rows without a time are read by every heal -#}
+        {%- do mark.update({'newest_commit': stored.newest_commit})
+            if stored.newest_commit is not none and mark.rows_without_time == 0 -%}
+        {%- do marks.update({name: mark}) -%}
     {%- endfor -%}
     {{- return(marks) -}}
 {%- endmacro %}
@@ -101,8 +108,8 @@
 {%- endmacro %}
 
 {#-
-    The marks of sources with loaded_at. First only what was loaded since the last marks is read, so that files can be
-    skipped: a few rows as they are, else aggregates of them. Where nothing is left of that, all of it.
+    The marks of sources with loaded_at, from their rows. First only what was loaded since the last marks is read, so
+    that files can be skipped: a few rows as they are, else aggregates of them. Where that is nothing, all of it.
 
     A second query reads the overlaps of a source that has newer rows. It reads both in one scan: a row that comes late
     between the two queries must not be in `overlap` and missing in `last_overlap`.

@@ -24,10 +24,10 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
 
     Args:
         settings: JSON with ``target``, ``spec``, ``at`` (the moment of the batch, or null), ``file_format`` and
-            ``key_buckets`` (of a new table; both may be null), ``table`` (further creation options), ``sql`` (the
-            batch of a SQL model), ``is_partial`` (under --empty or --sample), ``is_empty``, ``replaced`` (of a full
-            refresh: ``target``, ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's row in healing_log:
-            ``table``, ``columns``, ``row``), ``batch_id``.
+            ``key_buckets`` (of a new table; both may be null), ``cluster_by`` (columns), ``table`` (further creation
+            options), ``sql`` (the batch of a SQL model), ``is_partial`` (under --empty or --sample), ``is_empty``,
+            ``replaced`` (of a full refresh: ``target``, ``before``, ``is_view``, ``is_kept``), ``log`` (of the merge's
+            row in healing_log: ``table``, ``columns``, ``row``), ``batch_id``.
         model: returns the batch of a Python model.
     Raises: HealingTablesError if the spec is wrong, before the model runs, or the batch cannot be merged.
     """
