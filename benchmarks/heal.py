@@ -1,12 +1,15 @@
 """How long the heal of a few keys takes, as a ratio to the rebuild of all.
 
     python benchmarks/heal.py --rows 5000000 --share 0.001 --repeat 3
+    python benchmarks/heal.py --rows 5000000 --share 0.001 --together --clustered 8   # megabytes of a file
 
 heal     `dbt run` of a dimension with mode: heal: news, candidate, checks, comparison, MERGE
 rebuild  `dbt run` of its twin with mode: rebuild: the same, of all keys
 
 Before each pair of runs a share of the keys gets a change in each source. All runs share one process; the figures
-are medians. The sources are Delta tables, read by `loaded_at`, or with --feed by their change data feed.
+are medians. The sources are Delta tables, read by `loaded_at`, or with --feed by their change data feed. With
+--clustered, sources and dimensions are clustered by key, and sorted once into files of that size. How many files of the
+dimension have a changed key in their range is printed.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from pyspark.sql import functions as f
 from rebuild import ROOT, columns_of, in_temporary_folder, make_source
 
 sys.path.insert(0, str(ROOT / "tests" / "shared"))
+KEY = "customer_id"
 FEED = "delta.enableChangeDataFeed"
 
 
@@ -37,6 +41,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-deletion-vectors", action="store_true", help="on the dimensions")
     parser.add_argument("--feed", action="store_true", help="news by the change data feed")
+    parser.add_argument("--together", action="store_true", help="the changed keys are next to each other")
+    parser.add_argument("--clustered", type=int, metavar="MB", help="cluster by key, in files of this size")
     parser.add_argument("--memory", default="10g", help="heap of the one JVM")
     options = parser.parse_args()
     in_temporary_folder(run, options)
@@ -47,10 +53,12 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark = lab.spark
     write_models(lab, options, names)
     lab.dbt("run")
+    sort_by_key(options, spark, [*names, "dim_heal", "dim_rebuild"])
+    share = share_of_files(spark, options)
     seconds: dict[str, list[float]] = {"heal": [], "rebuild": []}
     written: dict[str, list[int]] = {"heal": [], "rebuild": []}
     for turn in range(1, options.repeat + 2):
-        change(spark, options, names, turn)
+        change(spark, options, names, turn, together=options.together)
         for kind, figures in seconds.items():
             before = size_of(spark, kind)
             started = time.perf_counter()
@@ -59,7 +67,7 @@ def run(options: argparse.Namespace, home: Path) -> None:
             if turn > 1:  # the first is to warm up
                 figures.append(time.perf_counter() - started)
                 written[kind].append(size_of(spark, kind) - before)
-    report(options, spark, seconds, written)
+    report(options, spark, seconds, written, share)
     spark.stop()
 
 
@@ -97,9 +105,9 @@ def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> Non
             f"dim_{kind}",
             call_of(options, names, "" if options.feed else ", 'loaded_at': 'loaded_at'"),
             materialized="healing_table",
-            unique_key="customer_id",
+            unique_key=KEY,
             tblproperties={"delta.enableDeletionVectors": str(not options.no_deletion_vectors).lower()},
-            meta={"healing_tables": {"mode": kind}},
+            meta={"healing_tables": {"mode": kind} | ({"cluster_by": KEY} if options.clustered else {})},
         )
 
 
@@ -115,19 +123,42 @@ def call_of(options: argparse.Namespace, names: list[str], loaded: str) -> str:
         for number, name in enumerate(names)
         for column in columns_of(options, number)
     }
-    arguments = f"sources={{{listed}}}, key_columns=['customer_id'], attributes={attributes!r}"
+    arguments = f"sources={{{listed}}}, key_columns=['{KEY}'], attributes={attributes!r}"
     return f"{{{{ healing_tables.dimension({arguments}) }}}}"
 
 
-def change(spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int) -> None:
-    """One row for each of a share of the keys, in each source."""
+def sort_by_key(options: argparse.Namespace, spark: SparkSession, tables: list[str]) -> None:
+    if not options.clustered:
+        return
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(options.clustered * 1_000_000))
+    for name in tables:
+        spark.sql(f"alter table bench.{name} cluster by ({KEY})").collect()
+        spark.sql(f"optimize bench.{name} full").collect()
+
+
+def share_of_files(spark: SparkSession, options: argparse.Namespace) -> tuple[int, int]:
+    """The files of the dimension whose range of keys has one of the first changed keys, and all of its files."""
+    table = spark.table("bench.dim_heal")
+    listed = [row[0] for row in changed_keys(spark, options, 1, together=options.together).collect()]
+    return len(table.where(f.col(KEY).isin(listed)).inputFiles()), len(table.inputFiles())
+
+
+def changed_keys(spark: SparkSession, options: argparse.Namespace, turn: int, *, together: bool) -> DataFrame:
     keys = max(options.rows // options.changes_per_key, 1)
     touched = max(int(keys * options.share), 1)
+    step = 1 if together else keys // touched
+    return spark.range(touched).select(f.pmod(f.col("id") * step + turn, f.lit(keys)).alias(KEY))
+
+
+def change(
+    spark: SparkSession, options: argparse.Namespace, names: list[str], turn: int, *, together: bool = False
+) -> None:
+    """One row for each of a share of the keys, in each source."""
     for number, name in enumerate(names):
-        spark.range(touched).select(
-            f.pmod(f.col("id") * (keys // touched) + turn, f.lit(keys)).alias("customer_id"),
+        changed_keys(spark, options, turn, together=together).select(
+            KEY,
             day(turn).alias("updated_at"),
-            *[f.concat(f.lit(f"t{turn}-"), "id").alias(c) for c in columns_of(options, number)],
+            *[f.concat(f.lit(f"t{turn}-"), KEY).alias(c) for c in columns_of(options, number)],
             day(turn).alias("loaded_at"),
         ).write.mode("append").saveAsTable(f"bench.{name}", format="delta")
 
@@ -143,6 +174,7 @@ def report(
     spark: SparkSession,
     seconds: dict[str, list[float]],
     written: dict[str, list[int]],
+    share: tuple[int, int],
 ) -> None:
     versions = spark.table("bench.dim_rebuild").count()
     median = {kind: statistics.median(values) for kind, values in seconds.items()}
@@ -152,6 +184,7 @@ def report(
         f"{options.rows:,} change rows, {options.sources} sources, {versions:,} versions, {options.share:.2%} of the "
         f"keys, news by {news}"
     )
+    print(f"files of the dimension with changed keys in their range: {share[0]} of {share[1]}")
     print(f"medians of {options.repeat} runs: seconds (ratio to the rebuild), megabytes written")
     for kind, value in median.items():
         megabytes = statistics.median(written[kind]) / 1e6
