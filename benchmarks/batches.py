@@ -53,6 +53,7 @@ FORMS = (*SPECS, "unchanged")
 VERSIONS = "id bigint, name string, tier bigint, valid_from timestamp, valid_to timestamp, is_current boolean"
 STATES = "id bigint, name string, tier bigint, valid_from timestamp"
 WARM_UP = 2
+FILL = "fill"  # a cold process that makes the tables
 
 
 def main() -> None:
@@ -70,24 +71,27 @@ def main() -> None:
     if options.one:
         name, turn, folder = options.one
         spark = session(Path(folder), options.memory)
-        work_of(spark)[name](batch_of(spark, options, int(turn)))
+        if name == FILL:
+            fill(spark, options, forms_of(options))
+        else:
+            work_of(spark)[name](batch_of(spark, options, int(turn)))
         spark.stop()
     else:
         in_temporary_folder(run, options)
 
 
 def run(options: argparse.Namespace, home: Path) -> None:
-    names = list(dict.fromkeys([*options.only, *(BY_HAND.get(name, "close") for name in options.only)]))
-    spark = session(home, options.memory)
-    work = {name: call for name, call in work_of(spark).items() if name in names}
-    fill(spark, options, work)
+    names = forms_of(options)
     measured: dict[str, list[tuple[float, int]]] = {name: [] for name in names}
     if options.cold:
-        spark.stop()
+        cold(options, home, FILL, 0)  # the metastore of a folder is open to one process
         for turn in range(1, options.repeat + 1):
             for name in names:
                 measured[name].append((cold(options, home, name, turn), 0))
     else:
+        spark = session(home, options.memory)
+        fill(spark, options, names)
+        work = {name: call for name, call in work_of(spark).items() if name in names}
         for turn in range(1, options.repeat + WARM_UP + 1):
             batch = batch_of(spark, options, turn)
             for name, call in work.items():
@@ -98,6 +102,11 @@ def run(options: argparse.Namespace, home: Path) -> None:
                     measured[name].append(figures)
         spark.stop()
     report(options, measured)
+
+
+def forms_of(options: argparse.Namespace) -> list[str]:
+    """What is measured, and the work by hand that it is compared with."""
+    return list(dict.fromkeys([*options.only, *(BY_HAND.get(name, "close") for name in options.only)]))
 
 
 def work_of(spark: SparkSession) -> dict[str, Callable[[DataFrame], object]]:
@@ -111,10 +120,10 @@ def work_of(spark: SparkSession) -> dict[str, Callable[[DataFrame], object]]:
     }
 
 
-def fill(spark: SparkSession, options: argparse.Namespace, work: dict[str, Callable[[DataFrame], object]]) -> None:
+def fill(spark: SparkSession, options: argparse.Namespace, names: list[str]) -> None:
     """All keys, in every table."""
     everything = states(spark, options.keys, 0, "false")
-    for name in {"plain" if name == "unchanged" else name for name in work}:
+    for name in {"plain" if name == "unchanged" else name for name in names}:
         if name in SPECS:
             merge(everything, name, SPECS[name])
             continue
@@ -127,7 +136,8 @@ def fill(spark: SparkSession, options: argparse.Namespace, work: dict[str, Calla
 
 def cold(options: argparse.Namespace, home: Path, name: str, turn: int) -> float:
     command = [sys.executable, __file__, "--rows", str(options.rows), "--keys", str(options.keys)]
-    command += ["--share", str(options.share), "--memory", options.memory, "--one", name, str(turn), str(home)]
+    command += ["--share", str(options.share), "--memory", options.memory, "--only", *options.only]
+    command += ["--one", name, str(turn), str(home)]
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started

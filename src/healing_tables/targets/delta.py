@@ -15,7 +15,7 @@ from healing_tables.definition.stored_layout import WHOLE
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.types import DECIMAL_DIGITS
-from healing_tables.targets.conflicts import StalePlan, has_condition, raised
+from healing_tables.targets.conflicts import StalePlan, has_condition, java_causes, java_classes, raised
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import bad_name, is_path, is_table_name
 from healing_tables.targets.sql_table import SqlTable, Unfinished
@@ -31,6 +31,7 @@ MISSING = (
 # In the metadata of a column: its expression; whether an INSERT may give values of an identity column
 GENERATED, EXPLICIT = "delta.generationExpression", "delta.identity.allowExplicitInsert"
 TYPE_WIDENING = "delta.enableTypeWidening"
+METASTORE = "org.apache.hadoop.hive.ql.metadata.HiveException"
 BEING_MADE = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 # Operations that change no rows, as in the macro `_delta_maintenance_operations`
 MAINTENANCE = (
@@ -136,6 +137,8 @@ class DeltaTarget(SqlTable):
             if not self.is_without_delta(error):
                 if has_condition(error, *MISSING):
                     return None
+                if METASTORE in java_classes(error):
+                    raise self.no_catalog(error) from error
                 if isinstance(error, AnalysisException):
                     raise self.not_delta(str(error).splitlines()[0]) from error
                 raise
@@ -197,6 +200,16 @@ class DeltaTarget(SqlTable):
     def check_session(self, error: Exception) -> None:
         if self.is_without_delta(error):
             raise self.no_delta() from error
+
+    def no_catalog(self, error: BaseException) -> TargetError:
+        *_, innermost = java_causes(error)
+        mistake = Mistake(
+            self.name,
+            "a catalog that answers",
+            str(innermost.getMessage() or innermost.getClass().getName()).splitlines()[0],
+            "check the connection to the metastore; an embedded one (Derby) serves one process at a time",
+        )
+        return TargetError(counted("the target", [mistake]), [mistake])
 
     def not_delta(self, got: str) -> TargetError:
         mistake = Mistake(
