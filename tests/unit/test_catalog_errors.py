@@ -28,8 +28,8 @@ class Java:
         return self.cause
 
 
-def session(origin: Java) -> Any:
-    error = AnalysisException("HiveException: Unable to instantiate SessionHiveMetaStoreClient")
+def session(origin: Java | None, text: str = "HiveException: Unable to instantiate") -> Any:
+    error = AnalysisException(text)
     setattr(error, "_origin", origin)  # noqa: B010
 
     def sql(statement: str) -> Any:
@@ -48,6 +48,15 @@ def test_a_metastore_that_does_not_answer() -> None:
     assert mistake.wanted == "a catalog that answers"
     assert mistake.got == "Another instance of Derby may have already booted the database"
     assert "one process at a time" in mistake.remedy
+
+
+def test_a_metastore_that_does_not_answer_behind_connect() -> None:
+    """There, an error has no causes: the class is the beginning of its message."""
+    text = "(org.apache.hadoop.hive.ql.metadata.HiveException) Unable to instantiate SessionHiveMetaStoreClient"
+    with pytest.raises(TargetError) as raised:
+        DeltaTarget("dim").detail(session(None, text))
+    (mistake,) = raised.value.mistakes
+    assert (mistake.wanted, mistake.got) == ("a catalog that answers", text)
 
 
 def test_a_table_in_another_format() -> None:

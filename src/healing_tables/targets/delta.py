@@ -202,14 +202,11 @@ class DeltaTarget(SqlTable):
             raise self.no_delta() from error
 
     def no_catalog(self, error: BaseException) -> TargetError:
-        *_, innermost = java_causes(error)
-        mistake = Mistake(
-            self.name,
-            "a catalog that answers",
-            str(innermost.getMessage() or innermost.getClass().getName()).splitlines()[0],
-            "check the connection to the metastore; an embedded one (Derby) serves one process at a time",
-        )
-        return TargetError(counted("the target", [mistake]), [mistake])
+        found = str(error)
+        for cause in java_causes(error):  # none on Connect; the innermost one says most
+            found = str(cause.getMessage() or cause.getClass().getName())
+        remedy = "check the connection to the metastore; an embedded one (Derby) serves one process at a time"
+        return TargetError.one("the target", self.name, "a catalog that answers", found.splitlines()[0], remedy)
 
     def not_delta(self, got: str) -> TargetError:
         mistake = Mistake(
