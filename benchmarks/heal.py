@@ -8,8 +8,8 @@ rebuild  `dbt run` of its twin with mode: rebuild: the same, of all keys
 
 Before each pair of runs a share of the keys gets a change in each source. All runs share one process; the figures
 are medians. The sources are Delta tables, read by `loaded_at`, or with --feed by their change data feed. With
---clustered, sources and dimensions are clustered by key, and sorted once into files of that size. How many files of the
-dimension have a changed key in their range is printed.
+--clustered, sources and dimensions are clustered by key, and sorted once into files of that size. The report has the
+number of files of the dimension whose range of keys contains a changed key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark = lab.spark
     write_models(lab, options, names)
     lab.dbt("run")
-    sort_by_key(options, spark, [*names, "dim_heal", "dim_rebuild"])
+    if options.clustered:
+        sort_by_key(options, spark, names)
     share = share_of_files(spark, options)
     seconds: dict[str, list[float]] = {"heal": [], "rebuild": []}
     written: dict[str, list[int]] = {"heal": [], "rebuild": []}
@@ -127,17 +128,17 @@ def call_of(options: argparse.Namespace, names: list[str], loaded: str) -> str:
     return f"{{{{ healing_tables.dimension({arguments}) }}}}"
 
 
-def sort_by_key(options: argparse.Namespace, spark: SparkSession, tables: list[str]) -> None:
-    if not options.clustered:
-        return
+def sort_by_key(options: argparse.Namespace, spark: SparkSession, names: list[str]) -> None:
+    """Cluster the sources, as the dimensions are by their option, and sort the files of all."""
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(options.clustered * 1_000_000))
-    for name in tables:
+    for name in names:
         spark.sql(f"alter table bench.{name} cluster by ({KEY})").collect()
+    for name in (*names, "dim_heal", "dim_rebuild"):
         spark.sql(f"optimize bench.{name} full").collect()
 
 
 def share_of_files(spark: SparkSession, options: argparse.Namespace) -> tuple[int, int]:
-    """The files of the dimension whose range of keys has one of the first changed keys, and all of its files."""
+    """Numbers of files of the dimension: those whose range of keys contains one of the first changed keys, and all."""
     table = spark.table("bench.dim_heal")
     listed = [row[0] for row in changed_keys(spark, options, 1, together=options.together).collect()]
     return len(table.where(f.col(KEY).isin(listed)).inputFiles()), len(table.inputFiles())

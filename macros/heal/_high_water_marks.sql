@@ -34,8 +34,8 @@
     {{- return(marks) -}}
 {%- endmacro %}
 
-{#- The marks of sources with loaded_at. A source whose newest commit is that of its last mark is not scanned: the first
-    scan of a table in a process takes longer than the rest of a heal without news. -#}
+{#- The marks of sources with loaded_at. A source that has had no commit since its last mark is not scanned: in a new
+    process, the first scan of a table takes longer than the rest of a heal without news. -#}
 {% macro _timed_marks(scans, last_marks) -%}
     {%- set marks, stored_of = {}, {} -%}
     {%- for scan in scans -%}
@@ -80,9 +80,9 @@
 {%- endmacro %}
 
 {#-
-    A source as it is stored: relation, details, format (none, unless it is a table with commits), and if its format
-    lists commits, the newest one: version, and newest_commit, which also has its moment, since a table that is created
-    again has the same versions.
+    A source as it is stored: relation, details, format (none if it is not a table with commits), and the newest commit
+    (none if the format does not list commits): version, and newest_commit, which includes the time of the commit,
+    because the versions of a table that is dropped and created again start from 0.
 -#}
 {% macro _stored_source(scan) -%}
     {%- set relation = healing_tables._relation_of_parts(scan.parts) -%}
@@ -108,8 +108,9 @@
 {%- endmacro %}
 
 {#-
-    The marks of sources with loaded_at, from their rows. First only what was loaded since the last marks is read, so
-    that files can be skipped: a few rows as they are, else aggregates of them. Where that is nothing, all of it.
+    The marks of sources with loaded_at, computed from their rows. The first query reads only the rows that were loaded
+    since the last marks, so that files can be skipped: a few rows as they are, otherwise aggregates of them. If a
+    source has no such rows, all of its rows are read.
 
     A second query reads the overlaps of a source that has newer rows. It reads both in one scan: a row that comes late
     between the two queries must not be in `overlap` and missing in `last_overlap`.
