@@ -17,14 +17,18 @@
     marks               how far this build sees each source (see _high_water_marks)
     changed_keys        the keys to heal, as SQL after `in`, and changed_key_count; none: all keys are built
     listed_keys         the same as a list of literals, if they are few and of one column; else none
+    publish             what the log shows as the way of publishing; none: that of the change
+    notes               more properties of a table that this run makes
+    undo                the statement that takes back what a run has written before it publishes, or none
+    location            a folder for the files of this run, or none
+    keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
 
-    And in a healing_table:
+    And in a build, and in a merge as SQL:
 
     sql                 the SQL of the model
-    location            a folder for the files of this run, or none
     last, commits       the newest build of the table, and the commits after it; none if not known (see _earlier_builds)
+    newest_marks        the marks of the newest commit with a tag, even if others have changed rows after it; or none
     is_as_left          the stored table is as the last build of this definition has left it
-    keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
 -#}
 {% macro _new_run(settings, format, target, existing, mode, log_format=none) -%}
     {%- set stored = healing_tables._table_details(existing) -%}
@@ -37,23 +41,18 @@
         'reason': none,
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
-        'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none}) -}}
+        'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none, 'location': none, 'keeps_foreign': false,
+        'publish': none, 'notes': {}, 'undo': none}) -}}
 {%- endmacro %}
 
 {#- The run of one attempt of a healing_table. -#}
 {% macro _begin_build(target, existing, sql, settings, attempt) -%}
     {%- set run = healing_tables._new_run(settings, settings.format, target, existing, 'rebuild') -%}
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
-    {%- set earlier = healing_tables._earlier_builds(run) -%}
-    {%- set last = earlier.last -%}
-    {%- set run = dict(
-        run, sql=sql, definition=healing_tables._definition_hash(sql, settings.call), version_before=earlier.newest,
-        last=last, commits=earlier.others, location=settings.format.files.new_location(target, attempt),
-        keeps_foreign=false, table_id=last.table_id if last is not none and last.is_tagged
-            else healing_tables._table_id(existing, run.stored)
-                if healing_tables._can_heal() and not settings.format.commits.has_tags
-            else none) -%}
-    {%- set run = dict(run, is_as_left=healing_tables._changed_since_last_build(run) is none) -%}
+    {%- set run = healing_tables._with_earlier_builds(
+        dict(run, sql=sql), healing_tables._definition_hash(sql, settings.call)) -%}
+    {%- set run = dict(run, location=settings.format.files.new_location(target, attempt)) -%}
+    {%- set last = run.last -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do healing_tables._check_sample(existing, last) -%}
         {%- set run = dict(run, mode='sample') -%}
@@ -66,6 +65,19 @@
     {%- endif -%}
     {%- do healing_tables._report_begin(run) -%}
     {{- return(run) -}}
+{%- endmacro %}
+
+{#- The run with what earlier builds of this definition have left. -#}
+{% macro _with_earlier_builds(run, definition) -%}
+    {%- set earlier = healing_tables._earlier_builds(run) -%}
+    {%- set last = earlier.last -%}
+    {%- set run = dict(
+        run, definition=definition, version_before=earlier.newest, last=last, commits=earlier.others,
+        newest_marks=earlier.newest_marks, table_id=last.table_id if last is not none and last.is_tagged
+            else healing_tables._table_id(run.existing, run.stored)
+                if healing_tables._can_heal() and not run.format.commits.has_tags
+            else none) -%}
+    {{- return(dict(run, is_as_left=healing_tables._changed_since_last_build(run) is none)) -}}
 {%- endmacro %}
 
 {#- One line when a build begins: what is read, what is stored, and what the build is. -#}

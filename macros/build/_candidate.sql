@@ -43,6 +43,8 @@
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}
     {%- set columns = healing_tables._as_stored(run.format, columns) -%}
+    {#- a merge keeps the order of the stored columns; its select has that of its options -#}
+    {%- set columns = healing_tables._in_stored_order(columns, run.stored) if run.mode == 'merge' else columns -%}
     {{- return({
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
         'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}, 'checks': settings.checks,
@@ -95,6 +97,14 @@
     {%- set columns = {} -%}
     {%- for name in metadata.columns -%} {%- do columns.update({name: metadata.types.get(name)}) -%} {%- endfor -%}
     {{- return(columns) -}}
+{%- endmacro %}
+
+{#- The columns in the order of the stored table, if it has the same. -#}
+{% macro _in_stored_order(columns, stored) -%}
+    {%- set ordered = {} -%}
+    {%- for name in stored.get('columns', {}) if name in columns -%} {%- do ordered.update({name: columns[name]}) -%}
+    {%- endfor -%}
+    {{- return(ordered if ordered | length == columns | length else columns) -}}
 {%- endmacro %}
 
 {#- The hashes that were removed from the query: {column: SQL over `row`, the struct of the other columns}. -#}

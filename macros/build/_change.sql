@@ -23,20 +23,23 @@
 -#}
 {% macro _compute_change(run, candidate, obstacle, sequence) -%}
     {%- set needs_table = run.location is not none or sequence is not none -%}
-    {%- set counts = healing_tables._set_aside_counts(run, not candidate.is_comparable) if run.mode != 'heal'
-        else none -%}
-    {%- set rows = run_query(counts.query).rows if not candidate.is_comparable and counts.query is not none else [] -%}
+    {%- set counts = healing_tables._set_aside_counts(run, not candidate.is_comparable)
+        if run.mode not in ['heal', 'merge'] else none -%}
+    {%- set rows = run_query(counts.query).rows if not candidate.is_comparable and counts is not none
+        and counts.query is not none else [] -%}
     {%- if not candidate.is_comparable -%}
-        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts, rows) -%}
+        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts, rows) if counts is not none
+            else candidate -%}
     {%- endif -%}
     {%- if obstacle is not none and needs_table -%}
         {%- set candidate = healing_tables._written_candidate(run, candidate) -%}
     {%- endif -%}
     {%- if not candidate.is_comparable -%}
         {{- return(healing_tables._all_rows_as_new(run, candidate,
-            rows | selectattr('has_rows') | list | length > 0)) -}}
+            run.mode == 'merge' or rows | selectattr('has_rows') | list | length > 0)) -}}
     {%- endif -%}
     {%- set change = healing_tables._compute_difference(run, candidate, obstacle, counts) -%}
+    {%- do healing_tables._refuse_part_as_whole(run, change) -%}
     {%- if change.how == 'overwrite' and needs_table and change.candidate.table is none -%}
         {%- set change = dict(change, candidate=healing_tables._written_candidate(run, change.candidate)) -%}
     {%- endif -%}
@@ -130,4 +133,15 @@
     {%- set last = run.last -%}
     {%- set is_known = last is not none and last.row_count is not none and (run.is_as_left or last.is_tagged) -%}
     {{- return(last.row_count | int if is_known else '(select count(*) from ' ~ run.existing ~ ')') -}}
+{%- endmacro %}
+
+{#- The rows of some keys never replace the whole table. -#}
+{% macro _refuse_part_as_whole(run, change) -%}
+    {%- if run.changed_keys is none or change.how != 'overwrite' -%} {{ return(none) }} {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._mistake(mistakes, 'the stored dimension',
+        'one version per key and start, in the columns of this run, in a table that can be partly rewritten',
+        healing_tables._merge_obstacle(run, change.candidate) or 'several rows of a key with one start',
+        'repair it first (dbt run-operation healing_tables.repair)') -%}
+    {%- do healing_tables._refuse(run, mistakes, change.candidate) -%}
 {%- endmacro %}

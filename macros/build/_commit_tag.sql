@@ -63,6 +63,15 @@
         'others': commits | selectattr('version', 'gt', commit.version) | list}) -}}
 {%- endmacro %}
 
+{#- The marks of the newest of these commits that has a tag, or none. -#}
+{% macro _newest_marks(commits) -%}
+    {%- for commit in commits -%}
+        {%- set tag = healing_tables._read_tag(commit.parameters) -%}
+        {%- if tag is not none -%} {{ return(tag.marks) }} {%- endif -%}
+    {%- endfor -%}
+    {{- return(none) -}}
+{%- endmacro %}
+
 {#- High-water marks without the fields that only this build needs. -#}
 {% macro _kept_marks(marks) -%}
     {%- set passing = ['last_overlap', 'rows_without_time', 'new_rows', 'stored'] -%}

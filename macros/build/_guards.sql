@@ -9,9 +9,9 @@
 -#}
 {% macro _check_guards(run, figures, candidate) -%}
     {%- if healing_tables._is_partial_run() -%} {{ return(none) }} {%- endif -%}
-    {#- a heal has few keys and may end all of them -#}
+    {#- a run of few keys may end all of them -#}
     {%- set is_empty = figures.candidate_versions == 0 and figures.get('stored_versions') != 0
-        and run.mode != 'heal' -%}
+        and run.changed_keys is none -%}
     {%- if figures.current_keys < 20 and not is_empty -%} {{ return(none) }} {%- endif -%}
     {%- set ratios = run.settings.ratios -%}
     {%- set mistakes = [] -%}

@@ -2,7 +2,7 @@
     if its hashes are trusted (_new_candidate), and if the row count in the log is. -#}
 
 {#-
-    What is known about the builds of the stored table, {last, newest, others}:
+    What is known about the builds of the stored table, {last, newest, others, newest_marks (see _begin.sql)}:
 
     last      the newest successful build, or none: mode, spec, marks, row_count (rows of the table after it, or none),
               table_id; is_tagged: the stored table still has the rows of this build
@@ -14,19 +14,22 @@
 -#}
 {% macro _earlier_builds(run) -%}
     {%- set format = healing_tables._stored_format(run.stored) -%}
-    {%- if not run.stored -%} {{ return({'last': none, 'newest': none, 'others': none}) }} {%- endif -%}
+    {%- set nothing = {'last': none, 'newest': none, 'others': none, 'newest_marks': none} -%}
+    {%- if not run.stored -%} {{ return(nothing) }} {%- endif -%}
+    {%- set newest_marks = none -%}
     {%- if format is not none and format.commits.has_tags -%}
         {%- set commits = format.commits.newest(run.existing) -%}
         {%- set found = healing_tables._tagged_build(commits) -%}
+        {%- set newest_marks = healing_tables._newest_marks(commits) -%}
         {#- the newest commits may all be from OPTIMIZE and VACUUM -#}
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
             {%- set found = healing_tables._tagged_build(format.commits.newest(run.existing, none)) -%}
         {%- endif -%}
-        {%- if found is not none -%} {{ return(found) }} {%- endif -%}
+        {%- if found is not none -%} {{ return(dict(found, newest_marks=newest_marks)) }} {%- endif -%}
     {%- endif -%}
     {%- set last = healing_tables._logged_build(run.target, run.log) -%}
     {%- set commits = healing_tables._commits_after(run.existing, format, last) -%}
-    {{- return(dict(commits, last=last)) -}}
+    {{- return(dict(commits, last=last, newest_marks=newest_marks)) -}}
 {%- endmacro %}
 
 {#- The newest successful build of this table in the log, or none. -#}

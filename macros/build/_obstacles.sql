@@ -10,13 +10,13 @@
     {%- if run.location is not none and not run.is_as_left -%}
         {{- return('another writer may have put rows into the wrong key buckets') -}}
     {%- endif -%}
-    {%- if run.settings.publish == 'overwrite' and run.mode != 'heal' -%}
+    {%- if run.settings.publish == 'overwrite' and run.changed_keys is none -%}
         {{- return('publish: overwrite') -}}
     {%- endif -%}
     {%- set obstacle = healing_tables._overwrite_reason(run, candidate) -%}
     {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
     {#- a rebuild may find that nothing differs: it asks later -#}
-    {{- return(healing_tables._bucket_obstacle(run, candidate) if run.mode == 'heal' else none) -}}
+    {{- return(healing_tables._bucket_obstacle(run, candidate) if run.changed_keys is not none else none) -}}
 {%- endmacro %}
 
 {#- Why only some key buckets cannot be written; none if they can. -#}

@@ -68,8 +68,8 @@
 {%- endmacro %}
 
 {% macro _publish_table(run, candidate, created) -%}
-    {%- set properties = dict({'healing_tables.spec': run.settings.property},
-        **healing_tables._tag_properties(run, is_of_target=created == run.target)) -%}
+    {%- set properties = dict(run.notes, **{'healing_tables.spec': run.settings.property}) -%}
+    {%- do properties.update(healing_tables._tag_properties(run, is_of_target=created == run.target)) -%}
     {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._create_table(
         run.format, created, healing_tables._checked_select(run, candidate), candidate.columns, none, true,
         properties))) -}}
@@ -96,7 +96,7 @@
     {%- if run.format.commits.has_tags -%}
         {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
             that changed nothing would be read again by the next heal. -#}
-        {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode == 'heal'
+        {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode in ['heal', 'merge']
             and healing_tables._kept_marks(run.marks) != run.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
             healing_tables._tag_properties(run, change.row_count))) if is_retagged -%}
@@ -109,7 +109,7 @@
     {%- do healing_tables._log_progress(target, (what or 'published') ~ (': ' ~ change.summary if change.summary)) -%}
     {%- set is_new = 'rows_added' not in change.figures -%}
     {%- set figures = dict(candidate.figures if candidate is not none else {}, publish=none if is_unchanged
-        else change.how, version_after=version, table_id=table_id, **change.figures) -%}
+        else run.publish or change.how, version_after=version, table_id=table_id, **change.figures) -%}
     {%- do figures.update(healing_tables._count_rows(run, candidate, written_rows)) if is_new -%}
     {%- do healing_tables._end_run(run, 'unchanged' if is_unchanged else 'published', figures,
         target if is_new else none) -%}

@@ -1,18 +1,24 @@
 {#-
-    Merge the batch that a model returns into its dimension, in one commit. The merge itself is Python and runs in
-    dbt's process (src/healing_tables), so a SQL model is also submitted as Python, which runs its select statement.
+    Merge the batch that a model returns into its dimension, in one commit. Two ways lead to the same rows: the library,
+    in dbt's process (python/), and where it cannot run, for SQL models, statements (sql/).
 -#}
 {% materialization healing_merge, default, supported_languages=['sql', 'python'] %}
     {%- set target = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- set settings = healing_tables._merge_settings(target, existing, model.language, compiled_code) -%}
-    {%- set created = existing is none or settings.replaced is not none -%}
+    {%- set obstacle = healing_tables._library_obstacle() if model.language == 'sql' else none -%}
+    {%- set settings = healing_tables._merge_settings(target, existing, model.language, compiled_code)
+        if obstacle is none else healing_tables._sql_merge_settings(target, existing, obstacle) -%}
 
     {{ run_hooks(pre_hooks) }}
 
-    {%- call statement('main', language='python') -%}
+    {%- if obstacle is none -%}
+        {%- set created = existing is none or settings.replaced is not none -%}
+        {%- call statement('main', language='python') -%}
 {{ healing_tables._merge_code(settings, model.language, compiled_code) }}
-    {%- endcall -%}
+        {%- endcall -%}
+    {%- else -%}
+        {%- set created = healing_tables._merge_by_sql(target, existing, sql, settings).is_created -%}
+    {%- endif -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=created)) -%}
     {%- do healing_tables._set_comments(target) -%}

@@ -50,7 +50,7 @@
     {%- do rows.append(['this package', package, '']) -%}
     {%- set mistakes, notes = [], [] -%}
     {%- do healing_tables._check_can_merge(mistakes) -%}
-    {%- do notes.append('optional, only for healing_merge: ' ~ mistakes[0].remedy) if mistakes -%}
+    {%- do notes.append('optional, for Python models of healing_merge: ' ~ mistakes[0].remedy) if mistakes -%}
     {#- a library without that method is older than the package -#}
     {%- do notes.append('install the library and the package from the same commit')
         if (versions[library] or package) != package or (not versions and not mistakes) -%}

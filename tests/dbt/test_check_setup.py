@@ -25,7 +25,9 @@ def test_a_set_up_without_the_library(lab: Lab, monkeypatch: pytest.MonkeyPatch)
     found = {line[0]: line[1:] for line in cells}
     assert found["dbt-spark"][0] == "see dbt --version"
     assert found["Python library"][0] == "not installed"
-    assert found["Python library"][1].startswith("optional, only for healing_merge: install the Python library")
+    assert found["Python library"][1].startswith(
+        "optional, for Python models of healing_merge: install the Python library"
+    )
     assert any("this set-up works" in line for line in lines)
 
 

@@ -229,7 +229,8 @@ def refused(merged: Lab) -> Lab:
     own: dict[str, Any] = {**meta, "on_tie": "error"}
     batch(merged, "dim_no_key", table="no_key", meta={"healing_tables": own})
     batch(merged, "dim_tied", table="tied", meta={"healing_tables": own})
-    batch(merged, "dim_cluster", submission_method="job_cluster")
+    on_cluster = 'unique_key="id", submission_method="job_cluster"'
+    merged.write("models/dim_cluster.py", (PYTHON % ATTRIBUTES).replace('unique_key="id"', on_cluster))
     own["allow_full_refresh"] = True
     batch(merged, "dim_new", meta={"healing_tables": own})
     # what the models do not say themselves; the other materialization has options there as well
@@ -353,14 +354,17 @@ def test_an_empty_batch_closes_nothing(refused: Lab) -> None:
     assert refused.rows("dim_sql", "id", "name", "is_current") == MERGED
 
 
-def test_without_the_library_the_error_names_the_remedy(refused: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_a_sql_model_merges_by_sql(refused: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dbt.adapters.spark.Plugin, "adapter", StockAdapter)
     monkeypatch.setattr(dbt_healing_tables.plugins[0], "initialize", lambda self: None)
-    refused.dbt("run", "--select", "dim_new")
-    status, message = refused.results["dim_new"]
+    refused.dbt("run", "--select", "dim_new", "dim_py")
+    assert refused.results["dim_new"][0] == "success"
+    assert refused.spark.table(f"{refused.schema}.dim_new_changes").where("merge_id like 'sql-%'").count() == 1
+    status, message = refused.results["dim_py"]
     assert status == "error"
-    assert "model dim_new has 1 mistake" in message
+    assert "model dim_py has 1 mistake" in message
     assert "remedy: install the Python library in dbt's environment, see docs/merging.md" in message
+    assert "or write it as a SQL model, which needs no library" in message
 
 
 @pytest.mark.filterwarnings("ignore:.*Arrow optimization")

@@ -177,8 +177,7 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
     rows = {}
     for name, columns in ROWS.items():
         query = "select " + (columns.format(s="people") if " from " in columns else f"{columns} from people.{name}")
-        if name != "dim_merged" or runs.found["merge 1"]["succeeded"]:
-            rows[name] = runs.rows(project, query)
+        rows[name] = runs.rows(project, query)
     return rows
 
 

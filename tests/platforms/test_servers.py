@@ -1,6 +1,6 @@
 """dbt on servers of Spark: what works in dbt's own process works there, and gives the same rows.
 
-What does not (`healing_merge` over Thrift) says what to do instead; that way is what dim_person does on each server.
+What does not (a Python model over Thrift) says what to do instead.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from people import PEOPLE, check_people
+from people import MERGED, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
 from spark_servers import SERVERS, SparkServer
 
-MERGES = {"merge 1", "merge 2", "example of a merge"}
+PYTHON_MODEL = "example of a merge"
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,13 @@ def answer(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory
 
 
 def test_all_runs_succeed_that_should(answer: Answer) -> None:
-    refused = {"refused", "tied"} | (MERGES if answer.server == "thrift" else set())
+    refused = {"refused", "tied"} | ({PYTHON_MODEL} if answer.server == "thrift" else set())
     failed = {name: answer.text(name)[-3000:] for name, run in answer.runs.items() if not run["succeeded"]}
     assert set(failed) == refused, {name: text for name, text in failed.items() if name not in refused}
 
 
 def test_rows(answer: Answer) -> None:
-    merged = {} if answer.server == "thrift" else {"dim_merged": [row for row in PEOPLE if row[1] != "Anne"]}
-    check_people(answer.rows, **merged)
+    check_people(answer.rows, dim_merged=MERGED)
 
 
 def test_batches_are_healed(answer: Answer) -> None:
@@ -98,9 +97,9 @@ def test_a_mistake_in_the_rows_is_a_few_lines(answer: Answer) -> None:
     assert "\tat " not in message and len(message.splitlines()) < 12, message
 
 
-def test_a_merge_that_cannot_run_says_what_to_do(answer: Answer) -> None:
+def test_a_python_model_that_cannot_run_says_what_to_do(answer: Answer) -> None:
     if answer.server != "thrift":
         return
-    message = answer.runs["merge 1"]["results"]["dim_merged"][1]
-    for part in ("method thrift", "append the batches to a log and heal a healing_table from it", "docs/install.md"):
+    message = answer.runs[PYTHON_MODEL]["results"]["dim_player"][1]
+    for part in ("method thrift", "or write it as a SQL model"):
         assert part in message, message

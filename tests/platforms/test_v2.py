@@ -1,6 +1,6 @@
 """dbt v2 on a Spark server: builds, captures, facts, tests, operations and the SQL examples, with the rows of dbt-core.
 
-What v2 cannot do (merges, pages, which need the Python library) is refused, and the error names the other way.
+What v2 cannot do (pages, which need the Python library) is refused, and the error names the other way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from dbt_v2 import COMPILER, DbtV2, set_up
 from on_server import MODELS, OPERATIONS, ROWS, write_project
-from people import PEOPLE, check_people
+from people import MERGED, PEOPLE, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
 from spark_servers import thrift_and_connect
@@ -108,7 +108,8 @@ def runs_of(dbt: DbtV2, home: Path) -> dict[str, tuple[bool, str]]:
         run(f"batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *BUILT, *more)
     run("no news", project, "run", "--select", "dim_person", "dim_files")
     run("ephemeral models", project, "run", "--select", "dim_soft")
-    run("merge", project, "run", "--select", "dim_merged")
+    for batch in (1, 2):
+        run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", "batch", "dim_merged")
     run("refused", project, "run", "--select", "dim_refused")
     for name, arguments in {**OPERATIONS, **MORE_OPERATIONS}.items():
         given = arguments if isinstance(arguments, str) else repr(arguments)
@@ -124,9 +125,8 @@ def runs_of(dbt: DbtV2, home: Path) -> dict[str, tuple[bool, str]]:
 def rows_of(spark: SparkSession) -> dict[str, list[list[str]]]:
     found = {}
     for name, query in {**ROWS, "dim_files": ROWS["dim_person"], "dim_soft": ROWS["dim_person"]}.items():
-        if name != "dim_merged":
-            sql = f"select {query}" if " from " in query else f"select {query} from {{s}}.{name}"
-            found[name] = sorted([str(cell) for cell in row] for row in spark.sql(sql.format(s="people")).collect())
+        sql = f"select {query}" if " from " in query else f"select {query} from {{s}}.{name}"
+        found[name] = sorted([str(cell) for cell in row] for row in spark.sql(sql.format(s="people")).collect())
     return found
 
 
@@ -152,12 +152,12 @@ def answer(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ans
 def test_all_runs_succeed_that_should(answer: Answer) -> None:
     failed = {name: text[-3000:] for name, (succeeded, text) in answer.runs.items() if not succeeded}
     # health finds the refused build
-    wanted = {"refused", "merge", "page", "health"}
+    wanted = {"refused", "page", "health"}
     assert set(failed) == wanted, {name: text for name, text in failed.items() if name not in wanted}
 
 
 def test_rows(answer: Answer) -> None:
-    check_people(answer.rows, dim_files=PEOPLE, dim_soft=PEOPLE)
+    check_people(answer.rows, dim_files=PEOPLE, dim_soft=PEOPLE, dim_merged=MERGED)
 
 
 def test_batches_are_healed_once(answer: Answer) -> None:
@@ -199,9 +199,7 @@ def test_operations_print_what_they_print_elsewhere(answer: Answer) -> None:
 def test_refusals(answer: Answer) -> None:
     assert "the target is unchanged" in answer.text("refused")
     assert "single_current: 1 failing, in keys such as id = 1" in answer.text("refused")
-    for run in ("merge", "page"):
-        assert "dbt v2, which has no plugins" in answer.text(run)
-    assert "append the batches to a log and heal a healing_table from it" in answer.text("merge")
+    assert "dbt v2, which has no plugins" in answer.text("page")
 
 
 def test_names_of_tables_have_no_backticks(answer: Answer) -> None:

@@ -22,13 +22,13 @@ from random_histories import (
     assert_is,
     expected,
     frame,
+    full_batches,
     in_any_order,
     in_order,
     mix,
     random_changes,
     spec_for,
 )
-from reference import Row
 from tables import plain_rows
 
 from healing_tables import DeltaTarget, DimensionSpec, FilesTarget, HiveTarget, PostgresTarget, merge
@@ -266,24 +266,10 @@ def test_full_batches_of_many_keys(lab: Lab, types: Sequence[int], with_moments:
         options["changed_at"] = None
     spec = spec_for(mix(SEED + 3, types), **options)
     rows = random_changes(SEED + 3)
-    told: list[Row] = []
-    known: set[Any] = set()
-    for minute in (10, 20, 30, 40):
-        at = START + dt.timedelta(minutes=minute)
-        newest = {row["id"]: row for row in rows if instant_of(row) <= at}  # in the order of moments
-        held = [row for row in newest.values() if row["op"] == "U"]
-        told += [row if with_moments else {**row, "at": at} for row in held]
-        ids = {row["id"] for row in held}
-        told += [{**newest[key], "at": at, "op": "D"} for key in known - ids]
-        known |= ids
+    batches, told = full_batches(rows, with_moments=with_moments)
+    for at, held in batches:
         for is_repeated in (False, True):
             given = frame(lab.spark, held).drop("op", *([] if with_moments else ["at"]))
             result = merge(given, name, spec, at=at)
             assert result.commit_version is None or not is_repeated
     assert_is(lab.spark, name, expected(told, spec))
-
-
-def instant_of(row: Row) -> dt.datetime:
-    at = row["at"]
-    assert isinstance(at, dt.datetime)
-    return at

@@ -11,6 +11,8 @@ PEOPLE = [
     ["2", "B|a", "Rome", "2024-01-01"],
     ["3", "Cid", "Rome", "2024-02-01"],
 ]
+# the batches 1 and 2
+MERGED = [row for row in PEOPLE if row[1] != "Anne"]
 STATES = [
     ["1", "Ann", "Bern", "False"],
     ["1", "Ann", "Oslo", "False"],

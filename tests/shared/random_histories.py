@@ -146,3 +146,29 @@ def in_any_order(rows: Sequence[Row], parts: int) -> list[list[Row]]:
     for row in rows:
         choose.choice(found).append(row)
     return found
+
+
+def full_batches(rows: Sequence[Row], *, with_moments: bool) -> tuple[list[tuple[dt.datetime, list[Row]]], list[Row]]:
+    """Batches of every key that exists at four moments, and the history that they tell.
+
+    Args: rows: in the order of moments; with_moments: they keep their own.
+    """
+    told: list[Row] = []
+    known: set[Any] = set()
+    batches = []
+    for minute in (10, 20, 30, 40):
+        at = START + dt.timedelta(minutes=minute)
+        newest = {row["id"]: row for row in rows if instant_of(row) <= at}
+        held = [row for row in newest.values() if row["op"] == "U"]
+        told += [row if with_moments else {**row, "at": at} for row in held]
+        ids = {row["id"] for row in held}
+        told += [{**newest[key], "at": at, "op": "D"} for key in known - ids]
+        known |= ids
+        batches.append((at, held))
+    return batches, told
+
+
+def instant_of(row: Row) -> dt.datetime:
+    at = row["at"]
+    assert isinstance(at, dt.datetime)
+    return at

@@ -281,6 +281,10 @@ class SqlTable(DimensionTable["SqlTable"], SideTable):
     def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
         """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""
 
+    def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
+        """Version and parameters of the newest commits, newest first; none where commits do not keep them."""
+        return []
+
     @abstractmethod
     def may_lie_between(self, base_version: int, version: int) -> bool:
         """Whether another writer may have committed since a plan was made.

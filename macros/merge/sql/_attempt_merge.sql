@@ -1,0 +1,132 @@
+{#-
+    A merge as SQL: the batch becomes a table of the run; the versions of its keys are computed from the change log and
+    that table, and checked; then its rows are added to the log, and the keys are published. A kill after that leaves
+    rows in the log that the dimension lacks: the next merge publishes them, too.
+-#}
+
+{#- Merge the select of a model. `settings`: see _sql_merge_settings(). Returns {is_created}. -#}
+{% macro _merge_by_sql(target, existing, sql, settings) -%}
+    {%- set published = [] -%}
+    {%- for attempt in range(1, healing_tables._max_attempts() + 1) -%}
+        {%- if not published -%}
+            {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
+            {%- set ended = healing_tables._attempt_merge(target, found, sql, settings, attempt) -%}
+            {%- do published.append(ended) if ended is not none -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(published[0]) -}}
+{%- endmacro %}
+
+{#- One attempt; none if another writer has changed dimension or log in the meantime. -#}
+{% macro _attempt_merge(target, existing, sql, settings, attempt) -%}
+    {%- set spec = settings.spec -%}
+    {%- set merge = healing_tables._begin_merge(target, existing, sql, settings) -%}
+    {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(
+        merge.layout, merge.batch, merge.events, merge.log_rows)) -%}
+    {%- do healing_tables._check_batch(merge.run, spec, figures, settings.is_full) -%}
+    {%- set found = healing_tables._find_change(dict(merge.run, changed_key_count=figures.key_count)) -%}
+    {%- do healing_tables._refuse_unlogged(
+        found.run, spec, merge.layout, found.change, merge.events, merge.log_rows) -%}
+    {%- do healing_tables._set_batch_aside(found.run, merge.layout, merge.batch, figures.aside) -%}
+    {%- set run, conflicts = found.run, [] -%}
+    {%- if figures.news > 0 -%}
+        {%- set run = dict(run, undo=healing_tables._withdraw_from_change_log(merge.change_log)) -%}
+        {%- set conflicts = healing_tables._run_or_conflict(run, 'log', healing_tables._append_to_change_log(
+            spec, merge.layout, merge.events, merge.change_log, healing_tables._merge_id())) -%}
+    {%- endif -%}
+    {%- set now = healing_tables._state_of_change_log(run, merge.change_log, merge.log_version) -%}
+    {%- set conflicts = conflicts or (['a row of the change log'] if now.row_commits > (1 if figures.news > 0 else 0)
+        else []) -%}
+    {%- set run = dict(run, marks={'changes': {'version': now.version, 'has_full': merge.has_full}}) -%}
+    {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
+    {%- set published = healing_tables._publish_change(run, change, found.sequence, attempt, conflicts) -%}
+    {%- do healing_tables._clear_outbox(run, merge.delivered) if published is not none -%}
+    {{- return(published) -}}
+{%- endmacro %}
+
+{#-
+    What an attempt begins with: {run, layout, batch (a table), change_log (its relation), log_version, has_full (the
+    log or the batch has full batches), log_rows, events (the rows of the log as it was read, and those of the batch, as
+    SQL for a `from`), delivered (see _outbox.sql)}.
+-#}
+{% macro _begin_merge(target, existing, sql, settings) -%}
+    {%- set spec, format, mistakes = settings.spec, settings.format, [] -%}
+    {%- set change_log = healing_tables._change_log_relation(target, spec) -%}
+    {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'merge'),
+        publish='log and heal', notes={'healing_tables.change_log': healing_tables._full_name(change_log)}) -%}
+    {%- set stored_columns = run.stored.get('columns', {}) -%}
+    {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
+        settings.at) -%}
+    {%- do healing_tables._check_noted_log(mistakes, run) if run.stored -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- set shown = healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown) if run.stored -%}
+    {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log) -%}
+    {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
+        spec, layout, sql, settings.micros, shown.end)) -%}
+    {%- set full_at = healing_tables._from_micros(settings.micros, layout.moment_type) if settings.is_full else none -%}
+    {%- set events = healing_tables._events_of_batch(layout, batch, full_at) -%}
+    {%- set log_version = format.commits.newest_version(change_log) -%}
+    {%- set log_rows = change_log ~ ' version as of ' ~ log_version -%}
+    {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout, shown]))) -%}
+    {%- set seen = (run.newest_marks or {}).get('changes') or {} -%}
+    {%- set has_full = settings.is_full or (seen.has_full if seen.get('version') == log_version
+        else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
+    {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
+        seen.get('version'), delivered)
+        if run.stored and not settings.is_full else none -%}
+    {%- set condition = 'true' if changed_keys is none or not has_full
+        else '(is_full or ' ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list,
+            changed_keys) ~ ')' -%}
+    {%- set run = dict(run, sql=healing_tables._merged_dimension(
+        spec, layout, events, log_rows, shown, has_full, condition)) -%}
+    {%- set run = dict(run, settings=healing_tables._settings_of_merge(spec, run.sql, format, settings.session)) -%}
+    {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
+    {%- set run = dict(run, changed_keys=changed_keys, definition=run.definition
+        if changed_keys is none or run.is_as_left else none) -%}
+    {{- return({
+        'run': run, 'layout': layout, 'batch': batch, 'change_log': change_log, 'log_version': log_version,
+        'has_full': has_full, 'log_rows': log_rows, 'events': events, 'delivered': delivered}) -}}
+{%- endmacro %}
+
+{#- The keys of the batch, and those of rows that are in the log, but perhaps not in the dimension: their merge was
+    killed between the two. SQL after `in`. `published`: the version of the log whose rows are in the dimension, or
+    none; `delivered`: see _outbox.sql. -#}
+{% macro _keys_to_merge(run, layout, batch, change_log, log_version, published, delivered) -%}
+    {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
+    {%- set selects = ['select ' ~ keys ~ ' from ' ~ batch ~ ' where healing_tables_reason is null'] -%}
+    {%- set merges = healing_tables._state_of_change_log(run, change_log, published).merge_ids
+        if published != log_version else [] -%}
+    {%- if merges is none or merges or delivered -%}
+        {%- set left = healing_tables._is_of_merges(merges, delivered) -%}
+        {%- do selects.append('select ' ~ keys ~ ' from ' ~ change_log ~ ' where not is_full and ' ~ left) -%}
+        {#- a full batch may have ended any key -#}
+        {%- do selects.append('select ' ~ keys ~ ' from ' ~ run.existing ~ ' where exists (select 1 from ' ~ change_log
+            ~ ' where is_full and ' ~ left ~ ')') -%}
+    {%- endif -%}
+    {{- return('(' ~ (selects | join(' union ')) ~ ')') -}}
+{%- endmacro %}
+
+{#- The open end and the flags: those of the stored rows, or else the options. -#}
+{% macro _shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
+    {%- set given = {'end': spec.get('valid_to_current', '(not given)'), 'flags': spec.get('current_values')} -%}
+    {%- set valid_to = healing_tables._find_column(layout.names.valid_to or '', stored_columns) -%}
+    {%- set is_current = healing_tables._find_column(layout.names.is_current or '', stored_columns) -%}
+    {%- set shown = given if not stored_columns else healing_tables._ends_and_flags(mistakes, dict(given,
+        relation=existing, valid_to=valid_to, to_type=stored_columns.get(valid_to), is_current=is_current,
+        flag_type=stored_columns.get(is_current),
+        while_deleted=spec.get('current_while_deleted') is sameas true)) -%}
+    {{- return({'end': '9999-12-31 00:00:00' if shown.end == '(not given)' else shown.end, 'flags': shown.flags}) -}}
+{%- endmacro %}
+
+{#- The dimension notes the name of its log: from then on, every merge uses it. -#}
+{% macro _check_noted_log(mistakes, run) -%}
+    {%- set noted = healing_tables._property(run.stored, 'healing_tables.change_log') -%}
+    {%- set named = run.notes['healing_tables.change_log'] -%}
+    {%- if noted is not none and noted != named -%}
+        {%- do healing_tables._mistake(mistakes, 'change_log', noted ~ ', the change log of this dimension', named,
+            'leave change_log out, or set it to ' ~ noted) -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,196 @@
+{#- The batch of a model as a table of the run, and what is wrong with it. -#}
+
+{#-
+    The query of that table. `micros`: the moment of the batch, as SQL; `end`: the open end. The row as it was given
+    (see _set_aside_batch.sql) is kept where it is set aside.
+
+    id   | name | changed_at | is_deleted | healing_tables_reason     | healing_tables_given
+    1    | Ann  | 2024-01-01 | false      | NULL                      | NULL
+    2    | NULL | 2024-01-01 | true       | NULL                      | NULL
+    NULL | Bo   | 2024-01-01 | false      | NULL in key column id     | {NULL, Bo, 2024-01-01}
+-#}
+{% macro _batch_query(spec, layout, sql, micros, end) -%}
+{%- set moment = micros if layout.moment is none
+    else healing_tables._to_micros(layout.moment.column, layout.moment.given) -%}
+{%- set moment_name = layout.moment.name if layout.moment is not none else 'the moment of the batch' -%}
+{%- set columns, ties = [], layout.ties | map(attribute='name') | map('lower') | list -%}
+{%- for key in layout['keys'] -%}
+    {%- do columns.append(healing_tables._value_in_batch(key) ~ ' as ' ~ key.quoted) -%}
+{%- endfor -%}
+{%- for attribute in layout.attributes -%}
+    {%- set value = healing_tables._value_in_batch(attribute) -%}
+    {#- a row that ends its key has no attributes, but still needs its tie breakers -#}
+    {%- do columns.append((value if attribute.name | lower in ties or not spec.get('deleted_when')
+        else 'if(healing_tables_end, null, ' ~ value ~ ')') ~ ' as ' ~ attribute.quoted) -%}
+{%- endfor -%}
+{%- for tie in layout.extra_ties -%} {%- do columns.append(tie.column ~ ' as ' ~ tie.quoted) -%} {%- endfor -%}
+select
+    {{ columns | join(',\n    ') }},
+    timestamp_micros({{ 'healing_tables_at - pmod(healing_tables_at, 86400000000)' if layout.moment_type == 'date'
+        else 'healing_tables_at' }}) as changed_at,
+    healing_tables_end as is_deleted,
+    healing_tables_reason,
+    if(healing_tables_reason is null, null, {{ healing_tables._row_as_given(layout) }}) as healing_tables_given
+from (
+    select *,
+        case
+            {%- for key in layout['keys'] %}
+            when {{ key.column }} is null
+            then {{ healing_tables._string_literal('NULL in key column ' ~ key.given_name) }}
+            {%- endfor %}
+            when healing_tables_at is null then {{ healing_tables._string_literal('NULL moment in ' ~ moment_name) }}
+            when healing_tables_at >= {{ healing_tables._end_of_time(end) }}
+            then {{ healing_tables._string_literal('moment at or after the end of time in ' ~ moment_name) }}
+        end as healing_tables_reason
+    from (
+        select *, {{ moment }} as healing_tables_at, {{ 'coalesce(('
+            ~ healing_tables._close_line_comment(spec.deleted_when) ~ '), false)' if spec.get('deleted_when')
+            else 'false' }} as healing_tables_end
+        from (
+{{ healing_tables._as_subquery(sql) }}
+        )
+    )
+)
+{%- endmacro %}
+
+{#- A value of the batch as it is stored. -#}
+{% macro _value_in_batch(column) -%}
+    {{- return('cast(' ~ healing_tables._normalized_value(column.column, column.given) ~ ' as ' ~ column.type ~ ')') -}}
+{%- endmacro %}
+
+{#-
+    The rows of the batch for the change log, as SQL for a `from`: keys, attributes, tie breakers, changed_at,
+    is_deleted, is_full. A full batch has more than those of the model; `full_at`: its moment as SQL, or none.
+
+    - A row of its own, without a key, says that there was a full batch.
+    - With moments of its own, a row of the model may be older than the batch. It is repeated at the moment of the
+      batch, since a deletion may be newer than the row.
+    - A key that has only later rows, or rows that are set aside, is present nevertheless: a row says that.
+-#}
+{% macro _events_of_batch(layout, batch, full_at) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set values = (layout.attributes + layout.extra_ties) | map(attribute='quoted') | list -%}
+{%- set columns = (keys + values) | join(', ') -%}
+{%- set usable = batch ~ ' where healing_tables_reason is null' -%}
+{%- set rows = 'select ' ~ columns ~ ', changed_at, is_deleted, false as is_full from ' ~ usable -%}
+{%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
+{%- set no_keys, no_values, whole_key = [], [], [] -%}
+{%- for column in layout['keys'] -%}
+    {%- do no_keys.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
+    {%- do whole_key.append(column.quoted ~ ' is not null') -%}
+{%- endfor -%}
+{%- for column in layout.attributes + layout.extra_ties -%}
+    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
+{%- endfor -%}
+{%- set full = ', ' ~ full_at ~ ' as changed_at, false as is_deleted, ' -%}
+(
+    {{ rows }}
+    union all
+    select {{ (no_keys + no_values) | join(', ') }}{{ full }}true as is_full
+    {%- if layout.moment is not none %}
+    union all
+    select {{ columns }}{{ full }}false
+    from (
+        select *, row_number() over (partition by {{ keys | join(', ') }} order by changed_at desc, {{
+            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout) }} desc) as place
+        from {{ usable }} and changed_at <= {{ full_at }}
+    )
+    where place = 1 and changed_at < {{ full_at }} and not is_deleted
+    union all
+    select {{ (keys + no_values) | join(', ') }}{{ full }}true
+    from {{ batch }}
+    where {{ whole_key | join(' and ') }}
+    group by {{ keys | join(', ') }}
+    having coalesce(min(case when healing_tables_reason is null then changed_at end) > {{ full_at }}, true)
+    {%- endif %}
+)
+{%- endmacro %}
+
+{#-
+    {row_count, key_count, aside (rows), reasons, tied (keys with two different rows for one moment), tied_keys, news
+    (rows that the log lacks)}, from one query over the batch and the rows of the log with its keys and moments.
+    `events`, `log_rows`: SQL for a `from`.
+-#}
+{% macro _figures_of_batch(layout, batch, events, log_rows) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set moment = (keys + ['changed_at', 'is_full']) | join(', ') -%}
+{%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
+{%- set state = healing_tables._state_of_batch(layout) -%}
+{%- set named = [] -%}
+{%- for key in keys -%} {%- do named.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+with events as (
+    select * from {{ events }}
+),
+both as (
+    select {{ columns }}, changed_at, is_deleted, is_full, false as is_logged
+    from events
+    union all
+    select {{ columns }}, changed_at, is_deleted, is_full, true
+    from {{ log_rows }}
+    where changed_at in (select changed_at from events)
+        and (is_full or ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from events where not is_full))
+),
+ranked as (
+    select *, rank() over (partition by {{ moment }} order by {{ healing_tables._tie_of_batch(layout)
+        }} desc) as place
+    from both
+),
+moments as (
+    select {{ moment }}, count_if(not is_logged) > 0 as is_given,
+        not (min({{ state }}) <=> max({{ state }})) as is_tied,
+        not (max(case when is_logged then {{ state }} end) <=> max({{ state }})) as is_new
+    from ranked
+    where place = 1
+    group by {{ moment }}
+),
+tied as (
+    select concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text,
+        min(changed_at) as first_at
+    from (select {{ named | join(', ') }}, changed_at from moments where is_tied)
+    group by {{ healing_tables._key_names(keys) }}
+)
+select
+    (select count(*) from {{ batch }}) as row_count,
+    (select count(healing_tables_reason) from {{ batch }}) as aside,
+    count(distinct case when not is_full and is_given then struct({{ keys | join(', ') }}) end) as key_count,
+    count_if(is_given and is_new) as news,
+    (select count(*) from tied) as tied,
+    (select array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', " ~ healing_tables._utc_text(
+        'unix_micros(first_at)') if layout.moment is not none }}))), 1, 5), '; ') from tied) as tied_keys,
+    (select array_join(array_sort(collect_list(concat(reason, ': ', n, if(n = 1, ' row', ' rows')))), '; ') from (
+        select healing_tables_reason as reason, count(*) as n from {{ batch }}
+        where healing_tables_reason is not null group by healing_tables_reason)) as reasons
+from moments
+{%- endmacro %}
+
+{#- The order of rows with one key and moment, and what a row says: of the batch and of the log. -#}
+{% macro _tie_of_batch(layout, prefix='') -%}
+    {%- set names = [] -%}
+    {%- for tie in layout.ties -%} {%- do names.append(prefix ~ tie.quoted) -%} {%- endfor -%}
+    {{- return('struct(' ~ (names | join(', ') or 'true') ~ ')') -}}
+{%- endmacro %}
+
+{#- A deletion counts before other rows; values in the order of their names, as the library compares them. -#}
+{% macro _state_of_batch(layout) -%}
+    {%- set names = layout.attributes | sort(attribute='name', case_sensitive=true) | map(attribute='quoted') -%}
+    {{- return('struct(is_deleted, if(is_deleted, null, struct(' ~ (names | join(', ') or 'true') ~ ')))') -}}
+{%- endmacro %}
+
+{#- Refuse a batch with mistakes, before anything is written. The library has the same words in plan/validation.py. -#}
+{% macro _check_batch(run, spec, figures, is_full) -%}
+    {%- set mistakes = [] -%}
+    {%- if figures.tied > 0 and spec.get('on_tie') != 'greatest' -%}
+        {%- do healing_tables._mistake(mistakes, 'two different rows for one key and moment',
+            'one row per key and moment',
+            (figures.tied ~ ' keys: ' if figures.tied > 1) ~ figures.tied_keys
+            ~ (' and ' ~ (figures.tied - 5) ~ ' more' if figures.tied > 5),
+            'reduce the batch, set tie_break_by, or on_tie: greatest') -%}
+    {%- endif -%}
+    {%- if is_full and figures.row_count == figures.aside -%}
+        {%- do healing_tables._mistake(mistakes, 'full_batch', 'every existing key',
+            ('a batch without rows' if figures.row_count == 0
+                else 'only rows that are set aside (' ~ figures.reasons ~ ')') ~ ', which would end every key',
+            'check the extract; run without full_batch if nothing has changed') -%}
+    {%- endif -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+{%- endmacro %}

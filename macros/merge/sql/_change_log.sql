@@ -1,0 +1,184 @@
+{#-
+    The change log of a dimension: every row of every batch. The library makes and reads the same table
+    (src/healing_tables/merge/change_log.py).
+
+    id | name | changed_at | is_deleted | is_full | is_seed | merge_id  | logged_at
+    1  | Ann  | 2024-01-01 | false      | false   | false   | sql-4f... | 2024-01-02 03:00
+-#}
+{% macro _log_of_changes_columns() -%}
+    {{- return(['changed_at', 'is_deleted', 'is_full', 'is_seed', 'merge_id', 'logged_at']) -}}
+{%- endmacro %}
+
+{% macro _change_log_relation(target, spec) -%}
+    {%- set named = spec.get('change_log') -%}
+    {%- if named is string -%}
+        {%- set found = healing_tables._parse_relation_name(named) -%}
+        {%- if found is not none -%} {{ return(found.incorporate(type='table')) }} {%- endif -%}
+    {%- endif -%}
+    {{- return(healing_tables._side_table_location(target).incorporate(
+        path={'identifier': target.identifier ~ '_changes'}, type='table')) -}}
+{%- endmacro %}
+
+{#- The columns of the log {name: type}, in the order in which the library makes them. -#}
+{% macro _columns_of_change_log(layout) -%}
+    {%- set columns = {} -%}
+    {%- for column in layout['keys'] + layout.attributes + layout.extra_ties -%}
+        {%- do columns.update({column.name: column.type}) -%}
+    {%- endfor -%}
+    {%- do columns.update({'changed_at': 'timestamp', 'is_deleted': 'boolean', 'is_full': 'boolean',
+        'is_seed': 'boolean', 'merge_id': 'string', 'logged_at': 'timestamp'}) -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{#- Make the log if there is none; otherwise check that it is the log of this dimension. -#}
+{% macro _ensure_change_log(run, layout, relation) -%}
+    {%- set columns = healing_tables._columns_of_change_log(layout) -%}
+    {%- set owner = healing_tables._full_name(run.target) -%}
+    {%- set details = healing_tables._table_details(relation) if healing_tables._table_exists(relation) else {} -%}
+    {%- if not details -%}
+        {%- set listed = [] -%}
+        {%- for name, type in columns.items() -%} {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
+        {%- endfor -%}
+        {%- do healing_tables._run('create table if not exists ' ~ relation ~ ' (' ~ (listed | join(', ')) ~ ') using '
+            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
+                run.format.properties.for_columns(columns, true), **dict(run.format.properties.change_log,
+                    **{'healing_tables.dimension': owner})))) -%}
+        {%- do healing_tables._order_files(run.format, relation, healing_tables._cluster_by_key(
+            run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- for name, type in columns.items() -%}
+        {%- set stored = healing_tables._type_of_column(details.columns, name) -%}
+        {%- if stored != type -%}
+            {%- do healing_tables._mistake(mistakes, relation | string,
+                'the change log of a dimension, which a merge has made, or no table yet',
+                'a table ' ~ ('without ' ~ name if stored is none else 'whose ' ~ name ~ ' is ' ~ stored)
+                ~ ', where ' ~ type ~ ' is needed', 'choose another name') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set noted = healing_tables._property(details, 'healing_tables.dimension') -%}
+    {%- if noted is not none and noted != owner -%}
+        {%- do healing_tables._mistake(mistakes, relation | string,
+            'the change log of ' ~ owner ~ ', or no table yet',
+            'the change log of ' ~ noted ~ ': two dimensions cannot share one',
+            'name another table in change_log; if the dimension was renamed: ALTER TABLE ' ~ relation
+            ~ " SET TBLPROPERTIES ('healing_tables.dimension' = '" ~ owner ~ "')") -%}
+    {%- endif -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+{%- endmacro %}
+
+{#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}
+{% macro _full_name(relation) -%}
+    {%- set catalog = relation.database
+        or run_query('select current_catalog() as catalog').rows[0]['catalog'] -%}
+    {{- return((catalog ~ '.' ~ relation.schema ~ '.' ~ relation.identifier) | lower) -}}
+{%- endmacro %}
+
+{#- The id of this run's rows in the log. -#}
+{% macro _merge_id() -%} {{ return('sql-' ~ invocation_id) }} {%- endmacro %}
+
+{#- The statement that adds rows to the log: for each key and moment the one that counts. It fails if another writer has
+    logged a different row for one of them. `events`: SQL for a `from`, see _events_of_batch(). -#}
+{% macro _append_to_change_log(spec, layout, events, relation, merge_id, is_seed=false) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set same, equal, names, values = [], [], [], [] -%}
+{#- in the condition, it is a part of the commit -#}
+{%- set merge_id = healing_tables._string_literal(merge_id) -%}
+{%- for name in (keys + layout.ties | map(attribute='quoted') | list + ['is_full']) | unique -%}
+    {%- do same.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
+{%- endfor -%}
+{%- for name in ['is_deleted'] + layout.attributes | map(attribute='quoted') | list -%}
+    {%- do equal.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
+{%- endfor -%}
+{%- for name in healing_tables._quoted_list(healing_tables._columns_of_change_log(layout)) -%}
+    {%- do names.append(name) -%}
+    {%- do values.append('s.' ~ name) -%}
+{%- endfor -%}
+merge into {{ relation }} as t
+using (
+    select *, {{ is_seed | lower }} as is_seed, {{ merge_id }} as merge_id, now() as logged_at
+    from (
+        select *, row_number() over (partition by {{ keys | join(', ') }}, changed_at, is_full order by {{
+            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout)
+            }} desc) as place
+        from {{ events }}
+    )
+    where place = 1
+) as s
+on s.merge_id = {{ merge_id }} and t.changed_at = s.changed_at
+and {{ same | join(' and ') }}
+{%- if spec.get('on_tie') == 'greatest' %}
+and {{ equal | join(' and ') }}
+{%- else %}
+when matched and not ({{ equal | join(' and ') }}) then update set {{ keys[0] }} = cast(raise_error(concat(
+    'healing_tables: another merge has logged a different row of key ', cast(s.{{ keys[0] }} as string))) as {{
+    layout['keys'][0].type }})
+{%- endif %}
+when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{%- endmacro %}
+
+{% macro _withdraw_from_change_log(relation) -%}
+    {{- return('delete from ' ~ relation ~ ' where merge_id = '
+        ~ healing_tables._string_literal(healing_tables._merge_id())) -}}
+{%- endmacro %}
+
+{#-
+    The log since a version, or since its beginning if that is none: {version (of the newest commit), row_commits (how
+    many commits changed rows), merge_ids (of this way, that added rows; none if they are not known)}.
+-#}
+{% macro _state_of_change_log(run, relation, version) -%}
+    {%- set commits = run.format.commits.since(relation, version) -%}
+    {%- if commits is none -%} {{ return({'version': none, 'row_commits': 1, 'merge_ids': none}) }} {%- endif -%}
+    {%- set merge_ids = [] -%}
+    {%- for commit in commits -%}
+        {%- do merge_ids.extend(modules.re.findall('sql-[0-9a-f-]{36}', commit.parameters or '')) -%}
+    {%- endfor -%}
+    {{- return({'version': commits[0].version if commits else version,
+        'row_commits': commits | selectattr('changes_rows') | list | length,
+        'merge_ids': merge_ids | unique | list}) -}}
+{%- endmacro %}
+
+{#- A condition on the rows of the log, or of the outbox. `merge_ids`: none: all of this way. -#}
+{% macro _is_of_merges(merge_ids, more=[]) -%}
+    {%- set listed = ['null'] -%}
+    {%- for id in (merge_ids or []) + more -%} {%- do listed.append(healing_tables._string_literal(id)) -%}
+    {%- endfor -%}
+    {{- return('(merge_id in (' ~ (listed | join(', ')) ~ ')' ~ (" or merge_id like 'sql-%'" if merge_ids is none)
+        ~ ')') -}}
+{%- endmacro %}
+
+{#- Refuse to remove a stored version that starts at a moment of which the log has no row: the log is not complete. -#}
+{% macro _refuse_unlogged(run, spec, layout, change, events, log_rows) -%}
+    {%- if not change.figures.rows_removed or change.staged is none -%} {{ return(none) }} {%- endif -%}
+    {%- set found = run_query(healing_tables._unlogged_versions(spec, layout, change.staged, events, log_rows)).rows[0]
+        -%}
+    {%- if found['keys'] > 0 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(mistakes, 'a stored version that is not in the change log',
+            'a log of every change of its keys', (found['keys'] ~ ' keys: ' if found['keys'] > 1) ~ found['examples'],
+            'name the change log in every merge into this dimension; drop its table to start it again from the stored '
+            'rows') -%}
+        {%- do healing_tables._refuse(run, mistakes, change.candidate) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The keys of such versions: {keys (their number), examples}. `staged`: the table of changes, see _difference.sql. -#}
+{% macro _unlogged_versions(spec, layout, staged, events, log_rows) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
+{%- set start = healing_tables._to_micros('start', layout.moment_type) -%}
+select count(*) as `keys`, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
+from (
+    select distinct concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text
+    from {{ staged }}
+    where differs and candidate_row is null
+        {%- if spec.get('valid_from_first') is not none %}
+        and {{ start }} <> {{ healing_tables._micros_constant(spec.valid_from_first) }}
+        {%- endif %}
+        and ({{ healing_tables._key_names(layout['keys']) }}, {{ start }}) not in (
+            select {{ keys }}, unix_micros(changed_at) from {{ log_rows }} where not is_full
+            union all
+            select {{ keys }}, unix_micros(changed_at) from {{ events }} where not is_full
+        )
+)
+{%- endmacro %}

@@ -1,0 +1,110 @@
+{#- The dimension as it is after a merge: a call of dimension() over the rows of the log and those of the batch. -#}
+
+{#-
+    The SQL of that call. `events`, `log_rows`: SQL for a `from`; `shown`: {end, flags}, see _shown_ends();
+    `has_full`: log or batch has full batches; `condition`: on the rows of the log.
+-#}
+{% macro _merged_dimension(spec, layout, events, log_rows, shown, has_full, condition) -%}
+{%- set columns = layout['keys'] + layout.attributes + layout.extra_ties -%}
+{%- set types, attributes = {'changed_at': layout.moment_type, 'is_deleted': 'boolean'}, {} -%}
+{%- for column in columns -%} {%- do types.update({column.name: column.type}) -%} {%- endfor -%}
+{%- for attribute in layout.attributes -%}
+    {%- do attributes.update({attribute.name: {'scd_type': attribute.options.scd_type,
+        'changed_at': attribute.options.changed_at}}) -%}
+{%- endfor -%}
+{%- set names = columns | map(attribute='quoted') | join(', ') -%}
+with healing_tables_events as (
+    select {{ names }}, changed_at, is_deleted, is_full
+    from {{ log_rows }}
+    where {{ condition }}
+    union all
+    select {{ names }}, changed_at, is_deleted, is_full
+    from {{ events }}
+),
+{%- if has_full %}
+{{ healing_tables._absences(layout) }},
+{%- endif %}
+healing_tables_changes as (
+    select {{ names }}, is_deleted, {{ 'changed_at' if layout.moment_type == 'timestamp'
+        else healing_tables._from_micros('unix_micros(changed_at)', layout.moment_type) ~ ' as changed_at' }}
+    from {{ 'healing_tables_present' if has_full else 'healing_tables_events' }}
+    {%- if not has_full %}
+    where not is_full
+    {%- endif %}
+)
+{{ healing_tables.dimension(
+    {'changes': {'relation': 'healing_tables_changes', 'changed_at': 'changed_at', 'deleted_when': 'is_deleted',
+        'tie_break_by': layout.ties | map(attribute='name') | list, 'on_tie': spec.get('on_tie') or 'error',
+        'columns': layout.attributes | map(attribute='name') | list}},
+    key_columns=layout['keys'] | map(attribute='name') | list, attributes=attributes, exists_in=['changes'],
+    column_names=layout.names, valid_to_current=shown.end, current_values=shown.flags,
+    deleted_values=spec.get('deleted_values'), valid_from_first=spec.get('valid_from_first'),
+    surrogate_key=spec.get('surrogate_key'), column_types={'changes': types}) }}
+{%- endmacro %}
+
+{#- CTEs that end in `healing_tables_present`: the events, and the end of each key that the next full batch lacks. As
+    ChangeLog.with_absences() of the library. -#}
+{% macro _absences(layout) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set names = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
+{%- set same, no_values = [], [] -%}
+{%- for key in keys -%} {%- do same.append('e.' ~ key ~ ' = p.' ~ key) -%} {%- endfor -%}
+{%- for column in layout.attributes + layout.extra_ties -%}
+    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
+{%- endfor -%}
+healing_tables_taken as (
+    select collect_set(unix_micros(changed_at)) as taken
+    from healing_tables_events
+    where is_full
+),
+healing_tables_seen as (
+    select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as seen
+    from healing_tables_events
+    where {{ keys[0] }} is not null
+    group by {{ keys | join(', ') }}
+),
+healing_tables_absent as (
+    select {{ keys | join(', ') }}, timestamp_micros(next_taken) as changed_at
+    from (
+        select e.{{ keys | join(', e.') }}, e.is_deleted,
+            array_min(filter(array_except(taken, p.seen), moment -> moment > unix_micros(e.changed_at))) as next_taken,
+            lead(unix_micros(e.changed_at)) over (partition by e.{{ keys | join(', e.')
+                }} order by e.changed_at, {{ healing_tables._tie_of_batch(layout, 'e.') }}, e.is_deleted) as next_at
+        from healing_tables_events as e
+        cross join healing_tables_taken
+        join healing_tables_seen as p on {{ same | join(' and ') }}
+        where not e.is_full
+    )
+    where not is_deleted and next_taken < coalesce(next_at, next_taken + 1)
+),
+healing_tables_present as (
+    select {{ names }}, changed_at, is_deleted
+    from healing_tables_events
+    where not is_full
+    union all
+    select {{ (keys + no_values) | join(', ') }}, changed_at, true
+    from healing_tables_absent
+)
+{%- endmacro %}
+
+{#-
+    What the build of that call knows, as _build_settings() gives it for a model: only the rows of some keys are
+    computed, and they are merged.
+-#}
+{% macro _settings_of_merge(spec, sql, format, session) -%}
+    {%- set call = healing_tables._parse_call(sql) -%}
+    {%- set metadata = call.metadata -%}
+    {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
+    {%- set settings = {
+        'publish': 'merge', 'mode': 'rebuild', 'shards': 1, 'session': session, 'call': call, 'metadata': metadata,
+        'format': format,
+        'ratios': {'max_removed_keys_ratio': spec.get('max_removed_keys_ratio', 0.5),
+            'max_removed_versions_ratio': 1},
+        'key_columns': metadata.key_columns, 'valid_from': metadata.names.valid_from,
+        'valid_to': metadata.names.valid_to, 'is_current': metadata.names.is_current,
+        'current_value': metadata.current_value, 'valid_to_current': metadata.valid_to_current,
+        'tracked': metadata.versioned, 'sequence': metadata.get('sequence'),
+        'checks': healing_tables._default_checks(metadata.can_delete, metadata.has_gaps,
+            metadata.versioned | select | list | length > 0) if is_bounded else {}} -%}
+    {{- return(dict(settings, property=healing_tables._check_property(settings))) -}}
+{%- endmacro %}

@@ -1,0 +1,168 @@
+{#-
+    The first rows of a change log: the changes that a stored dimension shows. Of type 1 only the newest value is known,
+    of type 3 the last two. As plan/seed_events.py of the library, which says more.
+-#}
+
+{#- These rows, as SQL for a `from`, see _events_of_batch(). `shown`: {end, flags}. -#}
+{% macro _seeds(spec, layout, existing, stored_columns, shown) -%}
+{%- set names, type = layout.names, layout.moment_type -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
+{%- set values, at_moment, turns, inside, selected = [], [], [], [], [] -%}
+{%- for attribute in layout.attributes -%}
+    {%- set place, value = loop.index, 'state.' ~ attribute.quoted -%}
+    {%- set moment = healing_tables._companion(spec, attribute, attribute.name ~ '_changed_at', stored_columns) -%}
+    {%- set previous = healing_tables._companion(spec, attribute, 'previous_' ~ attribute.name, stored_columns) -%}
+    {%- if attribute.options.scd_type in [1, 3] -%}
+        {%- set changed = healing_tables._to_micros(healing_tables._quoted(moment), type) if moment is not none
+            else 'cast(null as bigint)' -%}
+        {%- do selected.append(changed ~ ' as changed_' ~ place) -%}
+        {%- do selected.append((healing_tables._quoted(previous) if previous is not none
+            else 'cast(null as ' ~ attribute.type ~ ')') ~ ' as previous_' ~ place) -%}
+        {%- set turn = 'if(changed_' ~ place ~ ' > at, changed_' ~ place ~ ', null)' -%}
+        {%- set old = 'previous_' ~ place -%}
+        {%- if attribute.options.scd_type == 3 -%}
+            {#- the version before had this value, or had replaced it by another one -#}
+            {%- set turn = 'coalesce(' ~ turn ~ ', if(previous_' ~ place ~ ' <=> if(' ~ value ~ ' <=> before.' ~ value
+                ~ ', before.previous_' ~ place ~ ', before.' ~ value ~ '), null, at + 1))' -%}
+        {%- else -%}
+            {#- any value that differs: otherwise the moment of the change would be lost -#}
+            {%- set old = 'if(' ~ value ~ ' is null, ' ~ healing_tables._some_value(attribute.type)
+                ~ ', cast(null as ' ~ attribute.type ~ '))' -%}
+        {%- endif -%}
+        {%- do turns.append('cast(' ~ turn ~ ' as bigint) as turn_' ~ place) -%}
+        {%- do inside.append('if(turn_' ~ place ~ ' < coalesce(until, turn_' ~ place ~ ' + 1), turn_' ~ place
+            ~ ', null)') -%}
+        {%- do values.append('if(moment < turn_' ~ place ~ ', ' ~ old ~ ', ' ~ value ~ ') as ' ~ attribute.quoted) -%}
+    {%- else -%}
+        {%- do values.append(value ~ ' as ' ~ attribute.quoted) -%}
+    {%- endif -%}
+    {%- do at_moment.append(attribute.quoted) -%}
+{%- endfor -%}
+{%- set before = ['state'] -%}
+{%- for name in selected if name.split(' as ')[-1].startswith('previous_') -%}
+    {%- do before.append(name.split(' as ')[-1]) -%}
+{%- endfor -%}
+{%- set no_values = [] -%}
+{%- for column in layout.attributes -%}
+    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
+{%- endfor -%}
+{%- set no_ties = [] -%}
+{%- for column in layout.extra_ties -%}
+    {%- do no_ties.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
+{%- endfor -%}
+(
+    with stored as (
+        select {{ (keys + selected) | join(', ') }},
+            {{ period.start }} as at,
+            if({{ period.alive }}, null, coalesce({{ period.until }}, {{ period.updated }}, {{ period.start
+                }})) as until,
+            struct({{ at_moment | join(', ') or 'true as present' }}) as state
+        from {{ existing }}
+    ),
+    neighbours as (
+        select *, lag(struct({{ before | join(', ') }})) over (partition by {{ keys | join(', ')
+            }} order by at) as before,
+            lead(at) over (partition by {{ keys | join(', ') }} order by at) as next_at
+        from stored
+    ),
+    turned as (
+        select *{{ ', ' ~ turns | join(', ') if turns }}
+        from neighbours
+    ),
+    moments as (
+        select *, explode(array_distinct(array_compact(array({{ (['at'] + inside) | join(', ') }})))) as moment
+        from turned
+    )
+    select {{ (keys + values + no_ties) | join(', ') }}, timestamp_micros(moment) as changed_at,
+        false as is_deleted, false as is_full
+    from moments
+    union all
+    select {{ (keys + no_values + no_ties) | join(', ') }}, timestamp_micros(until), true, false
+    from turned
+    where until is not null and (next_at is null or next_at > until)
+)
+{%- endmacro %}
+
+{#- Begin the log of a stored dimension with them, unless it has rows. From then on, the dimension names its log. -#}
+{% macro _seed_change_log(run, spec, layout, change_log, shown) -%}
+    {%- if healing_tables._property(run.stored, 'healing_tables.change_log') is none -%}
+        {%- do healing_tables._run('alter table ' ~ run.target ~ ' set '
+            ~ healing_tables._properties_clause(run.notes)) -%}
+    {%- endif -%}
+    {%- if healing_tables._has_rows(change_log) -%} {{ return(none) }} {%- endif -%}
+    {%- set found = run_query(healing_tables._damaged_keys(layout, run.existing, run.stored.columns, shown)).rows[0] -%}
+    {%- if found['damaged'] > 0 -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(mistakes,
+            'a stored key with two current versions, or with versions that overlap',
+            'one current version per key, and versions that do not overlap',
+            (found['damaged'] ~ ' keys: ' if found['damaged'] > 1) ~ found['examples']
+            ~ (' and ' ~ (found['damaged'] - 5) ~ ' more' if found['damaged'] > 5),
+            'repair the stored dimension (dbt run-operation healing_tables.repair), then merge again') -%}
+        {%- do healing_tables._refuse(run, mistakes) -%}
+    {%- endif -%}
+    {%- do healing_tables._run(healing_tables._append_to_change_log(
+        spec, layout, healing_tables._seeds(spec, layout, run.existing, run.stored.columns, shown), change_log,
+        'seed-' ~ invocation_id, is_seed=true)) -%}
+{%- endmacro %}
+
+{#- The column that an attribute adds, in the spelling of the table; none if the table has none. -#}
+{% macro _companion(spec, attribute, added, stored_columns) -%}
+    {%- if added not in healing_tables._companion_columns(dict(attribute.options, name=attribute.name)) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return(healing_tables._find_column((spec.get('column_names') or {}).get(added) or added, stored_columns)) -}}
+{%- endmacro %}
+
+{#- {start, until, alive, updated} of a stored row, as SQL; moments in microseconds, NULL where there is no column. -#}
+{% macro _stored_period(layout, stored_columns, shown) -%}
+    {%- set moments = {} -%}
+    {%- for name in ['valid_from', 'valid_to', 'last_updated'] -%}
+        {%- set column = healing_tables._find_column(layout.names[name] or '', stored_columns) -%}
+        {%- do moments.update({name: healing_tables._to_micros(healing_tables._quoted(column), layout.moment_type)
+            if column is not none else none}) -%}
+    {%- endfor -%}
+    {%- set flag = healing_tables._find_column(layout.names.is_current or '', stored_columns) -%}
+    {%- set no_moment = 'cast(null as bigint)' -%}
+    {%- set alive = 'coalesce(' ~ moments.valid_to ~ ' >= ' ~ healing_tables._micros_constant(
+            healing_tables._open_from_text(shown.end)) ~ ', true)' if moments.valid_to is not none
+        else healing_tables._quoted(flag) ~ ' <=> ' ~ healing_tables._literal((shown.flags or [true])[0])
+            if flag is not none else 'true' -%}
+    {{- return({
+        'start': 'coalesce(' ~ (moments.valid_from or moments.last_updated or no_moment) ~ ', '
+            ~ healing_tables._micros_constant('0001-01-01') ~ ')',
+        'until': moments.valid_to or no_moment, 'alive': alive, 'updated': moments.last_updated or no_moment}) -}}
+{%- endmacro %}
+
+{#- Some value of a type that is not NULL, as SQL. -#}
+{% macro _some_value(type) -%}
+    {%- if type in ['date', 'timestamp'] -%} {{ return(healing_tables._from_micros('0L', type)) }} {%- endif -%}
+    {%- if '<' in type -%}
+        {{- return("from_json('" ~ ('[]' if type.startswith('array') else '{}') ~ "', "
+            ~ healing_tables._string_literal(type) ~ ')') -}}
+    {%- endif -%}
+    {{- return('cast(' ~ ("''" if type == 'binary' or healing_tables._type_family(type) == 'text'
+        else 'false' if type == 'boolean' else '0') ~ ' as ' ~ type ~ ')') -}}
+{%- endmacro %}
+
+{#- The keys whose stored versions contradict each other, as texts: nothing can be taken over from them. -#}
+{% macro _damaged_keys(layout, existing, stored_columns, shown) -%}
+{%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set named = [] -%}
+{%- for key in keys -%} {%- do named.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+{%- set is_versioned = layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list | length > 0 -%}
+select count(*) as damaged, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
+from (
+    select distinct concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text
+    from (
+        select *, lag(at) over (partition by {{ healing_tables._key_names(keys) }} order by at, until) as before,
+            max(until) over (partition by {{ healing_tables._key_names(keys) }} order by at, until
+                rows between unbounded preceding and 1 preceding) as until_before
+        from (select {{ named | join(', ') }}, {{ period.start }} as at,
+            if({{ period.alive }}, 9223372036854775807, {{ period.until }}) as until from {{ existing }})
+    )
+    where {{ 'at <= before or at < until_before' if is_versioned else 'before is not null' }}
+)
+{%- endmacro %}

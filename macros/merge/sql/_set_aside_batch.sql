@@ -1,0 +1,98 @@
+{#-
+    The rows of a batch that have no place on a timeline go to <dimension>__set_aside, each once. The library makes the
+    same table (src/healing_tables/plan/set_aside.py).
+
+    id   | name | reason                | set_aside_at     | set_aside_batch_id | set_aside_row_id
+    NULL | Bo   | NULL in key column id | 2024-01-02 03:00 | 4f...              | 9c...
+-#}
+
+{#- The columns of that table {name: type}. -#}
+{% macro _set_aside_columns(layout) -%}
+    {%- set own = ['set_aside_at', 'set_aside_batch_id', 'set_aside_row_id'] -%}
+    {%- set columns = {} -%}
+    {#- these rows may come from that table, corrected -#}
+    {%- for name, type in layout.given.items() if name | lower not in own -%}
+        {%- do columns.update({name: healing_tables._type_set_aside(type)}) -%}
+    {%- endfor -%}
+    {%- do columns.update({healing_tables._reason_column(layout): 'string', 'set_aside_at': 'timestamp',
+        'set_aside_batch_id': 'string', 'set_aside_row_id': 'string'}) -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{% macro _reason_column(layout) -%}
+    {{- return('reason' if healing_tables._find_column('reason', layout.given) is none else 'set_aside_reason') -}}
+{%- endmacro %}
+
+{% macro _type_set_aside(type) -%}
+    {{- return(type if modules.re.fullmatch('(tiny|small|big)?int|float|double|decimal[(].*|boolean|string|binary|date|'
+        'timestamp|timestamp_ntz', type) else 'string') -}}
+{%- endmacro %}
+
+{#- A row of the batch as a struct of its columns; arrays, structs and maps as JSON. -#}
+{% macro _row_as_given(layout) -%}
+    {%- set fields = [] -%}
+    {%- for name, type in layout.given.items() -%}
+        {%- set value = healing_tables._quoted(name) -%}
+        {%- set is_nested = type.split('<')[0] in ['array', 'struct', 'map'] -%}
+        {%- do fields.append((value if healing_tables._type_set_aside(type) == type
+            else 'to_json(' ~ value ~ ', ' ~ healing_tables._json_options() ~ ')' if is_nested
+            else 'cast(' ~ value ~ ' as string)') ~ ' as ' ~ value) -%}
+    {%- endfor -%}
+    {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
+{%- endmacro %}
+
+{#- Moments in UTC, NULLs as well. -#}
+{% macro _json_options() -%}
+    {{- return("map('timeZone', 'UTC', 'timestampFormat', concat('yyyy-MM-dd', char(39), 'T', char(39), "
+        "'HH:mm:ss.SSSSSSXXX'), 'ignoreNullFields', 'false')") -}}
+{%- endmacro %}
+
+{#- Add the rows that are set aside to their table, and warn. -#}
+{% macro _set_batch_aside(run, layout, batch, number) -%}
+    {%- if not number -%} {{ return(none) }} {%- endif -%}
+    {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
+    {%- set columns = healing_tables._set_aside_columns(layout) -%}
+    {%- set stored = healing_tables._columns_of(table) if healing_tables._table_exists(table) else {} -%}
+    {%- set listed, added = [], [] -%}
+    {%- for name, type in columns.items() -%}
+        {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
+        {%- do added.append(listed[-1]) if healing_tables._find_column(name, stored) is none -%}
+    {%- endfor -%}
+    {%- if not stored -%}
+        {%- do healing_tables._run('create table if not exists ' ~ table ~ ' (' ~ (listed | join(', ')) ~ ') using '
+            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
+                run.format.properties.for_columns(columns, true), **run.format.properties.change_log))) -%}
+    {%- elif added -%}
+        {%- do healing_tables._run('alter table ' ~ table ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
+    {%- endif -%}
+    {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table, columns)) -%}
+    {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': ' ~ healing_tables._counted(number, 'row')
+        ~ ' of the batch set aside, see ' ~ table)) -%}
+{%- endmacro %}
+
+{% macro _set_aside_statement(layout, batch, table, columns) -%}
+{%- set names = healing_tables._quoted_list(columns) -%}
+merge into {{ table }} as t
+using (
+    select * except (place)
+    from (
+        select
+            {%- for name, type in columns.items() if name in layout.given %}
+            cast(given.{{ healing_tables._quoted(name) }} as {{ type }}) as {{ healing_tables._quoted(name) }},
+            {%- endfor %}
+            reason as {{ healing_tables._reason_column(layout) }}, now() as set_aside_at,
+            {{ healing_tables._string_literal(invocation_id) }} as set_aside_batch_id, set_aside_row_id,
+            row_number() over (partition by set_aside_row_id order by reason) as place
+        from (
+            select healing_tables_given as given, healing_tables_reason as reason, sha2(to_json(struct(
+                healing_tables_given as given, healing_tables_reason as reason), {{ healing_tables._json_options()
+                }}), 256) as set_aside_row_id
+            from {{ batch }}
+            where healing_tables_reason is not null
+        )
+    )
+    where place = 1
+) as s
+on t.set_aside_row_id = s.set_aside_row_id
+when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{%- endmacro %}

@@ -1,0 +1,54 @@
+{#- What a merge as SQL is given, and what it refuses. -#}
+
+{#-
+    spec        the options that are set, see _merge_spec()
+    at, micros  the moment of the batch: as given, or none; and as SQL, in microseconds
+    is_full     keys that the batch lacks end
+    format, session   as in _build_settings()
+-#}
+{% macro _sql_merge_settings(target, existing, obstacle) -%}
+    {%- set mistakes = [] -%}
+    {%- set spec = healing_tables._merge_spec(mistakes, target) -%}
+    {%- set at = healing_tables._option('at', none) -%}
+    {%- do healing_tables._check_moment(mistakes, 'at', at) if at is not none -%}
+    {%- set format = healing_tables._merge_format(mistakes, existing) -%}
+    {%- do healing_tables._check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
+    {%- for option, choices in {'on_tie': ['error', 'greatest'], 'on_late': ['error', 'set_aside'],
+        'missing_columns': ['error', 'keep', 'null'], 'full_batch': [true, false],
+        'current_while_deleted': [true, false]}.items() if option in spec -%}
+        {%- do healing_tables._check_choice(mistakes, option, spec[option], choices) -%}
+    {%- endfor -%}
+    {%- do healing_tables._check_ratio(mistakes, 'max_removed_keys_ratio', spec.get('max_removed_keys_ratio', 0.5)) -%}
+    {%- do healing_tables._check_contract_of_batch(mistakes) -%}
+    {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
+    {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
+    {{- return({
+        'spec': spec, 'at': at, 'format': format, 'session': healing_tables._session_settings(),
+        'micros': healing_tables._micros_constant(at) if at is not none
+            else run_query('select unix_micros(now()) as moment').rows[0]['moment'] ~ 'L',
+        'is_full': spec.get('full_batch') is sameas true and not healing_tables._is_partial_run()}) -}}
+{%- endmacro %}
+
+{#- Options that only the library has. -#}
+{% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
+    {%- set types = [] -%}
+    {%- set attributes = spec.get('attributes') -%}
+    {%- for name, value in (attributes.items() if attributes is mapping else []) -%}
+        {%- do types.append(value.get('scd_type') if value is mapping else value) -%}
+    {%- endfor -%}
+    {%- set only = {
+        'attributes: type 4': 4 in types, 'audit': spec.get('audit') is not none,
+        'change_log: false': spec.get('change_log') is sameas false,
+        'current_while_deleted': spec.get('current_while_deleted') is sameas true,
+        'missing_columns': spec.get('missing_columns') not in [none, 'error'],
+        'on_schema_change': config.get('on_schema_change') not in [none, 'ignore', 'fail'],
+        'file_format: ' ~ format.name: not format.commits.has_tags,
+        '--full-refresh': should_full_refresh()} -%}
+    {%- for option in ['change_reason', 'change_source', 'correlation_id'] -%}
+        {%- do only.update({option: spec.get(option) is not none}) -%}
+    {%- endfor -%}
+    {%- for option, is_set in only.items() if is_set -%}
+        {%- do healing_tables._mistake(mistakes, option, obstacle.wanted ~ ' for this option', obstacle.got,
+            obstacle.remedy ~ '; or leave it out') -%}
+    {%- endfor -%}
+{%- endmacro %}

@@ -1,0 +1,151 @@
+"""healing_merge as SQL, where the library cannot run: the same rows, tables and errors as the library's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cases import merge_cases, spec_of
+from lab import Lab
+from tables import plain_rows
+from ways import merge_by_sql, merge_model, without_library
+
+from healing_tables import DimensionSpec, merge
+
+COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"], ["seen", "timestamp"]]
+OPTIONS: dict[str, Any] = {"attributes": {"name": 2, "tier": 1}, "changed_at": "seen"}
+
+
+def refused(lab: Lab, name: str) -> str:
+    """The error of a run, which leaves the tables as they were."""
+    with without_library():
+        status, message = lab.dbt("run", "--select", name)[name]
+    assert status == "error"
+    return message
+
+
+@pytest.mark.parametrize("case", merge_cases("M01", "M09"))
+def test_case(lab: Lab, case: dict[str, Any]) -> None:
+    spec = spec_of(case)
+    assert isinstance(spec.attributes, dict)
+    types = {name: item.scd_type for name, item in spec.attributes.items()}
+    if 4 in types.values():
+        pytest.skip("type 4 needs the library")
+    name = f"dim_{case['id'].lower()}"
+    table = case["input"]["dim"]
+    lab.frame(table["columns"], table["rows"]).write.format("delta").saveAsTable(f"{lab.schema}.{name}")
+    for batch in case["input"]["batches"]:
+        merge_model(
+            lab,
+            name,
+            lab.frame(batch["rows"]["columns"], batch["rows"]["rows"]),
+            key_columns=list(spec.keys),
+            attributes=types,
+            valid_to_current=str(spec.valid_to_current),
+            at=batch["at"],
+            full_batch=batch.get("full_snapshot", False),
+        )
+        merge_by_sql(lab, name)
+    expected = case["expect"]["dim"]
+    columns = [column for column, _ in expected["columns"]]
+    stored = lab.spark.table(f"{lab.schema}.{name}")
+    assert sorted(stored.columns) == sorted(columns)
+    assert plain_rows(stored, columns) == plain_rows(lab.frame(expected["columns"], expected["rows"]))
+
+
+def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
+    first = lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"], [2, "B", "x", "2024-01-01"]])
+    merge_model(lab, "dim_refused", first, **OPTIONS)
+    merge_by_sql(lab, "dim_refused")
+    tables = {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema}").collect()}
+    # in the batch, and beside a row of the log
+    tied = [[1, "C", "x", "2024-01-02"], [1, "D", "x", "2024-01-02"], [2, "C", "x", "2024-01-01"]]
+    merge_model(lab, "dim_refused", lab.frame(COLUMNS, tied), **OPTIONS)
+    message = refused(lab, "dim_refused")
+    for part in (
+        "two different rows for one key and moment",
+        "2 keys: id = 1 at 2024-01-02 00:00:00; id = 2 at 2024-01-01 00:00:00",
+        "reduce the batch, set tie_break_by, or on_tie: greatest",
+    ):
+        assert part in message, message
+    wrong = lab.frame([["id", "bigint"], ["name", "array<string>"], ["seen", "string"]], [[1, ["A"], "2024-01-02"]])
+    merge_model(lab, "dim_refused", wrong, **OPTIONS)
+    message = refused(lab, "dim_refused")
+    for part in (
+        "the type bigint in the batch",
+        "the type array<string> in the batch",
+        "a date or a timestamp",
+        "attributes: tier",
+    ):
+        assert part in message, message
+    assert {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema}").collect()} == tables
+    assert lab.spark.table(f"{lab.schema}.dim_refused_changes").count() == 2
+    assert lab.spark.table(f"{lab.schema}.dim_refused").count() == 2
+    log = lab.spark.table(f"{lab.schema}.healing_log").where("dimension = 'dim_refused'")
+    assert log.where("status = 'refused'").count() == 2
+
+
+def test_an_option_that_needs_the_library(lab: Lab) -> None:
+    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), attributes={"*": 4}, audit={}, changed_at="seen")
+    message = refused(lab, "dim_options")
+    for part in ("attributes: type 4", "audit", "the method session for this option", "method thrift"):
+        assert part in message, message
+
+
+def test_a_guard_leaves_no_row_of_the_batch_in_the_log(lab: Lab) -> None:
+    rows = [[key, "A", "x", "2024-01-01"] for key in range(30)]
+    options = {**OPTIONS, "full_batch": True, "at": "2024-01-02"}
+    merge_model(lab, "dim_guarded", lab.frame(COLUMNS, rows), **options)
+    merge_by_sql(lab, "dim_guarded")
+    before = lab.spark.table(f"{lab.schema}.dim_guarded_changes").count()
+    merge_model(lab, "dim_guarded", lab.frame(COLUMNS, rows[:5]), **{**options, "at": "2024-01-03"})
+    message = refused(lab, "dim_guarded")
+    assert "at most 0.5 of the current keys to end" in message
+    assert "25 of 30" in message
+    merge_model(lab, "dim_guarded", lab.frame(COLUMNS, []), **{**options, "at": "2024-01-03"})
+    assert "a batch without rows, which would end every key" in refused(lab, "dim_guarded")
+    assert lab.spark.table(f"{lab.schema}.dim_guarded_changes").count() == before
+    assert lab.spark.table(f"{lab.schema}.dim_guarded").where("is_current").count() == 30
+
+
+def test_rows_set_aside_are_those_of_the_library(lab: Lab) -> None:
+    """With the library in between, which adds none of them again."""
+    columns = [*COLUMNS, ["reason", "string"], ["tags", "array<string>"], ["odd name", "decimal(5,2)"]]
+    rows: list[list[Any]] = [
+        [1, "A", "x", "2024-01-01", "r", ["t"], "1.50"],
+        [None, "B", "x", "2024-01-01", None, None, None],
+        [None, "B", "x", "2024-01-01", None, None, None],
+        [2, "C", None, None, "r", ["t", None], "2.00"],
+        [3, "D", "x", "9999-12-31", None, [], "0.00"],
+    ]
+    name = f"{lab.schema}.dim_aside"
+    merge_model(lab, "dim_aside", lab.frame(columns, rows), **OPTIONS)
+    assert merge_by_sql(lab, "dim_aside")["rows_set_aside"] == 4
+    assert any("4 rows of the batch set aside, see" in text for text in lab.log)
+    by_sql = lab.spark.table(f"{name}__set_aside").collect()
+    assert sorted(row["set_aside_reason"] for row in by_sql) == [
+        "NULL in key column id",
+        "NULL moment in seen",
+        "moment at or after the end of time in seen",
+    ]
+    spec = DimensionSpec(key_columns="id", change_log=f"{name}_changes", **OPTIONS)
+    assert merge(lab.frame(columns, rows), name, spec).set_aside == 4
+    assert lab.spark.table(f"{name}__set_aside").count() == 3
+    twin = f"{lab.schema}.dim_twin"
+    merge(lab.frame(columns, rows), twin, DimensionSpec(key_columns="id", **OPTIONS))
+    by_library = lab.spark.table(f"{twin}__set_aside")
+    assert by_library.dtypes == lab.spark.table(f"{name}__set_aside").dtypes
+    shown = [column for column in by_library.columns if column not in ("set_aside_at", "set_aside_batch_id")]
+    assert plain_rows(by_library, shown) == plain_rows(lab.spark.table(f"{name}__set_aside"), shown)
+
+
+def test_a_version_that_the_log_lacks_is_not_removed(lab: Lab) -> None:
+    rows = [[1, "A", "x", "2024-01-01"], [1, "B", "x", "2024-01-02"], [2, "A", "x", "2024-01-01"]]
+    merge_model(lab, "dim_unlogged", lab.frame(COLUMNS, rows), **OPTIONS)
+    merge_by_sql(lab, "dim_unlogged")
+    lab.spark.sql(f"delete from {lab.schema}.dim_unlogged_changes where name = 'B'")
+    merge_model(lab, "dim_unlogged", lab.frame(COLUMNS, [[1, "C", "x", "2024-01-03"]]), **OPTIONS)
+    message = refused(lab, "dim_unlogged")
+    assert "a stored version that is not in the change log" in message
+    assert "id = 1" in message
+    assert lab.spark.table(f"{lab.schema}.dim_unlogged_changes").count() == 2

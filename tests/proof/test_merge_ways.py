@@ -1,0 +1,234 @@
+"""The two ways of healing_merge give the same dimension, in any order: that of the whole history."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from dbt.adapters.spark import session as dbt_session
+from lab import Lab
+from random_histories import (
+    LOGGED,
+    SEED,
+    START,
+    assert_is,
+    expected,
+    frame,
+    full_batches,
+    in_any_order,
+    in_order,
+    mix,
+    random_changes,
+    spec_for,
+)
+from reference import Row
+from ways import merge_by_sql, merge_model, without_library
+
+from healing_tables import DimensionSpec, merge
+from healing_tables.merge.outbox import Outbox
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
+GIVEN = ("attributes", "changed_at", "deleted_when", "max_removed_keys_ratio", "valid_to_current", "full_batch")
+
+
+def options_of(spec: DimensionSpec, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The definition as options of a model."""
+    names = {item.name for item in fields(spec)} & set(GIVEN)
+    return {name: getattr(spec, name) for name in names} | {"attributes": attributes}
+
+
+def logged(lab: Lab, name: str, columns: Sequence[str] = ("*",)) -> list[Any]:
+    return sorted(map(tuple, lab.spark.table(f"{name}_changes").select(*columns).collect()), key=repr)
+
+
+@pytest.mark.parametrize("ways", ["sql", "library sql", "sql library"])
+@pytest.mark.parametrize("family", LOGGED)
+def test_batches_in_any_order_by_both_ways(lab: Lab, family: str, ways: str) -> None:
+    model = f"dim_{family}_{ways}".replace(" ", "_")
+    name = f"{lab.schema}.{model}"
+    attributes = mix(SEED + 1, LOGGED[family])
+    spec = spec_for(attributes, change_log=f"{name}_changes")
+    rows = random_changes(SEED + 1)
+    parts = in_any_order(rows, 4)
+    for number, part in enumerate([*parts, parts[1]]):
+        way = ways.split()[number % len(ways.split())]
+        if way == "library":
+            merge(frame(lab.spark, part), name, spec)
+        else:
+            merge_model(lab, model, frame(lab.spark, part), **options_of(spec, attributes))
+            assert merge_by_sql(lab, model)["status"] == ("published" if number < 4 else "unchanged")
+    assert_is(lab.spark, name, expected(rows, spec))
+    assert len(logged(lab, name)) == len(rows)
+    assert len(logged(lab, name, ["id", "changed_at"])) == len({(row["id"], row["at"]) for row in rows})
+
+
+@pytest.mark.parametrize("family", LOGGED)
+def test_a_log_begun_over_a_filled_table(lab: Lab, family: str) -> None:
+    model = f"begun_{family.replace(' ', '_')}"
+    name = f"{lab.schema}.{model}"
+    attributes = mix(SEED + 2, LOGGED[family])
+    spec = spec_for(attributes)
+    rows = random_changes(SEED + 2)
+    filled, *later = in_order(rows, 4)
+    merge(frame(lab.spark, filled), name, spec)
+    for part in reversed(later):
+        merge_model(lab, model, frame(lab.spark, part), **options_of(spec, attributes))
+        merge_by_sql(lab, model)
+    assert_is(lab.spark, name, expected(rows, spec))
+    # the seeds of the library are the same rows
+    twin = f"{name}_twin"
+    merge(frame(lab.spark, filled), twin, spec)
+    merge(frame(lab.spark, later[0]), twin, spec_for(attributes, change_log=f"{twin}_changes"))
+    shown = ["id", "a", "b", "c", "d", "changed_at", "is_deleted"]
+    seeds = [
+        sorted(map(tuple, lab.spark.table(f"{table}_changes").where("is_seed").select(*shown).collect()), key=repr)
+        for table in (name, twin)
+    ]
+    assert seeds[0] == seeds[1]
+
+
+@pytest.mark.parametrize("ways", ["sql", "library sql"])
+@pytest.mark.parametrize("with_moments", [False, True], ids=["plain", "moments"])
+def test_full_batches_by_both_ways(lab: Lab, with_moments: bool, ways: str) -> None:
+    """Each batch holds every key that exists at its moment; they come in any order, and one of them twice."""
+    model = f"full_{with_moments}_{ways.replace(' ', '_')}".lower()
+    name = f"{lab.schema}.{model}"
+    attributes = mix(SEED + 3, (2, 0, 1, 3, 6))
+    options: dict[str, Any] = {"deleted_when": None, "full_batch": True}
+    if not with_moments:
+        options["changed_at"] = None
+    spec = spec_for(attributes, change_log=f"{name}_changes", **options)
+    rows = random_changes(SEED + 3)
+    batches, told = full_batches(rows, with_moments=with_moments)
+    for number, place in enumerate((1, 3, 0, 2, 0)):
+        at, held = batches[place]
+        given = frame(lab.spark, held).drop("op", *([] if with_moments else ["at"]))
+        way = ways.split()[number % len(ways.split())]
+        if way == "library":
+            merge(given, name, spec, at=at)
+        else:
+            moment = at.strftime("%Y-%m-%d %H:%M:%S")
+            merge_model(lab, model, given, **options_of(spec, attributes), at=moment)
+            assert merge_by_sql(lab, model)["status"] == ("published" if number < 4 else "unchanged")
+    assert_is(lab.spark, name, expected(told, spec))
+
+
+class Stopped(Exception):
+    """The process died here."""
+
+
+# what a merge writes: its batch, the log, the difference, the dimension, the row of healing_log
+STATEMENTS = (
+    r"create table \S+_batch",
+    r"merge into \S+_changes ",
+    r"create table \S+_changes using",
+    r"merge into ",
+    "insert",
+)
+
+
+def stop(lab: Lab, name: str, pattern: str, when: str) -> None:
+    """Run a model until just before, or after, the first statement of this kind."""
+    run = dbt_session.Cursor.execute
+
+    def execute(cursor: Any, sql: str, *parameters: Any) -> None:
+        hit = re.search(pattern, sql) and (pattern != r"merge into " or "_changes as t" not in sql)
+        if hit and when == "before":
+            raise Stopped
+        run(cursor, sql, *parameters)
+        if hit:
+            raise Stopped
+
+    with without_library(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dbt_session.Cursor, "execute", execute)
+        assert lab.dbt("run", "--select", name)[name][0] == "error"
+
+
+@pytest.mark.parametrize("way", ["sql", "library"])
+@pytest.mark.parametrize("is_full", [False, True], ids=["changes", "full"])
+def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str) -> None:
+    """The killed batch is in the log and in the dimension, or in neither; it comes again at the end."""
+    model = f"killed_{is_full}_{way}".lower()
+    name, attributes = f"{lab.schema}.{model}", {"a": 2, "b": 1}
+    options: dict[str, Any] = {"full_batch": is_full, "deleted_when": None}
+    spec = spec_for(attributes, change_log=f"{name}_changes", **options)
+    rest = {"c": None, "d": None}
+
+    def row(key: int, number: int, value: str) -> Row:
+        at = START + dt.timedelta(days=number)
+        return {"id": key, "at": at, "op": "U", "a": value, "b": value, **rest}
+
+    def run(rows: list[Row], at: dt.datetime, by: str) -> None:
+        if by == "library":
+            merge(frame(lab.spark, rows), name, spec, at=at)
+            return
+        merge_model(lab, model, frame(lab.spark, rows), **options_of(spec, attributes), at=f"{at:%Y-%m-%d %H:%M:%S}")
+        merge_by_sql(lab, model)
+
+    run([row(key, 0, "first") for key in range(4)], START, "sql")
+    told = [(START, [row(key, 0, "first") for key in range(4)])]
+    number = 0
+    for pattern in STATEMENTS:
+        for when in ("before", "after"):
+            number += 2
+            at = START + dt.timedelta(days=number)
+            # of a full batch, key 3 is missing
+            killed = [row(key, number, f"killed {number}") for key in range(3 if is_full else 1)]
+            merge_model(
+                lab, model, frame(lab.spark, killed), **options_of(spec, attributes), at=f"{at:%Y-%m-%d %H:%M:%S}"
+            )
+            stop(lab, model, pattern, when)
+            if lab.spark.table(f"{name}_changes").where(f"a = 'killed {number}'").count():
+                told.append((at, killed))
+            later = at + dt.timedelta(days=1)
+            following = [row(key, number + 1, f"next {number}") for key in (range(4) if is_full else [1])]
+            run(following, later, way)
+            told.append((later, following))
+            assert_is(lab.spark, name, expected(history(told, is_full), replace(spec, full_batch=False)))
+    assert len(told) > len(STATEMENTS) * 2 + 3
+    logged_keys = lab.spark.table(f"{name}_changes").where("not is_full").groupBy("id", "changed_at").count()
+    assert logged_keys.where("count > 1").count() == 0
+
+
+def history(told: list[tuple[dt.datetime, list[Row]]], is_full: bool) -> list[Row]:
+    """The rows of these batches, and the ends of keys that a full one lacks."""
+    found: list[Row] = []
+    alive: dict[Any, Row] = {}
+    for at, rows in told:
+        if is_full:
+            found += [
+                {**alive.pop(key), "at": at, "op": "D"} for key in sorted(set(alive) - {row["id"] for row in rows})
+            ]
+        found += rows
+        alive |= {row["id"]: row for row in rows}
+    return found
+
+
+def test_sql_completes_a_killed_merge_of_the_library(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, attributes = "killed_library", {"a": 2, "b": 1}
+    name = f"{lab.schema}.{model}"
+    spec = spec_for(attributes, change_log=f"{name}_changes")
+    rows: list[Row] = [
+        {"id": key, "at": START + dt.timedelta(days=day), "op": "U", **dict.fromkeys("abcd", f"{key} {day}")}
+        for key in range(3)
+        for day in range(4)
+    ]
+    parts = [[row for row in rows if row["at"] == START + dt.timedelta(days=day)] for day in (0, 2, 1, 3)]
+    merge(frame(lab.spark, parts[0]), name, spec)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Stopped
+
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(Outbox, "deliver", die)
+        merge(frame(lab.spark, parts[1]), name, spec)
+    for part in parts[2:]:
+        merge_model(lab, model, frame(lab.spark, part), **options_of(spec, attributes))
+        merge_by_sql(lab, model)
+    assert_is(lab.spark, name, expected(rows, spec))
+    assert len(logged(lab, name)) == len(rows)
+    assert lab.spark.table(f"{name}__pending").count() == 0

@@ -1,0 +1,45 @@
+"""The two ways of healing_merge on one dimension: the library, and SQL as dbt runs it where the library cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import dbt.adapters.spark
+from dbt.adapters.base.meta import available
+from lab import Lab
+from pyspark.sql import DataFrame
+
+OBSTACLE = {"wanted": "the method session", "got": "method thrift", "remedy": "set method: session"}
+
+
+@contextmanager
+def without_library() -> Iterator[None]:
+    """dbt as it is where the library cannot run."""
+
+    def obstacle(_: Any, submission_method: str | None) -> dict[str, str]:
+        return OBSTACLE
+
+    with patch.object(dbt.adapters.spark.Plugin.adapter, "healing_tables_obstacle", available(obstacle)):
+        yield
+
+
+def merge_model(lab: Lab, name: str, batch: DataFrame | None = None, **options: Any) -> None:
+    """A model that merges the table ``<name>_batch`` into its dimension; that table gets the rows of ``batch``."""
+    config = {"unique_key": options.pop("key_columns", "id"), "meta": {"healing_tables": options}}
+    lab.model(name, f"select * from {lab.schema}.{name}_batch", materialized="healing_merge", **config)
+    if batch is not None:
+        lab.spark.sql(f"drop table if exists {lab.schema}.{name}_batch")
+        batch.write.saveAsTable(f"{lab.schema}.{name}_batch", format="parquet")
+
+
+def merge_by_sql(lab: Lab, name: str, *args: str) -> dict[str, Any]:
+    """Run that model; the row of the log."""
+    with without_library():
+        results = lab.dbt("run", "--select", name, *args)
+    assert results[name][0] == "success", results[name][1]
+    row = lab.newest(name)
+    assert row["publish"] == ("log and heal" if row["status"] == "published" else None)
+    return row
