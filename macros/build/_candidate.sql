@@ -99,12 +99,13 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The columns in the order of the stored table, if it has the same. -#}
+{#- The columns in the order of the stored table, new ones at the end. -#}
 {% macro _in_stored_order(columns, stored) -%}
     {%- set ordered = {} -%}
     {%- for name in stored.get('columns', {}) if name in columns -%} {%- do ordered.update({name: columns[name]}) -%}
     {%- endfor -%}
-    {{- return(ordered if ordered | length == columns | length else columns) -}}
+    {%- do ordered.update(columns) -%}
+    {{- return(ordered) -}}
 {%- endmacro %}
 
 {#- The hashes that were removed from the query: {column: SQL over `row`, the struct of the other columns}. -#}

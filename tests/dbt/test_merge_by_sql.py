@@ -149,3 +149,63 @@ def test_a_version_that_the_log_lacks_is_not_removed(lab: Lab) -> None:
     assert "a stored version that is not in the change log" in message
     assert "id = 1" in message
     assert lab.spark.table(f"{lab.schema}.dim_unlogged_changes").count() == 2
+
+
+def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
+    """As the library: the new one is added to all rows, the missing one becomes NULL."""
+    options = {**OPTIONS, "attributes": {"*": 2}}
+    rows = [[1, "A", "x", "2024-01-01"], [2, "B", "x", "2024-01-01"]]
+    wider = [*COLUMNS[:2], ["mail", "string"], COLUMNS[3]]
+    later = [[1, "A", "a@b", "2024-01-02"], [3, "C", None, "2024-01-02"]]
+    name = f"{lab.schema}.dim_columns"
+    merge_model(lab, "dim_columns", lab.frame(COLUMNS, rows), **options)
+    merge_by_sql(lab, "dim_columns")
+    merge_model(lab, "dim_columns", lab.frame(wider, later), **options)
+    message = refused(lab, "dim_columns")
+    for part in ("mail", "set on_schema_change: append_new_columns", "tier", "set missing_columns: null"):
+        assert part in message, message
+    more = {**options, "missing_columns": "null"}
+    merge_model(lab, "dim_columns", None, config={"on_schema_change": "append_new_columns"}, **more)
+    merge_by_sql(lab, "dim_columns")
+    shown = ["id", "name", "tier", "mail", "valid_from", "is_current"]
+    assert lab.spark.table(name).columns[-1] == "mail"
+    assert plain_rows(lab.spark.table(name), shown) == [
+        (1, "A", "x", None, "2024-01-01 00:00:00", False),
+        (1, "A", None, "a@b", "2024-01-02 00:00:00", True),
+        (2, "B", "x", None, "2024-01-01 00:00:00", True),
+        (3, "C", None, None, "2024-01-02 00:00:00", True),
+    ]
+
+
+def test_a_full_refresh_comes_from_the_log(lab: Lab) -> None:
+    rows = [[1, "A", "x", "2024-01-01"], [1, "B", "x", "2024-01-02"]]
+    merge_model(lab, "dim_again", lab.frame(COLUMNS, rows), **OPTIONS)
+    merge_by_sql(lab, "dim_again")
+    before = plain_rows(lab.spark.table(f"{lab.schema}.dim_again"))
+    lab.spark.sql(f"update {lab.schema}.dim_again set name = 'damaged' where name = 'A'")
+    merge_model(lab, "dim_again", lab.frame(COLUMNS, rows[:1]), **OPTIONS)
+    merge_by_sql(lab, "dim_again", "--full-refresh")
+    assert plain_rows(lab.spark.table(f"{lab.schema}.dim_again")) == before
+    lab.spark.sql(f"delete from {lab.schema}.dim_again_changes")
+    with without_library():
+        status, message = lab.dbt("run", "--select", "dim_again", "--full-refresh")["dim_again"]
+    assert status == "error" and "allow_full_refresh: true" in message
+    assert plain_rows(lab.spark.table(f"{lab.schema}.dim_again")) == before
+    merge_model(lab, "dim_again", None, allow_full_refresh=True, **OPTIONS)
+    merge_by_sql(lab, "dim_again", "--full-refresh")
+    assert lab.spark.table(f"{lab.schema}.dim_again").count() == 1
+
+
+def test_an_empty_run_ends_no_key(lab: Lab) -> None:
+    rows = [[1, "A", "x", "2024-01-01"], [2, "B", "x", "2024-01-01"]]
+    merge_model(lab, "dim_empty", lab.frame(COLUMNS, rows), full_batch=True, at="2024-01-02", **OPTIONS)
+    merge_by_sql(lab, "dim_empty")
+    merge_model(lab, "dim_empty", lab.frame(COLUMNS, []), full_batch=True, at="2024-01-03", **OPTIONS)
+    assert merge_by_sql(lab, "dim_empty", "--empty")["status"] == "unchanged"
+    assert lab.spark.table(f"{lab.schema}.dim_empty").where("is_current").count() == 2
+
+
+def test_a_table_of_another_format_is_refused(lab: Lab) -> None:
+    lab.spark.sql(f"create table {lab.schema}.dim_orc using orc as select 1 as id, 'A' as name")
+    merge_model(lab, "dim_orc", lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"]]), full_batch=True, **OPTIONS)
+    assert "a table in delta, or none yet" in refused(lab, "dim_orc")

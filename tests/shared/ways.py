@@ -27,8 +27,12 @@ def without_library() -> Iterator[None]:
 
 
 def merge_model(lab: Lab, name: str, batch: DataFrame | None = None, **options: Any) -> None:
-    """A model that merges the table ``<name>_batch`` into its dimension; that table gets the rows of ``batch``."""
-    config = {"unique_key": options.pop("key_columns", "id"), "meta": {"healing_tables": options}}
+    """A model that merges the table ``<name>_batch`` into its dimension.
+
+    Args: batch: the rows of that table, if they change; options: of the merge; ``config``: others of dbt.
+    """
+    config = {"unique_key": options.pop("key_columns", "id"), **options.pop("config", {})}
+    config["meta"] = {"healing_tables": options}
     lab.model(name, f"select * from {lab.schema}.{name}_batch", materialized="healing_merge", **config)
     if batch is not None:
         lab.spark.sql(f"drop table if exists {lab.schema}.{name}_batch")

@@ -54,15 +54,17 @@
     {%- set change_log = healing_tables._change_log_relation(target, spec) -%}
     {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'merge'),
         publish='log and heal', notes={'healing_tables.change_log': healing_tables._full_name(change_log)}) -%}
-    {%- set stored_columns = run.stored.get('columns', {}) -%}
+    {#- a full refresh makes the table anew, from the log -#}
+    {%- set stored_columns = run.stored.get('columns', {}) if not should_full_refresh() else {} -%}
     {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
         settings.at) -%}
-    {%- do healing_tables._check_noted_log(mistakes, run) if run.stored -%}
+    {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set shown = healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- do healing_tables._ensure_change_log(run, layout, change_log) -%}
-    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown) if run.stored -%}
+    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown) if stored_columns -%}
+    {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log) -%}
     {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
         spec, layout, sql, settings.micros, shown.end)) -%}
@@ -76,7 +78,8 @@
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
     {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
         seen.get('version'), delivered)
-        if run.stored and not settings.is_full else none -%}
+        if stored_columns and not settings.is_full and not healing_tables._has_new_columns(layout, stored_columns)
+        else none -%}
     {%- set condition = 'true' if changed_keys is none or not has_full
         else '(is_full or ' ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list,
             changed_keys) ~ ')' -%}
@@ -89,6 +92,25 @@
     {{- return({
         'run': run, 'layout': layout, 'batch': batch, 'change_log': change_log, 'log_version': log_version,
         'has_full': has_full, 'log_rows': log_rows, 'events': events, 'delivered': delivered}) -}}
+{%- endmacro %}
+
+{#- With a new column, every row gets another hash. -#}
+{% macro _has_new_columns(layout, stored_columns) -%}
+    {{- return(healing_tables._missing_names(layout.attributes | map(attribute='name'), stored_columns)
+        | length > 0) -}}
+{%- endmacro %}
+
+{#- A full refresh of a dimension whose log has no rows would begin again with this batch. -#}
+{% macro _check_has_history(run, change_log) -%}
+    {%- if healing_tables._option('allow_full_refresh', none, false) is sameas true
+        or healing_tables._has_rows(change_log) -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- set mistakes = [] -%}
+    {%- do healing_tables._mistake(mistakes, '--full-refresh', 'a change log with the history of the dimension',
+        change_log ~ ', which has no rows',
+        'run without it; or set meta.healing_tables.allow_full_refresh: true to start again with this batch') -%}
+    {%- do healing_tables._refuse(run, mistakes) -%}
 {%- endmacro %}
 
 {#- The keys of the batch, and those of rows that are in the log, but perhaps not in the dimension: their merge was
@@ -121,8 +143,14 @@
     {{- return({'end': '9999-12-31 00:00:00' if shown.end == '(not given)' else shown.end, 'flags': shown.flags}) -}}
 {%- endmacro %}
 
-{#- The dimension notes the name of its log: from then on, every merge uses it. -#}
-{% macro _check_noted_log(mistakes, run) -%}
+{#- What has the name of the dimension must be a table of the format. It notes the name of its log: from then on, every
+    merge uses it. -#}
+{% macro _check_stored_table(mistakes, run) -%}
+    {%- if run.stored.get('provider') != run.format.name -%}
+        {%- do healing_tables._mistake(mistakes, run.target | string, 'a table in ' ~ run.format.name ~ ', or none yet',
+            'a table in ' ~ run.stored.provider if run.stored.get('provider') else 'a view',
+            'choose another name for the model, or rename what has this one') -%}
+    {%- endif -%}
     {%- set noted = healing_tables._property(run.stored, 'healing_tables.change_log') -%}
     {%- set named = run.notes['healing_tables.change_log'] -%}
     {%- if noted is not none and noted != named -%}

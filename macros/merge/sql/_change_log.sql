@@ -30,7 +30,7 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- Make the log if there is none; otherwise check that it is the log of this dimension. -#}
+{#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
     {%- set columns = healing_tables._columns_of_change_log(layout) -%}
     {%- set owner = healing_tables._full_name(run.target) -%}
@@ -47,10 +47,13 @@
             run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set mistakes = [] -%}
+    {%- set mistakes, added = [], [] -%}
     {%- for name, type in columns.items() -%}
         {%- set stored = healing_tables._type_of_column(details.columns, name) -%}
-        {%- if stored != type -%}
+        {%- if stored is none and name not in healing_tables._log_of_changes_columns()
+            and name not in layout['keys'] | map(attribute='name') -%}
+            {%- do added.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
+        {%- elif stored != type -%}
             {%- do healing_tables._mistake(mistakes, relation | string,
                 'the change log of a dimension, which a merge has made, or no table yet',
                 'a table ' ~ ('without ' ~ name if stored is none else 'whose ' ~ name ~ ' is ' ~ stored)
@@ -66,6 +69,7 @@
             ~ " SET TBLPROPERTIES ('healing_tables.dimension' = '" ~ owner ~ "')") -%}
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns (' ~ (added | join(', ')) ~ ')') if added -%}
 {%- endmacro %}
 
 {#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}

@@ -34,8 +34,12 @@
         {%- endif -%}
         {%- do layout.ties.append(tie) -%}
     {%- endfor -%}
-    {%- for name, options in healing_tables._merged_attributes(mistakes, spec, given).items() -%}
-        {%- set attribute = healing_tables._batch_column(mistakes, 'attributes', name, given, stored_columns) -%}
+    {%- set appends = config.get('on_schema_change') == 'append_new_columns' -%}
+    {%- for name, options in healing_tables._merged_attributes(mistakes, spec, given, stored_columns).items()
+        if not (appends and healing_tables._find_column(name, given) is none
+            and healing_tables._find_column(name, stored_columns) is none) -%}
+        {%- set attribute = healing_tables._missing_column(spec, name, given, stored_columns)
+            or healing_tables._batch_column(mistakes, 'attributes', name, given, stored_columns) -%}
         {%- do layout.attributes.append(dict(attribute, options=options)) if attribute is not none -%}
     {%- endfor -%}
     {%- for attribute in layout.attributes if attribute.options.scd_type in [1, 3] -%}
@@ -75,9 +79,20 @@
         'type': stored_columns[stored] if stored is not none else type}) -}}
 {%- endmacro %}
 
+{#- An attribute that the batch lacks and that may be NULL then; none for others. -#}
+{% macro _missing_column(spec, name, given, stored_columns) -%}
+    {%- set stored = healing_tables._find_column(name, stored_columns) -%}
+    {%- if spec.get('missing_columns') != 'null' or stored is none
+        or healing_tables._find_column(name, given) is not none -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return({'name': stored, 'quoted': healing_tables._quoted(stored), 'given_name': stored, 'column': 'null',
+        'given': 'void', 'type': stored_columns[stored]}) -}}
+{%- endmacro %}
+
 {#- {attribute: options}, in the order of the options. '*' stands for all columns but keys, moments, tie breakers and
-    those that deleted_when names. -#}
-{% macro _merged_attributes(mistakes, spec, given) -%}
+    those that deleted_when names; if missing columns are NULL, also for other stored columns. -#}
+{% macro _merged_attributes(mistakes, spec, given, stored_columns) -%}
     {%- set wanted = spec.get('attributes') -%}
     {%- if wanted is none or wanted is undefined -%} {%- set wanted = {'*': 2} -%}
     {%- elif wanted is not mapping -%}
@@ -102,6 +117,8 @@
                 and not (spec.get('deleted_when') and healing_tables._mentions_column(spec.deleted_when, column)) -%}
                 {%- do found.update({column: options}) -%}
             {%- endfor -%}
+            {%- do found.update(healing_tables._other_stored_columns(spec, options, wanted, found, stored_columns))
+                if spec.get('missing_columns') == 'null' -%}
         {%- endif -%}
     {%- endfor -%}
     {%- for name in spec.key_columns if name | lower in named -%}
@@ -109,6 +126,30 @@
             'remove it from one of the two') -%}
     {%- endfor -%}
     {{- return(found) -}}
+{%- endmacro %}
+
+{#- Stored columns that are neither keys, nor generated, nor those of the attributes found so far. -#}
+{% macro _other_stored_columns(spec, options, wanted, found, stored_columns) -%}
+    {%- set surrogate = spec.get('surrogate_key') -%}
+    {%- set taken = spec.key_columns + (healing_tables._merged_names(spec, stored_columns).values() | reject('none')
+        | list) + ([surrogate if surrogate is string else surrogate.name] if surrogate else []) -%}
+    {%- for name in (wanted | list + found | list) | unique if name != '*' -%}
+        {%- set own = healing_tables._attribute_options([], name, wanted.get(name)) if name in wanted else options -%}
+        {%- do taken.append(name) -%}
+        {%- for added in healing_tables._companion_columns(dict(own, name=name)) + [name ~ '_changed_at'] -%}
+            {%- do taken.append((spec.get('column_names') or {}).get(added) or added) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- set others = {} -%}
+    {%- for name in stored_columns -%}
+        {%- if name | lower not in taken | map('lower') -%}
+            {%- do others.update({name: options}) -%}
+            {%- for added in healing_tables._companion_columns(dict(options, name=name)) -%}
+                {%- do taken.append((spec.get('column_names') or {}).get(added) or added) -%}
+            {%- endfor -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(others) -}}
 {%- endmacro %}
 
 {#- The generated columns: those that the stored table has; in a new one those that a merge makes. -#}
@@ -188,11 +229,14 @@
     {%- for name, kind in stored_columns.items() if name | lower not in known -%}
         {%- do healing_tables._mistake(mistakes, name, 'a column of the spec',
             'a stored column of type ' ~ kind ~ ' that the batch and the spec do not have',
-            'add it to the batch and to attributes; if it was renamed in the source, use the old name') -%}
+            'add it to the batch and to attributes; if it was renamed in the source, use the old name; '
+            'if the source has lost it, set missing_columns: null') -%}
     {%- endfor -%}
-    {%- for column in layout.attributes if healing_tables._find_column(column.name, stored_columns) is none -%}
+    {%- for column in layout.attributes if config.get('on_schema_change') != 'append_new_columns'
+        and healing_tables._find_column(column.name, stored_columns) is none -%}
         {%- do healing_tables._mistake(mistakes, column.name, 'a column of the stored table, which has '
-            ~ (stored_columns | join(', ')), 'a column that is new in the batch', 'leave it out') -%}
+            ~ (stored_columns | join(', ')), 'a column that is new in the batch',
+            'leave it out, or set on_schema_change: append_new_columns') -%}
     {%- endfor -%}
 {%- endmacro %}
 

@@ -74,7 +74,7 @@
 {%- set names = healing_tables._quoted_list(columns) -%}
 merge into {{ table }} as t
 using (
-    select * except (place)
+    select *
     from (
         select
             {%- for name, type in columns.items() if name in layout.given %}

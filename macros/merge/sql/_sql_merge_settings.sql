@@ -40,10 +40,9 @@
         'attributes: type 4': 4 in types, 'audit': spec.get('audit') is not none,
         'change_log: false': spec.get('change_log') is sameas false,
         'current_while_deleted': spec.get('current_while_deleted') is sameas true,
-        'missing_columns': spec.get('missing_columns') not in [none, 'error'],
-        'on_schema_change': config.get('on_schema_change') not in [none, 'ignore', 'fail'],
-        'file_format: ' ~ format.name: not format.commits.has_tags,
-        '--full-refresh': should_full_refresh()} -%}
+        'missing_columns: keep': spec.get('missing_columns') == 'keep',
+        'on_schema_change: sync_all_columns': config.get('on_schema_change') == 'sync_all_columns',
+        'file_format: ' ~ format.name: not format.commits.has_tags} -%}
     {%- for option in ['change_reason', 'change_source', 'correlation_id'] -%}
         {%- do only.update({option: spec.get(option) is not none}) -%}
     {%- endfor -%}
