@@ -171,8 +171,13 @@ def connection(options: argparse.Namespace, home: Path) -> Iterator[dict[str, An
 
 def dbt_run(home: Path, tag: str, *, turn: int) -> float:
     """Run the models of a tag in a process of its own. Returns: its seconds."""
+    return dbt_command(home, "run", "--select", f"tag:{tag}", "--vars", f"{{turn: {turn}}}")
+
+
+def dbt_command(home: Path, *args: str) -> float:
+    """Run a command of dbt in a process of its own. Returns: its seconds."""
     dbt = Path(sys.executable).with_name("dbt")
-    command = [str(dbt), "--quiet", "run", "--select", f"tag:{tag}", "--vars", f"{{turn: {turn}}}"]
+    command = [str(dbt), "--quiet", *args]
     environment = os.environ | {
         "DBT_PROJECT_DIR": str(home),
         "DBT_PROFILES_DIR": str(home),
@@ -184,7 +189,7 @@ def dbt_run(home: Path, tag: str, *, turn: int) -> float:
     done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started
     if done.returncode:
-        raise SystemExit(f"dbt run of tag:{tag} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        raise SystemExit(f"dbt {' '.join(args)} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return seconds
 
 

@@ -66,7 +66,7 @@
     {%- if not key.get('name') -%}
         {%- do healing_tables._mistake(mistakes, 'surrogate_key.name', 'a column name', 'none', 'name the column') -%}
     {%- endif -%}
-    {%- set is_built = healing_tables._model_config().get('materialized') == 'healing_table' -%}
+    {%- set is_built = healing_tables._model_config().get('materialized') in ['healing_table', 'healing_merge'] -%}
     {%- set strategies = ['hash', 'dbt_utils'] + (['sequence'] if is_built else []) -%}
     {%- if key.strategy not in strategies -%}
         {%- do healing_tables._mistake(
