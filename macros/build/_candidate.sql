@@ -88,7 +88,8 @@
 {% macro _known_columns(run, is_pure_call) -%}
     {%- set metadata = run.settings.metadata -%}
     {%- if not is_pure_call or run.settings.sequence is not none or config.get('contract').enforced
-        or none in metadata.types.values() or none in metadata.scans | map(attribute='parts') | list -%}
+        or none in metadata.types.values()
+        or (none in metadata.scans | map(attribute='parts') | list and run.mode != 'merge') -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- if run.stored -%} {{ return(run.stored.columns if run.is_as_left and not run.commits else none) }}

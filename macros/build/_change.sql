@@ -80,7 +80,8 @@
     {%- do figures.update({'candidate_versions': figures.stored_versions + figures.inserted - figures.deleted}) -%}
     {%- do healing_tables._log_progress(
         run.target, 'computed ' ~ (healing_tables._counted(figures.candidate_versions, 'version')
-            if run.changed_keys is none else healing_tables._counted(run.changed_key_count, 'key'))
+            if run.changed_keys is none else 'the keys of the batch' if run.mode == 'merge'
+            else healing_tables._counted(run.changed_key_count, 'key'))
         ~ ', compared with ' ~ healing_tables._counted(figures.stored_versions, 'stored row') ~ ': '
         ~ healing_tables._counted(figures.differing_keys, 'key')
         ~ (' differs (' if figures.differing_keys == 1 else ' differ (')

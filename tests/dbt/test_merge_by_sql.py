@@ -149,6 +149,16 @@ def test_a_version_that_the_log_lacks_is_not_removed(lab: Lab) -> None:
     assert "a stored version that is not in the change log" in message
     assert "id = 1" in message
     assert lab.spark.table(f"{lab.schema}.dim_unlogged_changes").count() == 2
+    # as the error says: a new log begins with the stored rows
+    lab.spark.sql(f"drop table {lab.schema}.dim_unlogged_changes")
+    merge_by_sql(lab, "dim_unlogged")
+    shown = ["id", "name", "valid_from"]
+    assert plain_rows(lab.spark.table(f"{lab.schema}.dim_unlogged"), shown) == [
+        (1, "A", "2024-01-01 00:00:00"),
+        (1, "B", "2024-01-02 00:00:00"),
+        (1, "C", "2024-01-03 00:00:00"),
+        (2, "A", "2024-01-01 00:00:00"),
+    ]
 
 
 def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:

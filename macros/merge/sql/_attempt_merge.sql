@@ -21,10 +21,9 @@
 {% macro _attempt_merge(target, existing, sql, settings, attempt) -%}
     {%- set spec = settings.spec -%}
     {%- set merge = healing_tables._begin_merge(target, existing, sql, settings) -%}
-    {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(
-        merge.layout, merge.batch, merge.events, merge.log_rows)) -%}
-    {%- do healing_tables._check_batch(merge.run, spec, figures, settings.is_full) -%}
-    {%- set found = healing_tables._find_change(dict(merge.run, changed_key_count=figures.key_count)) -%}
+    {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(merge)) -%}
+    {%- do healing_tables._check_batch(merge, spec, figures) -%}
+    {%- set found = healing_tables._find_change(merge.run) -%}
     {%- do healing_tables._refuse_unlogged(
         found.run, spec, merge.layout, found.change, merge.events, merge.log_rows) -%}
     {%- do healing_tables._set_batch_aside(found.run, merge.layout, merge.batch, figures.aside) -%}
@@ -37,7 +36,8 @@
     {%- set now = healing_tables._state_of_change_log(run, merge.change_log, merge.log_version) -%}
     {%- set conflicts = conflicts or (['a row of the change log'] if now.row_commits > (1 if figures.news > 0 else 0)
         else []) -%}
-    {%- set run = dict(run, marks={'changes': {'version': now.version, 'has_full': merge.has_full}}) -%}
+    {%- set run = dict(run, marks={'changes': {
+        'version': now.version, 'has_full': merge.has_full, 'shown': merge.shown}}) -%}
     {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
     {%- set published = healing_tables._publish_change(run, change, found.sequence, attempt, conflicts) -%}
     {%- do healing_tables._clear_outbox(run, merge.delivered) if published is not none -%}
@@ -45,25 +45,36 @@
 {%- endmacro %}
 
 {#-
-    What an attempt begins with: {run, layout, batch (a table), change_log (its relation), log_version, has_full (the
-    log or the batch has full batches), log_rows, events (the rows of the log as it was read, and those of the batch, as
-    SQL for a `from`), delivered (see _outbox.sql)}.
+    `merge`: what an attempt begins with.
+
+    run, layout         see build/_begin.sql, _layout.sql
+    batch               the table of the batch; events: its rows for the log, as SQL for a `from`
+    change_log          the relation; log_version; log_rows: its rows at that version, as SQL for a `from`
+    full_at             the moment of a full batch, as SQL, or none; has_full: log or batch have full batches
+    shown               {end, flags} of the stored rows
+    delivered           see _outbox.sql
 -#}
 {% macro _begin_merge(target, existing, sql, settings) -%}
     {%- set spec, format, mistakes = settings.spec, settings.format, [] -%}
     {%- set change_log = healing_tables._change_log_relation(target, spec) -%}
-    {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'merge'),
-        publish='log and heal', notes={'healing_tables.change_log': healing_tables._full_name(change_log)}) -%}
+    {#- as of a rebuild: the version of the table comes with its earlier builds -#}
+    {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'rebuild'),
+        mode='merge', publish='log and heal',
+        notes={'healing_tables.change_log': healing_tables._full_name(change_log)}) -%}
     {#- a full refresh makes the table anew, from the log -#}
     {%- set stored_columns = run.stored.get('columns', {}) if not should_full_refresh() else {} -%}
     {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
         settings.at) -%}
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- set shown = healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
+    {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout]))) -%}
+    {%- set seen = (run.newest_marks or {}).get('changes') or {} -%}
+    {%- set shown = seen.get('shown') if stored_columns and run.last is not none and run.last.is_tagged else none -%}
+    {%- set shown = shown or healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- do healing_tables._ensure_change_log(run, layout, change_log) -%}
-    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown) if stored_columns -%}
+    {%- set is_new_log = healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
+        if stored_columns and (is_new_log or not seen) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log) -%}
     {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
@@ -72,8 +83,6 @@
     {%- set events = healing_tables._events_of_batch(layout, batch, full_at) -%}
     {%- set log_version = format.commits.newest_version(change_log) -%}
     {%- set log_rows = change_log ~ ' version as of ' ~ log_version -%}
-    {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout, shown]))) -%}
-    {%- set seen = (run.newest_marks or {}).get('changes') or {} -%}
     {%- set has_full = settings.is_full or (seen.has_full if seen.get('version') == log_version
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
     {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
@@ -85,13 +94,14 @@
             changed_keys) ~ ')' -%}
     {%- set run = dict(run, sql=healing_tables._merged_dimension(
         spec, layout, events, log_rows, shown, has_full, condition)) -%}
-    {%- set run = dict(run, settings=healing_tables._settings_of_merge(spec, run.sql, format, settings.session)) -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
-    {%- set run = dict(run, changed_keys=changed_keys, definition=run.definition
-        if changed_keys is none or run.is_as_left else none) -%}
+    {%- set run = dict(run, changed_keys=changed_keys,
+        settings=healing_tables._settings_of_merge(spec, run.sql, format, settings.session),
+        definition=run.definition if changed_keys is none or run.is_as_left else none) -%}
     {{- return({
         'run': run, 'layout': layout, 'batch': batch, 'change_log': change_log, 'log_version': log_version,
-        'has_full': has_full, 'log_rows': log_rows, 'events': events, 'delivered': delivered}) -}}
+        'has_full': has_full, 'shown': shown, 'full_at': full_at, 'log_rows': log_rows, 'events': events,
+        'delivered': delivered}) -}}
 {%- endmacro %}
 
 {#- With a new column, every row gets another hash. -#}

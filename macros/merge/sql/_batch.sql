@@ -107,60 +107,57 @@ from (
 {%- endmacro %}
 
 {#-
-    {row_count, key_count, aside (rows), reasons, tied (keys with two different rows for one moment), tied_keys, news
-    (rows that the log lacks)}, from one query over the batch and the rows of the log with its keys and moments.
-    `events`, `log_rows`: SQL for a `from`.
+    {row_count, aside (rows), tied (moments of keys with two different rows), news (rows that the log
+    lacks)}, from one query over the batch and the rows of the log with its keys and moments.
 -#}
-{% macro _figures_of_batch(layout, batch, events, log_rows) -%}
-{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set moment = (keys + ['changed_at', 'is_full']) | join(', ') -%}
+{% macro _figures_of_batch(merge) -%}
+{{ healing_tables._moments_of_batch(merge) }}
+select
+    max(counts.row_count) as row_count,
+    max(counts.aside) as aside,
+    count_if(is_given and is_new) as news,
+    count_if(is_tied) as tied
+from (select count(*) as row_count, count(healing_tables_reason) as aside from {{ merge.batch }}) as counts
+left join moments on true
+{%- endmacro %}
+
+{#- CTEs that end in `moments`: keys and moments of the batch, with is_given (the batch has a row), is_tied (two
+    different rows count), is_new (the log lacks the row that counts). -#}
+{% macro _moments_of_batch(merge) -%}
+{%- set layout = merge.layout -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
 {%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
 {%- set state = healing_tables._state_of_batch(layout) -%}
-{%- set named = [] -%}
-{%- for key in keys -%} {%- do named.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
 with events as (
-    select * from {{ events }}
+    select * from {{ merge.events }}
 ),
 both as (
     select {{ columns }}, changed_at, is_deleted, is_full, false as is_logged
     from events
     union all
     select {{ columns }}, changed_at, is_deleted, is_full, true
-    from {{ log_rows }}
-    where changed_at in (select changed_at from events)
-        and (is_full or ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from events where not is_full))
+    from {{ merge.log_rows }}
+    where not is_full and ({{ keys }}, changed_at) in (select {{ keys }}, changed_at from events where not is_full)
+    {%- if merge.full_at is not none %}
+    union all
+    select {{ columns }}, changed_at, is_deleted, is_full, true
+    from {{ merge.log_rows }}
+    where is_full and changed_at = {{ merge.full_at }}
+    {%- endif %}
 ),
 ranked as (
-    select *, rank() over (partition by {{ moment }} order by {{ healing_tables._tie_of_batch(layout)
-        }} desc) as place
+    select *, rank() over (partition by {{ keys }}, changed_at, is_full order by {{
+        healing_tables._tie_of_batch(layout) }} desc) as place
     from both
 ),
 moments as (
-    select {{ moment }}, count_if(not is_logged) > 0 as is_given,
+    select {{ keys }}, changed_at, is_full, count_if(not is_logged) > 0 as is_given,
         not (min({{ state }}) <=> max({{ state }})) as is_tied,
         not (max(case when is_logged then {{ state }} end) <=> max({{ state }})) as is_new
     from ranked
     where place = 1
-    group by {{ moment }}
-),
-tied as (
-    select concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text,
-        min(changed_at) as first_at
-    from (select {{ named | join(', ') }}, changed_at from moments where is_tied)
-    group by {{ healing_tables._key_names(keys) }}
+    group by {{ keys }}, changed_at, is_full
 )
-select
-    (select count(*) from {{ batch }}) as row_count,
-    (select count(healing_tables_reason) from {{ batch }}) as aside,
-    count(distinct case when not is_full and is_given then struct({{ keys | join(', ') }}) end) as key_count,
-    count_if(is_given and is_new) as news,
-    (select count(*) from tied) as tied,
-    (select array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', " ~ healing_tables._utc_text(
-        'unix_micros(first_at)') if layout.moment is not none }}))), 1, 5), '; ') from tied) as tied_keys,
-    (select array_join(array_sort(collect_list(concat(reason, ': ', n, if(n = 1, ' row', ' rows')))), '; ') from (
-        select healing_tables_reason as reason, count(*) as n from {{ batch }}
-        where healing_tables_reason is not null group by healing_tables_reason)) as reasons
-from moments
 {%- endmacro %}
 
 {#- The order of rows with one key and moment, and what a row says: of the batch and of the log. -#}
@@ -177,20 +174,48 @@ from moments
 {%- endmacro %}
 
 {#- Refuse a batch with mistakes, before anything is written. The library has the same words in plan/validation.py. -#}
-{% macro _check_batch(run, spec, figures, is_full) -%}
+{% macro _check_batch(merge, spec, figures) -%}
     {%- set mistakes = [] -%}
     {%- if figures.tied > 0 and spec.get('on_tie') != 'greatest' -%}
+        {%- set tied = run_query(healing_tables._tied_keys(merge)).rows[0] -%}
         {%- do healing_tables._mistake(mistakes, 'two different rows for one key and moment',
             'one row per key and moment',
-            (figures.tied ~ ' keys: ' if figures.tied > 1) ~ figures.tied_keys
-            ~ (' and ' ~ (figures.tied - 5) ~ ' more' if figures.tied > 5),
+            (tied['keys'] ~ ' keys: ' if tied['keys'] > 1) ~ tied['examples']
+            ~ (' and ' ~ (tied['keys'] - 5) ~ ' more' if tied['keys'] > 5),
             'reduce the batch, set tie_break_by, or on_tie: greatest') -%}
     {%- endif -%}
-    {%- if is_full and figures.row_count == figures.aside -%}
+    {%- if merge.full_at is not none and figures.row_count == figures.aside -%}
         {%- do healing_tables._mistake(mistakes, 'full_batch', 'every existing key',
-            ('a batch without rows' if figures.row_count == 0
-                else 'only rows that are set aside (' ~ figures.reasons ~ ')') ~ ', which would end every key',
+            ('a batch without rows' if figures.row_count == 0 else 'only rows that are set aside ('
+                ~ healing_tables._reasons_of_batch(merge.batch) ~ ')') ~ ', which would end every key',
             'check the extract; run without full_batch if nothing has changed') -%}
     {%- endif -%}
-    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do healing_tables._refuse(merge.run, mistakes) if mistakes -%}
+{%- endmacro %}
+
+{#- {keys (the number of those with a tie), examples}. -#}
+{% macro _tied_keys(merge) -%}
+{%- set keys, named = merge.layout['keys'], [] -%}
+{%- for key in keys -%} {%- do named.append(key.quoted ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+{{ healing_tables._moments_of_batch(merge) }},
+tied as (
+    select concat({{ healing_tables._key_text(keys | map(attribute='name') | list) }}) as key_text,
+        min(changed_at) as first_at
+    from (select {{ named | join(', ') }}, changed_at from moments where is_tied)
+    group by {{ healing_tables._key_names(keys) }}
+)
+select count(*) as `keys`, array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', "
+    ~ healing_tables._utc_text('unix_micros(first_at)') if merge.layout.moment is not none
+    }}))), 1, 5), '; ') as examples
+from tied
+{%- endmacro %}
+
+{#- Why rows of the batch are set aside, as text: NULL in key column id: 2 rows. -#}
+{% macro _reasons_of_batch(batch) -%}
+    {%- set texts = [] -%}
+    {%- for row in run_query('select healing_tables_reason as reason, count(*) as number from ' ~ batch
+        ~ ' where healing_tables_reason is not null group by healing_tables_reason order by reason').rows -%}
+        {%- do texts.append(row['reason'] ~ ': ' ~ healing_tables._counted(row['number'], 'row')) -%}
+    {%- endfor -%}
+    {{- return(texts | join('; ')) -}}
 {%- endmacro %}

@@ -30,12 +30,16 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns. -#}
+{#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns.
+    Returns whether it is new. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
     {%- set columns = healing_tables._columns_of_change_log(layout) -%}
+    {%- set exists = healing_tables._table_exists(relation) -%}
+    {#- the last merge, of this definition, has looked -#}
+    {%- if exists and run.is_as_left -%} {{ return(false) }} {%- endif -%}
     {%- set owner = healing_tables._full_name(run.target) -%}
-    {%- set details = healing_tables._table_details(relation) if healing_tables._table_exists(relation) else {} -%}
-    {%- if not details -%}
+    {%- set details = healing_tables._table_details(relation) if exists else {} -%}
+    {%- if not exists -%}
         {%- set listed = [] -%}
         {%- for name, type in columns.items() -%} {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
         {%- endfor -%}
@@ -45,7 +49,7 @@
                     **{'healing_tables.dimension': owner})))) -%}
         {%- do healing_tables._order_files(run.format, relation, healing_tables._cluster_by_key(
             run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
-        {{- return(none) -}}
+        {{- return(true) -}}
     {%- endif -%}
     {%- set mistakes, added = [], [] -%}
     {%- for name, type in columns.items() -%}
@@ -70,6 +74,7 @@
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns (' ~ (added | join(', ')) ~ ')') if added -%}
+    {{- return(false) -}}
 {%- endmacro %}
 
 {#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}
