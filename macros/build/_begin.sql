@@ -19,7 +19,7 @@
     listed_keys         the same as a list of literals, if they are few and of one column; else none
     publish             what the log shows as the way of publishing; none: that of the change
     notes               more properties of a table that this run makes
-    undo                the statement that takes back what a run has written before it publishes, or none
+    undo                the statement that takes back what a run has written, if it is refused; or none
     location            a folder for the files of this run, or none
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
 

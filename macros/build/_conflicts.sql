@@ -38,7 +38,6 @@
 {% macro _after_conflict(run, attempt, conflicts, candidate, is_published=false) -%}
     {%- set found = conflicts | join(', ') -%}
     {%- set is_last = attempt == healing_tables._max_attempts() -%}
-    {%- do healing_tables._run(run.undo) if run.undo is not none and not is_published -%}
     {%- if not is_last or is_published -%}
         {%- do healing_tables._drop_side_tables(run) -%}
         {%- do healing_tables._run('drop table if exists ' ~ run.candidate_table) -%}

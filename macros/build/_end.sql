@@ -32,6 +32,7 @@
 
 {#- Raise the error of a refused run. `candidate`: what can be looked at, or none; `reasons`: for the log. -#}
 {% macro _refuse(run, mistakes, candidate=none, head='refused', reasons=none) -%}
+    {%- do healing_tables._run(run.undo) if run.undo is not none -%}
     {%- set found = [] -%}
     {%- for mistake in mistakes -%} {%- do found.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}
     {%- set kept = healing_tables._keep_for_a_look(run, candidate) if candidate is not none else none -%}

@@ -28,7 +28,8 @@
 {#- Why all rows must be written, even those that do not differ; none if writing the difference is enough. -#}
 {% macro _overwrite_reason(run, candidate) -%}
     {{- return(healing_tables._replace_reason(run, candidate)
-        or ('--full-refresh' if flags.FULL_REFRESH else none)) -}}
+        or ('--full-refresh' if flags.FULL_REFRESH and (run.mode != 'merge' or should_full_refresh())
+            else none)) -}}
 {%- endmacro %}
 
 {#- Why the stored table must be replaced; none if rows can be written to it. -#}

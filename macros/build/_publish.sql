@@ -69,6 +69,8 @@
 
 {% macro _publish_table(run, candidate, created) -%}
     {%- set properties = dict(run.notes, **{'healing_tables.spec': run.settings.property}) -%}
+    {#- an INSERT of another writer must conflict with a merge of the library, too -#}
+    {%- do properties.update(run.format.properties.change_log) if run.mode == 'merge' -%}
     {%- do properties.update(healing_tables._tag_properties(run, is_of_target=created == run.target)) -%}
     {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._create_table(
         run.format, created, healing_tables._checked_select(run, candidate), candidate.columns, none, true,

@@ -16,8 +16,9 @@
 
 {% macro _configured_properties(format, columns={}) -%}
     {{- return(dict(
-        format.properties.for_columns(columns, config.get('materialized') == 'healing_table' and (
-            healing_tables._option('mode', none) == 'heal' or healing_tables._option('publish', none) != 'overwrite')),
+        format.properties.for_columns(columns, config.get('materialized') == 'healing_merge'
+            or (config.get('materialized') == 'healing_table' and (healing_tables._option('mode', none) == 'heal'
+                or healing_tables._option('publish', none) != 'overwrite'))),
         **(config.get('tblproperties') or {}))) -}}
 {%- endmacro %}
 

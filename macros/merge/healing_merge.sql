@@ -18,6 +18,7 @@
         {%- endcall -%}
     {%- else -%}
         {%- set created = healing_tables._merge_by_sql(target, existing, sql, settings).is_created -%}
+        {%- do healing_tables._order_files(settings.format, target, healing_tables._cluster_by()) if created -%}
     {%- endif -%}
 
     {%- do apply_grants(target, config.get('grants'), should_revoke(existing, full_refresh_mode=created)) -%}

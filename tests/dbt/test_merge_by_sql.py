@@ -24,7 +24,7 @@ def refused(lab: Lab, name: str) -> str:
     return message
 
 
-@pytest.mark.parametrize("case", merge_cases("M01", "M09"))
+@pytest.mark.parametrize("case", merge_cases("M01"))
 def test_case(lab: Lab, case: dict[str, Any]) -> None:
     spec = spec_of(case)
     assert isinstance(spec.attributes, dict)
@@ -139,6 +139,7 @@ def test_rows_set_aside_are_those_of_the_library(lab: Lab) -> None:
     assert plain_rows(by_library, shown) == plain_rows(lab.spark.table(f"{name}__set_aside"), shown)
 
 
+@pytest.mark.slow
 def test_a_version_that_the_log_lacks_is_not_removed(lab: Lab) -> None:
     rows = [[1, "A", "x", "2024-01-01"], [1, "B", "x", "2024-01-02"], [2, "A", "x", "2024-01-01"]]
     merge_model(lab, "dim_unlogged", lab.frame(COLUMNS, rows), **OPTIONS)
@@ -187,6 +188,7 @@ def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_full_refresh_comes_from_the_log(lab: Lab) -> None:
     rows = [[1, "A", "x", "2024-01-01"], [1, "B", "x", "2024-01-02"]]
     merge_model(lab, "dim_again", lab.frame(COLUMNS, rows), **OPTIONS)
@@ -206,6 +208,7 @@ def test_a_full_refresh_comes_from_the_log(lab: Lab) -> None:
     assert lab.spark.table(f"{lab.schema}.dim_again").count() == 1
 
 
+@pytest.mark.slow
 def test_an_empty_run_ends_no_key(lab: Lab) -> None:
     rows = [[1, "A", "x", "2024-01-01"], [2, "B", "x", "2024-01-01"]]
     merge_model(lab, "dim_empty", lab.frame(COLUMNS, rows), full_batch=True, at="2024-01-02", **OPTIONS)
@@ -215,7 +218,65 @@ def test_an_empty_run_ends_no_key(lab: Lab) -> None:
     assert lab.spark.table(f"{lab.schema}.dim_empty").where("is_current").count() == 2
 
 
+@pytest.mark.slow
 def test_a_table_of_another_format_is_refused(lab: Lab) -> None:
     lab.spark.sql(f"create table {lab.schema}.dim_orc using orc as select 1 as id, 'A' as name")
     merge_model(lab, "dim_orc", lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"]]), full_batch=True, **OPTIONS)
     assert "a table in delta, or none yet" in refused(lab, "dim_orc")
+
+
+@pytest.mark.slow
+def test_names_that_the_statements_use_themselves(lab: Lab) -> None:
+    """With a log that begins with stored rows, and full batches."""
+    names = ["state", "place", "taken", "is_logged", "at", "before", "key_1"]
+    columns = [*([name, "string"] for name in names), ["seen", "timestamp"]]
+    rows = [[f"{key} {name}" for name in names] + ["2024-01-01"] for key in "ab"]
+    options: dict[str, Any] = {"key_columns": ["state", "at"], "attributes": {"*": 2, "place": 3}, "changed_at": "seen"}
+    name = f"{lab.schema}.dim_names"
+    merge(lab.frame(columns, rows), name, DimensionSpec(**options))
+    more = {**options, "full_batch": True, "max_removed_keys_ratio": 1}
+    merge_model(lab, "dim_names", lab.frame(columns, rows[:1]), at="2024-01-02", **more)
+    merge_by_sql(lab, "dim_names")
+    ended = lab.spark.table(name).where("not is_current").select("state", "place", "valid_to").collect()
+    assert [(row.state, row.place, str(row.valid_to)) for row in ended] == [
+        ("b state", "b place", "2024-01-02 00:00:00")
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_a_full_batch_of_days(lab: Lab, zone: str) -> None:
+    columns = [["id", "int"], ["name", "string"]]
+    name = f"dim_days_{zone[:3].lower()}"
+    before = str(lab.spark.conf.get("spark.sql.session.timeZone"))
+    lab.spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for at, rows in (("2024-01-01", [[1, "A"], [2, "B"]]), ("2024-01-02", [[1, "C"]])):
+            merge_model(lab, name, lab.frame(columns, rows), attributes={"name": 2}, full_batch=True, at=at)
+            merge_by_sql(lab, name)
+        shown = "id, name, cast(valid_from as string), cast(valid_to as string)"
+        found = lab.spark.sql(f"select {shown} from {lab.schema}.{name} order by 1, 3").collect()
+    finally:
+        lab.spark.conf.set("spark.sql.session.timeZone", before)
+    assert [tuple(row) for row in found] == [
+        (1, "A", "2024-01-01", "2024-01-02"),
+        (1, "C", "2024-01-02", "9999-12-31"),
+        (2, "B", "2024-01-01", "2024-01-02"),
+    ]
+
+
+@pytest.mark.slow
+def test_a_first_batch_that_is_refused_while_it_is_written(lab: Lab) -> None:
+    """After its rows were logged: they are withdrawn. The next merge, of the library, finds a log and no dimension."""
+    rows = [[1, "A", "", "2024-01-01"], [2, "B", "x", "2024-01-01"]]
+    options: dict[str, Any] = {"config": {"partition_by": "tier"}, "attributes": {"*": 2}, "changed_at": "seen"}
+    merge_model(lab, "dim_parts", lab.frame(COLUMNS, rows), **options)
+    assert "a partition stores it as NULL" in refused(lab, "dim_parts")
+    log = f"{lab.schema}.dim_parts_changes"
+    assert lab.spark.table(log).count() == 0
+    merge_model(lab, "dim_parts", lab.frame(COLUMNS, rows[1:]), **options)
+    merge_by_sql(lab, "dim_parts")
+    lab.spark.sql(f"drop table {lab.schema}.dim_parts")
+    spec = DimensionSpec(key_columns="id", attributes={"*": 2}, changed_at="seen", change_log=log)
+    merge(lab.frame(COLUMNS, [[3, "C", "x", "2024-01-01"]]), f"{lab.schema}.dim_parts", spec)
+    assert plain_rows(lab.spark.table(f"{lab.schema}.dim_parts"), ["id"]) == [(2,), (3,)]

@@ -18,9 +18,7 @@
         {%- do spec.update({'max_removed_keys_ratio': var('max_removed_keys_ratio')}) -%}
     {%- endif -%}
     {%- do healing_tables._set_side_table_locations(spec, target) -%}
-    {%- if not healing_tables._as_list(spec.key_columns) -%}
-        {%- do spec.update({'key_columns': healing_tables._unique_key()}) -%}
-    {%- endif -%}
+    {%- do spec.update({'key_columns': healing_tables._as_list(spec.key_columns) or healing_tables._unique_key()}) -%}
     {%- if not spec.key_columns -%}
         {%- do healing_tables._mistake(
             mistakes, 'unique_key', 'the key columns of the dimension', 'none', 'set unique_key in config()') -%}

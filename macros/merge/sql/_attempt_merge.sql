@@ -20,7 +20,7 @@
 {#- One attempt; none if another writer has changed dimension or log in the meantime. -#}
 {% macro _attempt_merge(target, existing, sql, settings, attempt) -%}
     {%- set spec = settings.spec -%}
-    {%- set merge = healing_tables._begin_merge(target, existing, sql, settings) -%}
+    {%- set merge = healing_tables._begin_merge(target, existing, sql, settings, attempt) -%}
     {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(merge)) -%}
     {%- do healing_tables._check_batch(merge, spec, figures) -%}
     {%- set found = healing_tables._find_change(merge.run) -%}
@@ -54,13 +54,14 @@
     shown               {end, flags} of the stored rows
     delivered           see _outbox.sql
 -#}
-{% macro _begin_merge(target, existing, sql, settings) -%}
+{% macro _begin_merge(target, existing, sql, settings, attempt) -%}
     {%- set spec, format, mistakes = settings.spec, settings.format, [] -%}
     {%- set change_log = healing_tables._change_log_relation(target, spec) -%}
     {#- as of a rebuild: the version of the table comes with its earlier builds -#}
     {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'rebuild'),
         mode='merge', publish='log and heal',
-        notes={'healing_tables.change_log': healing_tables._full_name(change_log)}) -%}
+        notes={'healing_tables.change_log': healing_tables._full_name(change_log)},
+        undo=healing_tables._withdraw_from_change_log(change_log) if attempt > 1 else none) -%}
     {#- a full refresh makes the table anew, from the log -#}
     {%- set stored_columns = run.stored.get('columns', {}) if not should_full_refresh() else {} -%}
     {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
@@ -79,7 +80,8 @@
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log) -%}
     {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
         spec, layout, sql, settings.micros, shown.end)) -%}
-    {%- set full_at = healing_tables._from_micros(settings.micros, layout.moment_type) if settings.is_full else none -%}
+    {%- set full_at = 'timestamp_micros(' ~ settings.micros ~ (' - pmod(' ~ settings.micros ~ ', 86400000000)'
+        if layout.moment_type == 'date') ~ ')' if settings.is_full else none -%}
     {%- set events = healing_tables._events_of_batch(layout, batch, full_at) -%}
     {%- set log_version = format.commits.newest_version(change_log) -%}
     {%- set log_rows = change_log ~ ' version as of ' ~ log_version -%}
@@ -129,7 +131,10 @@
 {% macro _keys_to_merge(run, layout, batch, change_log, log_version, published, delivered) -%}
     {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
     {%- set selects = ['select ' ~ keys ~ ' from ' ~ batch ~ ' where healing_tables_reason is null'] -%}
-    {%- set merges = healing_tables._state_of_change_log(run, change_log, published).merge_ids
+    {#- a merge of the library that has committed since may have been overwritten -#}
+    {%- set is_undisturbed = run.last is not none and run.last.is_tagged -%}
+    {%- set merges = healing_tables._state_of_change_log(run, change_log, published,
+        published is not none and not is_undisturbed).merge_ids
         if published != log_version else [] -%}
     {%- if merges is none or merges or delivered -%}
         {%- set left = healing_tables._is_of_merges(merges, delivered) -%}

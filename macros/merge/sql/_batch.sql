@@ -92,10 +92,11 @@ from (
     select {{ columns }}{{ full }}false
     from (
         select *, row_number() over (partition by {{ keys | join(', ') }} order by changed_at desc, {{
-            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout) }} desc) as place
+            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout)
+            }} desc) as healing_tables_place
         from {{ usable }} and changed_at <= {{ full_at }}
     )
-    where place = 1 and changed_at < {{ full_at }} and not is_deleted
+    where healing_tables_place = 1 and changed_at < {{ full_at }} and not is_deleted
     union all
     select {{ (keys + no_values) | join(', ') }}{{ full }}true
     from {{ batch }}
@@ -115,14 +116,14 @@ from (
 select
     max(counts.row_count) as row_count,
     max(counts.aside) as aside,
-    count_if(is_given and is_new) as news,
-    count_if(is_tied) as tied
+    count_if(healing_tables_given and healing_tables_new) as news,
+    count_if(healing_tables_tied) as tied
 from (select count(*) as row_count, count(healing_tables_reason) as aside from {{ merge.batch }}) as counts
 left join moments on true
 {%- endmacro %}
 
-{#- CTEs that end in `moments`: keys and moments of the batch, with is_given (the batch has a row), is_tied (two
-    different rows count), is_new (the log lacks the row that counts). -#}
+{#- CTEs that end in `moments`: keys and moments of the batch, with healing_tables_given (the batch has a row), _tied
+    (two different rows count), _new (the log lacks the row that counts). -#}
 {% macro _moments_of_batch(merge) -%}
 {%- set layout = merge.layout -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
@@ -132,7 +133,7 @@ with events as (
     select * from {{ merge.events }}
 ),
 both as (
-    select {{ columns }}, changed_at, is_deleted, is_full, false as is_logged
+    select {{ columns }}, changed_at, is_deleted, is_full, false as healing_tables_logged
     from events
     union all
     select {{ columns }}, changed_at, is_deleted, is_full, true
@@ -147,15 +148,15 @@ both as (
 ),
 ranked as (
     select *, rank() over (partition by {{ keys }}, changed_at, is_full order by {{
-        healing_tables._tie_of_batch(layout) }} desc) as place
+        healing_tables._tie_of_batch(layout) }} desc) as healing_tables_place
     from both
 ),
 moments as (
-    select {{ keys }}, changed_at, is_full, count_if(not is_logged) > 0 as is_given,
-        not (min({{ state }}) <=> max({{ state }})) as is_tied,
-        not (max(case when is_logged then {{ state }} end) <=> max({{ state }})) as is_new
+    select {{ keys }}, changed_at, is_full, count_if(not healing_tables_logged) > 0 as healing_tables_given,
+        not (min({{ state }}) <=> max({{ state }})) as healing_tables_tied,
+        not (max(case when healing_tables_logged then {{ state }} end) <=> max({{ state }})) as healing_tables_new
     from ranked
-    where place = 1
+    where healing_tables_place = 1
     group by {{ keys }}, changed_at, is_full
 )
 {%- endmacro %}
@@ -201,7 +202,7 @@ moments as (
 tied as (
     select concat({{ healing_tables._key_text(keys | map(attribute='name') | list) }}) as key_text,
         min(changed_at) as first_at
-    from (select {{ named | join(', ') }}, changed_at from moments where is_tied)
+    from (select {{ named | join(', ') }}, changed_at from moments where healing_tables_tied)
     group by {{ healing_tables._key_names(keys) }}
 )
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', "

@@ -110,10 +110,10 @@ using (
     from (
         select *, row_number() over (partition by {{ keys | join(', ') }}, changed_at, is_full order by {{
             healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout)
-            }} desc) as place
+            }} desc) as healing_tables_place
         from {{ events }}
     )
-    where place = 1
+    where healing_tables_place = 1
 ) as s
 on s.merge_id = {{ merge_id }} and t.changed_at = s.changed_at
 and {{ same | join(' and ') }}
@@ -134,14 +134,15 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
 
 {#-
     The log since a version, or since its beginning if that is none: {version (of the newest commit), row_commits (how
-    many commits changed rows), merge_ids (of this way, that added rows; none if they are not known)}.
+    many commits changed rows), merge_ids (of this way, or of both, that added rows; none if they are not known)}.
 -#}
-{% macro _state_of_change_log(run, relation, version) -%}
+{% macro _state_of_change_log(run, relation, version, of_both=false) -%}
     {%- set commits = run.format.commits.since(relation, version) -%}
     {%- if commits is none -%} {{ return({'version': none, 'row_commits': 1, 'merge_ids': none}) }} {%- endif -%}
     {%- set merge_ids = [] -%}
     {%- for commit in commits -%}
-        {%- do merge_ids.extend(modules.re.findall('sql-[0-9a-f-]{36}', commit.parameters or '')) -%}
+        {%- do merge_ids.extend(modules.re.findall('(?:sql-)' ~ ('?' if of_both) ~ '[0-9a-f]{8}-[0-9a-f-]{27}',
+            commit.parameters or '')) -%}
     {%- endfor -%}
     {{- return({'version': commits[0].version if commits else version,
         'row_commits': commits | selectattr('changes_rows') | list | length,
@@ -153,8 +154,10 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- set listed = ['null'] -%}
     {%- for id in (merge_ids or []) + more -%} {%- do listed.append(healing_tables._string_literal(id)) -%}
     {%- endfor -%}
-    {{- return('(merge_id in (' ~ (listed | join(', ')) ~ ')' ~ (" or merge_id like 'sql-%'" if merge_ids is none)
-        ~ ')') -}}
+    {#- the id of a merge from a stream has more behind it -#}
+    {%- set listed = '(' ~ (listed | join(', ')) ~ ')' -%}
+    {{- return('(merge_id in ' ~ listed ~ ' or substr(merge_id, 1, 36) in ' ~ listed
+        ~ (" or merge_id like 'sql-%'" if merge_ids is none) ~ ')') -}}
 {%- endmacro %}
 
 {#- Refuse to remove a stored version that starts at a moment of which the log has no row: the log is not complete. -#}
@@ -174,20 +177,28 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
 
 {#- The keys of such versions: {keys (their number), examples}. `staged`: the table of changes, see _difference.sql. -#}
 {% macro _unlogged_versions(spec, layout, staged, events, log_rows) -%}
-{%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
 {%- set start = healing_tables._to_micros('start', layout.moment_type) -%}
+{%- set named, same = [], [] -%}
+{%- for key in layout['keys'] -%}
+    {%- do named.append(key.quoted ~ ' as logged_' ~ loop.index) -%}
+    {%- do same.append('removed.key_' ~ loop.index ~ ' = logged.logged_' ~ loop.index) -%}
+{%- endfor -%}
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (
     select distinct concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text
-    from {{ staged }}
-    where differs and candidate_row is null
-        {%- if spec.get('valid_from_first') is not none %}
-        and {{ start }} <> {{ healing_tables._micros_constant(spec.valid_from_first) }}
-        {%- endif %}
-        and ({{ healing_tables._key_names(layout['keys']) }}, {{ start }}) not in (
-            select {{ keys }}, unix_micros(changed_at) from {{ log_rows }} where not is_full
-            union all
-            select {{ keys }}, unix_micros(changed_at) from {{ events }} where not is_full
-        )
+    from (
+        select {{ healing_tables._key_names(layout['keys']) }}, {{ start }} as start_at
+        from {{ staged }}
+        where differs and candidate_row is null
+            {%- if spec.get('valid_from_first') is not none %}
+            and {{ start }} <> {{ healing_tables._micros_constant(spec.valid_from_first) }}
+            {%- endif %}
+    ) as removed
+    left anti join (
+        select {{ named | join(', ') }}, unix_micros(changed_at) as logged_at from {{ log_rows }} where not is_full
+        union all
+        select {{ named | join(', ') }}, unix_micros(changed_at) from {{ events }} where not is_full
+    ) as logged
+    on removed.start_at = logged.logged_at and {{ same | join(' and ') }}
 )
 {%- endmacro %}

@@ -187,6 +187,8 @@
             {%- do healing_tables._mistake(mistakes, column.name, 'the stored type ' ~ column.type,
                 'the type ' ~ column.given ~ ' in the batch', 'cast it in the batch') -%}
         {%- endif -%}
+    {%- endfor -%}
+    {%- for column in layout['keys'] + layout.attributes + layout.extra_ties -%}
         {%- if column.name | lower in healing_tables._log_of_changes_columns() -%}
             {%- do healing_tables._mistake(mistakes, column.name, "a name other than the change log's own: "
                 ~ (healing_tables._log_of_changes_columns() | join(', ')), 'a column of the batch',
@@ -223,6 +225,9 @@
     {%- if type == 'date' and layout.moment is not none and layout.moment_type != 'date' -%}
         {%- do healing_tables._mistake(mistakes, 'changed_at (' ~ layout.moment.name ~ ')',
             'a date, as the stored dimension has them', 'a timestamp', 'cast it in the batch') -%}
+    {%- elif type == 'timestamp_ntz' -%}
+        {%- do healing_tables._mistake(mistakes, names.valid_from or names.last_updated,
+            'a date or a timestamp, for a merge as SQL', type, 'cast the column, or merge with the library') -%}
     {%- elif type -%} {%- do layout.update({'moment_type': type}) -%}
     {%- endif -%}
     {%- set known = healing_tables._columns_of_layout(spec, layout) | map('lower') | list -%}

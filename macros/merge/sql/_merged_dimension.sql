@@ -53,29 +53,31 @@ healing_tables_changes as (
     {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
 {%- endfor -%}
 healing_tables_taken as (
-    select collect_set(unix_micros(changed_at)) as taken
+    select collect_set(unix_micros(changed_at)) as healing_tables_moments
     from healing_tables_events
     where is_full
 ),
 healing_tables_seen as (
-    select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as seen
+    select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as healing_tables_own
     from healing_tables_events
     where {{ keys[0] }} is not null
     group by {{ keys | join(', ') }}
 ),
 healing_tables_absent as (
-    select {{ keys | join(', ') }}, timestamp_micros(next_taken) as changed_at
+    select {{ keys | join(', ') }}, timestamp_micros(healing_tables_next_taken) as changed_at
     from (
         select e.{{ keys | join(', e.') }}, e.is_deleted,
-            array_min(filter(array_except(taken, p.seen), moment -> moment > unix_micros(e.changed_at))) as next_taken,
+            array_min(filter(array_except(healing_tables_moments, p.healing_tables_own),
+                moment -> moment > unix_micros(e.changed_at))) as healing_tables_next_taken,
             lead(unix_micros(e.changed_at)) over (partition by e.{{ keys | join(', e.')
-                }} order by e.changed_at, {{ healing_tables._tie_of_batch(layout, 'e.') }}, e.is_deleted) as next_at
+                }} order by e.changed_at, {{ healing_tables._tie_of_batch(layout, 'e.')
+                }}, e.is_deleted) as healing_tables_next_at
         from healing_tables_events as e
         cross join healing_tables_taken
         join healing_tables_seen as p on {{ same | join(' and ') }}
         where not e.is_full
     )
-    where not is_deleted and next_taken < coalesce(next_at, next_taken + 1)
+    where not is_deleted and healing_tables_next_taken < coalesce(healing_tables_next_at, healing_tables_next_taken + 1)
 ),
 healing_tables_present as (
     select {{ names }}, changed_at, is_deleted

@@ -7,6 +7,11 @@
 {% macro _seeds(spec, layout, existing, stored_columns, shown) -%}
 {%- set names, type = layout.names, layout.moment_type -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set named, renamed = [], [] -%}
+{%- for key in keys -%}
+    {%- do named.append(key ~ ' as key_' ~ loop.index) -%}
+    {%- do renamed.append('key_' ~ loop.index ~ ' as ' ~ key) -%}
+{%- endfor -%}
 {%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
 {%- set values, at_moment, turns, inside, selected = [], [], [], [], [] -%}
 {%- for attribute in layout.attributes -%}
@@ -53,7 +58,7 @@
 {%- endfor -%}
 (
     with stored as (
-        select {{ (keys + selected) | join(', ') }},
+        select {{ (named + selected) | join(', ') }},
             {{ period.start }} as at,
             if({{ period.alive }}, null, coalesce({{ period.until }}, {{ period.updated }}, {{ period.start
                 }})) as until,
@@ -61,9 +66,9 @@
         from {{ existing }}
     ),
     neighbours as (
-        select *, lag(struct({{ before | join(', ') }})) over (partition by {{ keys | join(', ')
-            }} order by at) as before,
-            lead(at) over (partition by {{ keys | join(', ') }} order by at) as next_at
+        select *, lag(struct({{ before | join(', ') }})) over (partition by {{
+                healing_tables._key_names(keys) }} order by at) as before,
+            lead(at) over (partition by {{ healing_tables._key_names(keys) }} order by at) as next_at
         from stored
     ),
     turned as (
@@ -74,11 +79,11 @@
         select *, explode(array_distinct(array_compact(array({{ (['at'] + inside) | join(', ') }})))) as moment
         from turned
     )
-    select {{ (keys + values + no_ties) | join(', ') }}, timestamp_micros(moment) as changed_at,
+    select {{ (renamed + values + no_ties) | join(', ') }}, timestamp_micros(moment) as changed_at,
         false as is_deleted, false as is_full
     from moments
     union all
-    select {{ (keys + no_values + no_ties) | join(', ') }}, timestamp_micros(until), true, false
+    select {{ (renamed + no_values + no_ties) | join(', ') }}, timestamp_micros(until), true, false
     from turned
     where until is not null and (next_at is null or next_at > until)
 )
@@ -138,6 +143,7 @@
 {#- Some value of a type that is not NULL, as SQL. -#}
 {% macro _some_value(type) -%}
     {%- if type in ['date', 'timestamp'] -%} {{ return(healing_tables._from_micros('0L', type)) }} {%- endif -%}
+    {%- if type == 'timestamp_ntz' -%} {{ return("timestamp_ntz '1970-01-01 00:00:00'") }} {%- endif -%}
     {%- if '<' in type -%}
         {{- return("from_json('" ~ ('[]' if type.startswith('array') else '{}') ~ "', "
             ~ healing_tables._string_literal(type) ~ ')') -}}

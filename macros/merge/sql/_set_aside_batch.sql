@@ -71,18 +71,19 @@
 {%- endmacro %}
 
 {% macro _set_aside_statement(layout, batch, table, columns) -%}
-{%- set names = healing_tables._quoted_list(columns) -%}
+{%- set names, reason = healing_tables._quoted_list(columns), healing_tables._reason_column(layout) -%}
 merge into {{ table }} as t
 using (
     select *
     from (
         select
-            {%- for name, type in columns.items() if name in layout.given %}
+            {%- for name, type in columns.items() if name in layout.given
+                and name not in ['set_aside_at', 'set_aside_batch_id', 'set_aside_row_id', reason] %}
             cast(given.{{ healing_tables._quoted(name) }} as {{ type }}) as {{ healing_tables._quoted(name) }},
             {%- endfor %}
-            reason as {{ healing_tables._reason_column(layout) }}, now() as set_aside_at,
+            reason as {{ reason }}, now() as set_aside_at,
             {{ healing_tables._string_literal(invocation_id) }} as set_aside_batch_id, set_aside_row_id,
-            row_number() over (partition by set_aside_row_id order by reason) as place
+            row_number() over (partition by set_aside_row_id order by reason) as healing_tables_place
         from (
             select healing_tables_given as given, healing_tables_reason as reason, sha2(to_json(struct(
                 healing_tables_given as given, healing_tables_reason as reason), {{ healing_tables._json_options()
@@ -91,7 +92,7 @@ using (
             where healing_tables_reason is not null
         )
     )
-    where place = 1
+    where healing_tables_place = 1
 ) as s
 on t.set_aside_row_id = s.set_aside_row_id
 when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})

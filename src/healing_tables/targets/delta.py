@@ -329,8 +329,13 @@ class DeltaTarget(SqlTable):
         return {commit.merge_id for commit in found if commit.merge_id is not None}
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
-        history = spark.sql(f"describe history {self.sql_name} limit 20")
-        return [(int(row[0]), str(row[1])) for row in history.select("version", "operationParameters").collect()]
+        try:
+            history = spark.sql(f"describe history {self.sql_name} limit 20")
+            return [(int(row[0]), str(row[1])) for row in history.select("version", "operationParameters").collect()]
+        except AnalysisException as error:
+            if has_condition(error, *MISSING, "DELTA_TABLE_ONLY_OPERATION"):
+                return []
+            raise
 
     def may_lie_between(self, base_version: int, version: int) -> bool:
         return version > base_version + 1
