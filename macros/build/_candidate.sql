@@ -43,7 +43,7 @@
     {%- do healing_tables._check_request_columns('healing_table', dict(settings, relation='the select'), columns)
         if settings.checks -%}
     {%- set columns = healing_tables._as_stored(run.format, columns) -%}
-    {#- a merge keeps the order of the stored columns; its select has that of its options -#}
+    {#- a merge writes the stored columns in their order, whatever the order of its options -#}
     {%- set columns = healing_tables._in_stored_order(columns, run.stored) if run.mode == 'merge' else columns -%}
     {{- return({
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,

@@ -1,4 +1,4 @@
-"""The two ways of healing_merge give the same dimension, in any order: that of the whole history."""
+"""Batches merged by either way of healing_merge, in any order, give the dimension of their whole history."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def stop(lab: Lab, name: str, pattern: str, when: str) -> None:
 @pytest.mark.parametrize("way", ["sql", "library"])
 @pytest.mark.parametrize("is_full", [False, True], ids=["changes", "full"])
 def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str) -> None:
-    """The killed batch is in the log and in the dimension, or in neither; it comes again at the end."""
+    """A killed batch whose rows are in the log is published by the next merge; another one has left nothing."""
     model = f"killed_{is_full}_{way}".lower()
     name, attributes = f"{lab.schema}.{model}", {"a": 2, "b": 1}
     options: dict[str, Any] = {"full_batch": is_full, "deleted_when": None}

@@ -55,13 +55,19 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- Columns that identify a table as the dimension of this model. -#}
-{% macro _merged_columns(spec) -%}
+{#- The SCD types that the options name. -#}
+{% macro _scd_types(spec) -%}
     {%- set types = [] -%}
     {%- set attributes = spec.get('attributes') if spec.get('attributes') is mapping else {} -%}
     {%- for type in attributes.values() -%}
         {%- do types.append(type.get('scd_type') if type is mapping else type) -%}
     {%- endfor -%}
+    {{- return(types) -}}
+{%- endmacro %}
+
+{#- Columns that identify a table as the dimension of this model. -#}
+{% macro _merged_columns(spec) -%}
+    {%- set types = healing_tables._scd_types(spec) -%}
     {%- set names = spec.get('column_names') if spec.get('column_names') is mapping else {} -%}
     {%- set start = names.get('valid_from', 'valid_from') if 4 not in types else none -%}
     {{- return(healing_tables._as_list(spec.key_columns) + ([start] if start is string else [])) -}}

@@ -62,7 +62,7 @@
         mode='merge', publish='log and heal',
         notes={'healing_tables.change_log': healing_tables._full_name(change_log)},
         undo=healing_tables._withdraw_from_change_log(change_log) if attempt > 1 else none) -%}
-    {#- a full refresh makes the table anew, from the log -#}
+    {#- a full refresh does not read the stored table: it builds a new one from the log -#}
     {%- set stored_columns = run.stored.get('columns', {}) if not should_full_refresh() else {} -%}
     {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
         settings.at) -%}

@@ -74,14 +74,10 @@ from (
 {%- set usable = batch ~ ' where healing_tables_reason is null' -%}
 {%- set rows = 'select ' ~ columns ~ ', changed_at, is_deleted, false as is_full from ' ~ usable -%}
 {%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
-{%- set no_keys, no_values, whole_key = [], [], [] -%}
-{%- for column in layout['keys'] -%}
-    {%- do no_keys.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
-    {%- do whole_key.append(column.quoted ~ ' is not null') -%}
-{%- endfor -%}
-{%- for column in layout.attributes + layout.extra_ties -%}
-    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
-{%- endfor -%}
+{%- set no_keys = healing_tables._typed_nulls(layout['keys']) -%}
+{%- set no_values = healing_tables._typed_nulls(layout.attributes + layout.extra_ties) -%}
+{%- set whole_key = [] -%}
+{%- for key in keys -%} {%- do whole_key.append(key ~ ' is not null') -%} {%- endfor -%}
 {%- set full = ', ' ~ full_at ~ ' as changed_at, false as is_deleted, ' -%}
 (
     {{ rows }}
@@ -181,8 +177,7 @@ moments as (
         {%- set tied = run_query(healing_tables._tied_keys(merge)).rows[0] -%}
         {%- do healing_tables._mistake(mistakes, 'two different rows for one key and moment',
             'one row per key and moment',
-            (tied['keys'] ~ ' keys: ' if tied['keys'] > 1) ~ tied['examples']
-            ~ (' and ' ~ (tied['keys'] - 5) ~ ' more' if tied['keys'] > 5),
+            healing_tables._examples_of_keys(tied['keys'], tied['examples']),
             'reduce the batch, set tie_break_by, or on_tie: greatest') -%}
     {%- endif -%}
     {%- if merge.full_at is not none and figures.row_count == figures.aside -%}
@@ -196,13 +191,16 @@ moments as (
 
 {#- {keys (the number of those with a tie), examples}. -#}
 {% macro _tied_keys(merge) -%}
-{%- set keys, named = merge.layout['keys'], [] -%}
-{%- for key in keys -%} {%- do named.append(key.quoted ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+{%- set keys = merge.layout['keys'] -%}
 {{ healing_tables._moments_of_batch(merge) }},
 tied as (
     select concat({{ healing_tables._key_text(keys | map(attribute='name') | list) }}) as key_text,
         min(changed_at) as first_at
-    from (select {{ named | join(', ') }}, changed_at from moments where healing_tables_tied)
+    from (
+        select {{ healing_tables._numbered_keys(merge.layout) | join(', ') }}, changed_at
+        from moments
+        where healing_tables_tied
+    )
     group by {{ healing_tables._key_names(keys) }}
 )
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', "

@@ -168,7 +168,7 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
     {%- if found['keys'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(mistakes, 'a stored version that is not in the change log',
-            'a log of every change of its keys', (found['keys'] ~ ' keys: ' if found['keys'] > 1) ~ found['examples'],
+            'a log of every change of its keys', healing_tables._examples_of_keys(found['keys'], found['examples']),
             'name the change log in every merge into this dimension; drop its table to start it again from the stored '
             'rows') -%}
         {%- do healing_tables._refuse(run, mistakes, change.candidate) -%}

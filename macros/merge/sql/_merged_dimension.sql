@@ -47,11 +47,8 @@ healing_tables_changes as (
 {% macro _absences(layout) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
 {%- set names = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
-{%- set same, no_values = [], [] -%}
+{%- set no_values, same = healing_tables._typed_nulls(layout.attributes + layout.extra_ties), [] -%}
 {%- for key in keys -%} {%- do same.append('e.' ~ key ~ ' = p.' ~ key) -%} {%- endfor -%}
-{%- for column in layout.attributes + layout.extra_ties -%}
-    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
-{%- endfor -%}
 healing_tables_taken as (
     select collect_set(unix_micros(changed_at)) as healing_tables_moments
     from healing_tables_events

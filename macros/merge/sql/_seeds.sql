@@ -7,11 +7,8 @@
 {% macro _seeds(spec, layout, existing, stored_columns, shown) -%}
 {%- set names, type = layout.names, layout.moment_type -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set named, renamed = [], [] -%}
-{%- for key in keys -%}
-    {%- do named.append(key ~ ' as key_' ~ loop.index) -%}
-    {%- do renamed.append('key_' ~ loop.index ~ ' as ' ~ key) -%}
-{%- endfor -%}
+{%- set renamed = [] -%}
+{%- for key in keys -%} {%- do renamed.append('key_' ~ loop.index ~ ' as ' ~ key) -%} {%- endfor -%}
 {%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
 {%- set values, at_moment, turns, inside, selected = [], [], [], [], [] -%}
 {%- for attribute in layout.attributes -%}
@@ -48,17 +45,11 @@
 {%- for name in selected if name.split(' as ')[-1].startswith('previous_') -%}
     {%- do before.append(name.split(' as ')[-1]) -%}
 {%- endfor -%}
-{%- set no_values = [] -%}
-{%- for column in layout.attributes -%}
-    {%- do no_values.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
-{%- endfor -%}
-{%- set no_ties = [] -%}
-{%- for column in layout.extra_ties -%}
-    {%- do no_ties.append('cast(null as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
-{%- endfor -%}
+{%- set no_values = healing_tables._typed_nulls(layout.attributes) -%}
+{%- set no_ties = healing_tables._typed_nulls(layout.extra_ties) -%}
 (
     with stored as (
-        select {{ (named + selected) | join(', ') }},
+        select {{ (healing_tables._numbered_keys(layout) + selected) | join(', ') }},
             {{ period.start }} as at,
             if({{ period.alive }}, null, coalesce({{ period.until }}, {{ period.updated }}, {{ period.start
                 }})) as until,
@@ -102,8 +93,7 @@
         {%- do healing_tables._mistake(mistakes,
             'a stored key with two current versions, or with versions that overlap',
             'one current version per key, and versions that do not overlap',
-            (found['damaged'] ~ ' keys: ' if found['damaged'] > 1) ~ found['examples']
-            ~ (' and ' ~ (found['damaged'] - 5) ~ ' more' if found['damaged'] > 5),
+            healing_tables._examples_of_keys(found['damaged'], found['examples']),
             'repair the stored dimension (dbt run-operation healing_tables.repair), then merge again') -%}
         {%- do healing_tables._refuse(run, mistakes) -%}
     {%- endif -%}
@@ -156,8 +146,6 @@
 {% macro _damaged_keys(layout, existing, stored_columns, shown) -%}
 {%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set named = [] -%}
-{%- for key in keys -%} {%- do named.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
 {%- set is_versioned = layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list | length > 0 -%}
 select count(*) as damaged, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (
@@ -166,7 +154,7 @@ from (
         select *, lag(at) over (partition by {{ healing_tables._key_names(keys) }} order by at, until) as before,
             max(until) over (partition by {{ healing_tables._key_names(keys) }} order by at, until
                 rows between unbounded preceding and 1 preceding) as until_before
-        from (select {{ named | join(', ') }}, {{ period.start }} as at,
+        from (select {{ healing_tables._numbered_keys(layout) | join(', ') }}, {{ period.start }} as at,
             if({{ period.alive }}, 9223372036854775807, {{ period.until }}) as until from {{ existing }})
     )
     where {{ 'at <= before or at < until_before' if is_versioned else 'before is not null' }}

@@ -31,13 +31,8 @@
 
 {#- Options that only the library has. -#}
 {% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
-    {%- set types = [] -%}
-    {%- set attributes = spec.get('attributes') -%}
-    {%- for name, value in (attributes.items() if attributes is mapping else []) -%}
-        {%- do types.append(value.get('scd_type') if value is mapping else value) -%}
-    {%- endfor -%}
     {%- set only = {
-        'attributes: type 4': 4 in types, 'audit': spec.get('audit') is not none,
+        'attributes: type 4': 4 in healing_tables._scd_types(spec), 'audit': spec.get('audit') is not none,
         'change_log: false': spec.get('change_log') is sameas false,
         'current_while_deleted': spec.get('current_while_deleted') is sameas true,
         'missing_columns: keep': spec.get('missing_columns') == 'keep',

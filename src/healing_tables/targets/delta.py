@@ -329,10 +329,15 @@ class DeltaTarget(SqlTable):
         return {commit.merge_id for commit in found if commit.merge_id is not None}
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
+        rows = self.history(spark, 20, "version", "operationParameters")
+        return [(int(row[0]), str(row[1])) for row in rows]
+
+    def history(self, spark: SparkSession, limit: int, *columns: str) -> list[Row]:
+        """The newest commits; empty if there is no table."""
         try:
-            history = spark.sql(f"describe history {self.sql_name} limit 20")
-            return [(int(row[0]), str(row[1])) for row in history.select("version", "operationParameters").collect()]
+            return spark.sql(f"describe history {self.sql_name} limit {limit}").selectExpr(*columns).collect()
         except AnalysisException as error:
+            # dropped, not created yet, or a folder of other files
             if has_condition(error, *MISSING, "DELTA_TABLE_ONLY_OPERATION"):
                 return []
             raise
@@ -361,14 +366,7 @@ class DeltaTarget(SqlTable):
         merge_id = f"if(operation = 'MERGE', {found}, null)" if ids else "cast(null as string)"
         limit = 20
         while True:
-            try:
-                newest = spark.sql(f"describe history {self.sql_name} limit {limit}")
-                rows = newest.selectExpr("version", "operation", merge_id).collect()
-            except AnalysisException as error:
-                # dropped, not created yet, or a folder of other files
-                if has_condition(error, *MISSING, "DELTA_TABLE_ONLY_OPERATION"):
-                    return []
-                raise
+            rows = self.history(spark, limit, "version", "operation", merge_id)
             if len(rows) < limit or min(row[0] for row in rows) <= version + 1:
                 return [Commit(*row) for row in rows if row[0] > version]
             limit *= 10
