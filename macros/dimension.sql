@@ -30,21 +30,7 @@
 {%- set rendering = healing_tables._rendering() -%}
 {%- do rendering.update({'spec': spec}) if rendering is not none -%}
 {%- if healing_tables._is_tracing() -%} {{ return(healing_tables._trace(spec)) }} {%- endif -%}
-{%- set columns = healing_tables._output_columns(spec) -%}
-{{ healing_tables._call_begin(spec, columns) }}
-select
-    {%- for column in columns %}
-    {{ healing_tables._slot('hash', ' ' ~ column.expression ~ ' ') if column.is_hash else column.expression
-        }} as {{ column.quoted }}{{ ',' if not loop.last }}
-    {%- endfor %}
-    {{ healing_tables._slot('order') }}
-from (
-{{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},
-{{ healing_tables._slices(spec) }},
-{{ healing_tables._versions(spec) }}
-select * from versions
-)
-{{ healing_tables._call_end() }}
+{{ healing_tables._dimension_select(spec) }}
 {%- endmacro %}
 
 {#- A line when a build begins to look at its sources, which takes a while in a new process. -#}

@@ -49,6 +49,7 @@
         {%- do healing_tables._after_conflict(run, attempt, seen.conflicts, published.candidate, true) -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- do healing_tables._audit_change(run, change, seen.version) -%}
     {%- do healing_tables._report_leftovers(run, tables) -%}
     {%- do healing_tables._after_publish(run, change, published, seen.version, seen.written_rows) -%}
     {{- return({'properties': none if published.is_created else run.stored.properties,

@@ -19,6 +19,7 @@
     listed_keys         the same as a list of literals, if they are few and of one column; else none
     publish             what the log shows as the way of publishing; none: that of the change
     notes               more properties of a table that this run makes
+    audit               see audit/_audit.sql; none: nothing is audited
     undo                the statement that takes back what a run has written, if it is refused; or none
     location            a folder for the files of this run, or none
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
@@ -27,7 +28,8 @@
 
     sql                 the SQL of the model
     last, commits       the newest build of the table, and the commits after it; none if not known (see _earlier_builds)
-    newest_marks        the marks of the newest commit with a tag, even if others have changed rows after it; or none
+    newest_tag          the tag of the newest commit that has one, with its `version`, even if others have changed rows
+                        after it; or none
     is_as_left          the stored table is as the last build of this definition has left it
 -#}
 {% macro _new_run(settings, format, target, existing, mode, log_format=none) -%}
@@ -42,7 +44,7 @@
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
         'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none, 'location': none, 'keeps_foreign': false,
-        'publish': none, 'notes': {}, 'undo': none}) -}}
+        'publish': none, 'notes': {}, 'undo': none, 'audit': none}) -}}
 {%- endmacro %}
 
 {#- The run of one attempt of a healing_table. -#}
@@ -73,7 +75,7 @@
     {%- set last = earlier.last -%}
     {%- set run = dict(
         run, definition=definition, version_before=earlier.newest, last=last, commits=earlier.others,
-        newest_marks=earlier.newest_marks, table_id=last.table_id if last is not none and last.is_tagged
+        newest_tag=earlier.newest_tag, table_id=last.table_id if last is not none and last.is_tagged
             else healing_tables._table_id(run.existing, run.stored)
                 if healing_tables._can_heal() and not run.format.commits.has_tags
             else none) -%}

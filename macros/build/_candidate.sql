@@ -6,6 +6,7 @@
     is_pure_call        the model is a call of dimension(), perhaps behind CTEs
     is_comparable       the stored rows can be matched with it
     hashes              columns that the query leaves empty, {name: SQL}: see _hash_columns
+    hidden              columns of the query that are not published: that of the audit
     checks, conditions  what its rows have yet to pass: as in the settings; see _row_conditions
     changes             the table of the rows that differ from the stored ones or violate something, or none
     table               the table that it has been written to, or none
@@ -27,8 +28,11 @@
         settings.metadata.hashes | length) if hashes_later else query -%}
     {%- set known_columns = healing_tables._known_columns(run, is_pure_call) -%}
     {%- set columns = known_columns if known_columns is not none else healing_tables._query_columns(query) -%}
+    {%- set hidden = [healing_tables._audit_column() | replace('`', '')] if run.audit is not none else [] -%}
+    {%- set found, columns = columns, {} -%}
+    {%- for name, type in found.items() if name not in hidden -%} {%- do columns.update({name: type}) -%} {%- endfor -%}
     {%- if sequence is not none -%}
-        {%- set query = healing_tables._add_sequence(query, columns, settings, sequence) -%}
+        {%- set query = healing_tables._add_sequence(query, columns | list + hidden, columns, settings, sequence) -%}
         {%- set columns = dict({sequence.name: 'bigint'}, **columns) -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
@@ -47,7 +51,8 @@
     {%- set columns = healing_tables._in_stored_order(columns, run.stored) if run.mode == 'merge' else columns -%}
     {{- return({
         'query': query, 'columns': columns, 'is_pure_call': is_pure_call,
-        'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}, 'checks': settings.checks,
+        'hashes': healing_tables._hash_columns(settings, columns) if hashes_later else {}, 'hidden': hidden,
+        'checks': settings.checks,
         'conditions': healing_tables._row_conditions(run, columns),
         'is_comparable': healing_tables._is_comparable(run, columns), 'changes': none, 'table': none,
         'location': run.location, 'written': none, 'is_checked': false, 'figures': {}}) -}}
@@ -158,7 +163,7 @@
     {%- set columns = healing_tables._quoted_list(candidate.columns) -%}
     {#- its rows have passed the checks and have their hashes -#}
     {{- return(dict(candidate, query='select ' ~ (columns | join(', ')) ~ ' from ' ~ candidate.table,
-        hashes={}, conditions=[], checks={})) -}}
+        hashes={}, hidden=[], conditions=[], checks={})) -}}
 {%- endmacro %}
 
 {#- The statement for that. -#}

@@ -33,9 +33,10 @@ checked as (
 )
 {%- endmacro %}
 
-{#- The columns of the struct `row`: those of the candidate, except hashes that are computed later. -#}
+{#- The columns of the struct `row`: those of the candidate, except hashes that are computed later; for an audit one
+    more. -#}
 {% macro _row_columns(candidate) -%}
-    {{- return(candidate.columns | reject('in', candidate.hashes) | list) -}}
+    {{- return(candidate.columns | reject('in', candidate.hashes) | list + candidate.hidden) -}}
 {%- endmacro %}
 
 {#- The violations of a row of `checked`, as SQL for an array of names, NULL without violations; none if there is
@@ -62,7 +63,8 @@ checked as (
     written directly. -#}
 {% macro _checked_select(run, candidate) -%}
 {%- set violations = healing_tables._violations_of_row(run.settings, candidate) -%}
-{%- if violations is none and not candidate.hashes -%} {{ return(candidate.query) }} {%- endif -%}
+{%- if violations is none and not candidate.hashes and not candidate.hidden -%} {{ return(candidate.query) }}
+{%- endif -%}
 with {{ healing_tables._checked_candidate(run, candidate, healing_tables._has_order(run.settings, candidate),
     'first') }}
 select

@@ -63,11 +63,11 @@
         'others': commits | selectattr('version', 'gt', commit.version) | list}) -}}
 {%- endmacro %}
 
-{#- The marks of the newest of these commits that has a tag, or none. -#}
-{% macro _newest_marks(commits) -%}
+{#- The tag of the newest of these commits that has one, with the `version` of the commit, or none. -#}
+{% macro _newest_tag(commits) -%}
     {%- for commit in commits -%}
         {%- set tag = healing_tables._read_tag(commit.parameters) -%}
-        {%- if tag is not none -%} {{ return(tag.marks) }} {%- endif -%}
+        {%- if tag is not none -%} {{ return(dict(tag, version=commit.version)) }} {%- endif -%}
     {%- endfor -%}
     {{- return(none) -}}
 {%- endmacro %}

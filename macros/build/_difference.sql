@@ -64,6 +64,10 @@ differing as (
         {{ 'false' if inputs.is_unique
             else 'coalesce(stored.is_repeated, false) or coalesce(made.is_repeated, false)' }} as is_repeated,
         {{ 'violations' if violations is not none else 'cast(null as array<string>)' }} as violations
+        {%- if candidate.hidden %},
+        stored_whole,
+        row.{{ healing_tables._audit_column() }} as audited
+        {%- endif %}
     from made
     full outer join stored on {{ pairs | join(' and ') }}
     where {{ differs }}{{ ' or violations is not null' if violations is not none }}
@@ -71,7 +75,7 @@ differing as (
 select {{ keys }}, start, differs, stored_row,
     case when row is not null then struct(
         {{- healing_tables._published_columns(candidate) | join(', ') }}) end as candidate_row,
-    was_current, is_current, is_repeated, violations
+    was_current, is_current, is_repeated, violations{{ ', stored_whole, audited' if candidate.hidden }}
 from differing
 {%- endmacro %}
 
@@ -117,6 +121,14 @@ from differing
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
     {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._quoted(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
+    {%- if candidate.hidden -%}
+        {%- set whole = [] -%}
+        {%- for name, type in columns.items() -%}
+            {%- do whole.append((healing_tables._quoted(name) if name in stored_columns
+                else 'cast(null as ' ~ type ~ ')') ~ ' as ' ~ healing_tables._quoted(name)) -%}
+        {%- endfor -%}
+        {%- do select_lists.stored.append('struct(' ~ (whole | join(', ')) ~ ') as stored_whole') -%}
+    {%- endif -%}
     {#- if all columns are compared, compare the row itself: building a second struct would cost time -#}
     {%- set compared_row = 'row' if compared == healing_tables._row_columns(candidate)
         else 'case when row is not null then ' ~ healing_tables._row_struct(compared, 'row.') ~ ' end' -%}

@@ -101,8 +101,9 @@
     {{- return(text) -}}
 {%- endmacro %}
 
-{#- The rows of a candidate with their numbers: from the key map, or new ones above the largest in it. -#}
-{% macro _add_sequence(query, columns, settings, sequence) -%}
+{#- The rows of a candidate with their numbers: from the key map, or new ones above the largest in it. `names`: the
+    columns to return. -#}
+{% macro _add_sequence(query, names, columns, settings, sequence) -%}
 {%- set version = healing_tables._version_id('fresh.', settings, columns) -%}
 {%- set order = [] -%}
 {%- for column in settings.key_columns + [settings.valid_from] -%}
@@ -113,7 +114,7 @@ select
         key_map.surrogate_key,
         largest.surrogate_key + dense_rank() over (partition by key_map.surrogate_key order by {{ order | join(', ') }})
     ) as {{ healing_tables._quoted(sequence.name) }}
-    {%- for column in columns %},
+    {%- for column in names %},
     fresh.{{ healing_tables._quoted(column) }}
     {%- endfor %}
 from (

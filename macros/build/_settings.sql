@@ -129,11 +129,3 @@
     {%- endfor -%}
     {{- return(ratios) -}}
 {%- endmacro %}
-
-{% macro _check_ratio(mistakes, option, ratio) -%}
-    {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
-        {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson,
-            'write a share such as 0.2; 1 switches this guard off') -%}
-    {%- endif -%}
-    {{- return(ratio) -}}
-{%- endmacro %}

@@ -81,6 +81,15 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- A share, for a guard. -#}
+{% macro _check_ratio(mistakes, option, ratio) -%}
+    {%- if ratio is not number or ratio is boolean or ratio < 0 or ratio > 1 -%}
+        {%- do healing_tables._mistake(mistakes, option, 'a number from 0 to 1', ratio | tojson,
+            'write a share such as 0.2; 1 switches this guard off') -%}
+    {%- endif -%}
+    {{- return(ratio) -}}
+{%- endmacro %}
+
 {#- The name that shares most pairs of letters with this one, by the coefficient of Dice (1945), above 0.6, or that has
     the same letters in another order; else none. The library uses difflib for that. -#}
 {% macro _nearest_name(name, names) -%}

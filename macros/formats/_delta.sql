@@ -21,7 +21,8 @@
             'key_map': {
                 'delta.appendOnly': 'true', 'delta.isolationLevel': 'Serializable',
                 'delta.autoOptimize.autoCompact': 'true'},
-            'change_log': {'delta.isolationLevel': 'Serializable'}},
+            'change_log': {'delta.isolationLevel': 'Serializable'},
+            'audit': {'delta.isolationLevel': 'Serializable', 'delta.autoOptimize.autoCompact': 'true'}},
         'files': {
             'order': healing_tables._delta_order, 'kept_hours': healing_tables._delta_kept_hours,
             'maintain': healing_tables._delta_maintain}}) -}}

@@ -45,7 +45,8 @@
                       changed at a time
       log             of the log, to which several runs append
       key_map         of a key map
-      change_log      of the log of capture
+      change_log      of the change log of a merge or a capture
+      audit           of an audit
 
     files
       new_location    (target, attempt): the folder of this run's files, or none if the format chooses the location
@@ -87,7 +88,7 @@
         'branches': {'leftovers': none_of_them, 'drop': nothing},
         'change_feed': {'is_on': nothing, 'source': nothing, 'gap': nothing},
         'properties': {
-            'for_columns': healing_tables._no_properties, 'log': {}, 'key_map': {}, 'change_log': {}},
+            'for_columns': healing_tables._no_properties, 'log': {}, 'key_map': {}, 'change_log': {}, 'audit': {}},
         'files': {
             'new_location': nothing, 'written_at': healing_tables._newest_file, 'order': nothing,
             'kept_hours': nothing, 'maintain': nothing}}) -}}

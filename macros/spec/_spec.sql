@@ -7,6 +7,9 @@
     options valid_to_current, current_values, deleted_values, valid_from_first, surrogate_key; extra_names (see
     _companion_names)
 
+    Only in a merge: current_while_deleted; causes {column of the source with a cause of each row: its default as SQL,
+    or none}; is_audited (the select has the column _audit_column(), see _output.sql)
+
     Where columns cannot be looked up it returns the text of _placeholder_select() instead.
 -#}
 {% macro _spec(macro_name, sources, options) -%}
@@ -64,6 +67,8 @@
         'deleted_values': options.get('deleted_values') or [true, false],
         'valid_from_first': options.get('valid_from_first'),
         'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
+        'causes': options.get('causes') or {}, 'is_audited': options.get('is_audited') or false,
+        'current_while_deleted': options.get('current_while_deleted') or false,
     } -%}
     {%- set exists_in = [] -%}
     {%- for name in spec.exists_in -%}
@@ -86,7 +91,7 @@
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- for source in checked_sources -%}
-        {%- do source.update({'used': healing_tables._used_columns(source, spec.attributes)}) -%}
+        {%- do source.update({'used': healing_tables._used_columns(source, spec.attributes, spec.causes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}
 {%- endmacro %}
@@ -155,9 +160,12 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- The columns of a source that attributes read, by name in code point order: [{column, quoted, type}]. -#}
-{% macro _used_columns(source, attributes) -%}
+{#- The columns of a source that attributes and causes read, by name in code point order: [{column, quoted, type}]. -#}
+{% macro _used_columns(source, attributes, causes) -%}
     {%- set used = {} -%}
+    {%- for name in causes -%}
+        {%- do used.update({name: {'column': name, 'quoted': healing_tables._quoted(name), 'type': 'string'}}) -%}
+    {%- endfor -%}
     {%- for attribute in attributes -%}
         {%- for entry in attribute.from if entry.source == source.name -%}
             {%- do used.update({entry.column: {'column': entry.column, 'quoted': entry.quoted,

@@ -1,5 +1,37 @@
-{#- The columns of a dimension, from the CTE `versions`: [{name, quoted, expression, is_hash}]. -#}
+{#- The select of a dimension, and its columns. -#}
 
+{% macro _dimension_select(spec) -%}
+{%- set columns = healing_tables._output_columns(spec) -%}
+{{ healing_tables._call_begin(spec, columns) }}
+select
+    {%- for column in columns %}
+    {{ healing_tables._slot('hash', ' ' ~ column.expression ~ ' ') if column.is_hash else column.expression
+        }} as {{ column.quoted }}{{ ',' if not loop.last }}
+    {%- endfor %}
+    {%- if spec.is_audited %},
+    {{ healing_tables._audited_version(spec) }} as {{ healing_tables._audit_column() }}
+    {%- endif %}
+    {{ healing_tables._slot('order') }}
+from (
+{{ healing_tables._timeline(spec, '\n' ~ healing_tables._inputs(spec.sources), true) }},
+{{ healing_tables._slices(spec) }},
+{{ healing_tables._versions(spec) }}
+select * from versions
+)
+{{ healing_tables._call_end() }}
+{%- endmacro %}
+
+{#- What the audit says of a version besides its columns: why it began, the moment of the newest change in it (in
+    microseconds), and the cause that its first row gives. -#}
+{% macro _audited_version(spec) -%}
+    {{- return('struct(' ~ healing_tables._began_because() ~ ' as reason, '
+        ~ healing_tables._newest_move(spec, healing_tables._inner_changes(spec)) ~ ' as moment'
+        ~ (', cause' if spec.causes) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _audit_column() -%} {{ return('`healing_tables audit`') }} {%- endmacro %}
+
+{#- [{name, quoted, expression (over the CTE `versions`), is_hash}] -#}
 {% macro _output_columns(spec) -%}
     {%- set columns = [] -%}
     {%- if spec.surrogate_key is not none and spec.surrogate_key.strategy != 'sequence' -%}
@@ -49,27 +81,42 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{% macro _generated_columns(spec, moves) -%}
+{% macro _began_because() -%}
+    {{- return("case when version = 1 then 'new' when after_gap then 'returned' else 'changed' end") -}}
+{%- endmacro %}
+
+{#- The newest moment that a column of a version shows. `moves`: see _inner_changes. -#}
+{% macro _newest_move(spec, moves) -%}
     {%- set moments = ['at', 'finish.valid_to'] -%}
     {%- for move in moves -%} {%- do moments.append(move.column ~ '.at') -%} {%- endfor -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
         {%- do moments.append(attribute.first_column ~ '_value.at') -%}
     {%- endfor -%}
+    {{- return('greatest(' ~ (moments | join(', ')) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _generated_columns(spec, moves) -%}
     {{- return({
         'valid_from': healing_tables._from_micros('valid_from', spec.moment_type),
         'valid_to': healing_tables._valid_to(spec, 'finish.valid_to'),
-        'is_current': healing_tables._flag(spec.current_values, 'finish.valid_to is null'),
+        'is_current': healing_tables._flag(spec.current_values, 'finish.valid_to is null'
+            ~ (' or (is_last and finish.before_gap)' if spec.current_while_deleted)),
         'version': 'cast(version as int)',
         'compressed_row_count': 'finish.slice_no - slice_no + 1',
         'ended_by_delete': healing_tables._flag(spec.deleted_values,
             'finish.valid_to is not null and finish.before_gap'),
-        'last_updated': healing_tables._from_micros('greatest(' ~ (moments | join(', ')) ~ ')',
-            spec.moment_type),
-        'change_reason': "case when version = 1 then 'new' when after_gap then 'returned' else 'changed' end",
-        'change_source': 'change_source',
+        'last_updated': healing_tables._from_micros(healing_tables._newest_move(spec, moves), spec.moment_type),
+        'change_reason': healing_tables._given_cause(spec, 'change_reason', healing_tables._began_because()),
+        'change_source': healing_tables._given_cause(spec, 'change_source', 'change_source'),
         'key_hash': healing_tables._key_hash_of(spec),
         'row_hash': healing_tables._row_hash_of(spec),
     }) -}}
+{%- endmacro %}
+
+{#- The value that the row of a version's start gives as its cause, or else another one. -#}
+{% macro _given_cause(spec, name, otherwise) -%}
+    {%- if name not in spec.causes -%} {{ return(otherwise) }} {%- endif -%}
+    {{- return('coalesce(cause.' ~ name ~ ', ' ~ (spec.causes[name] or otherwise) ~ ')') -}}
 {%- endmacro %}
 
 {% macro _valid_to(spec, micros) -%}

@@ -34,7 +34,11 @@ slices as (
         {%- if overwritten %}
         {{ healing_tables._owned_struct(overwritten, exists) }} as overwritten,
         {%- endif %}
-        {%- if spec.names.change_source is not none %}
+        {%- if spec.causes %}
+        struct({{ healing_tables._state_column(spec.sources[0].name) }}.{{ spec.causes | join(', '
+            ~ healing_tables._state_column(spec.sources[0].name) ~ '.') }}) as cause,
+        {%- endif %}
+        {%- if healing_tables._tracks_sources(spec) %}
         concat_ws(','
             {%- for source in spec.sources -%}
             , if({{ healing_tables._change_flag(spec, source) }}, {{ healing_tables._string_literal(

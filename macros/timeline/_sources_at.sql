@@ -27,11 +27,16 @@
     {%- endfor -%}
     {%- set changes = watched.values() | list -%}
     {%- set of_rows = changes | selectattr('column', 'none') | map(attribute='source.name') | list -%}
-    {%- for source in spec.sources if spec.names.change_source is not none and source.name not in of_rows -%}
+    {%- for source in spec.sources if healing_tables._tracks_sources(spec) and source.name not in of_rows -%}
         {%- do changes.append({
             'name': 'change_' ~ (changes | length + 1), 'began': none, 'source': source, 'column': none}) -%}
     {%- endfor -%}
     {{- return(changes) -}}
+{%- endmacro %}
+
+{#- Whether the column change_source names the sources that change; in a merge, the rows of the batch give it. -#}
+{% macro _tracks_sources(spec) -%}
+    {{- return(spec.names.change_source is not none and 'change_source' not in spec.causes) -}}
 {%- endmacro %}
 
 {#- Whether a source's row, or one of its values, changes here; after an absence, an equal value counts as a change. -#}

@@ -66,6 +66,9 @@ versions as (
         {%- else -%}
         at
         {%- endif %} as valid_from
+        {%- if spec.current_while_deleted %},
+        lead(at) over (partition by {{ keys }} order by at) is null as is_last
+        {%- endif %}
     from {{ '(select *, ' ~ finish ~ ' from edges)' if has_own_window else 'edges' }}
     where starts
 )
@@ -86,7 +89,8 @@ versions as (
     {%- if healing_tables._has_scd_type(spec, [6]) -%}
         {%- do columns.extend(['newest_versioned', 'versioned_known']) -%}
     {%- endif -%}
-    {%- if spec.names.change_source is not none -%} {%- do columns.append('change_source') -%} {%- endif -%}
+    {%- if healing_tables._tracks_sources(spec) -%} {%- do columns.append('change_source') -%} {%- endif -%}
+    {%- if spec.causes -%} {%- do columns.append('cause') -%} {%- endif -%}
     {%- for attribute in spec.attributes if attribute.scd_type == 0 -%}
         {%- do columns.append(attribute.first_column ~ '_value') -%}
     {%- endfor -%}
@@ -96,7 +100,7 @@ versions as (
 {#- The values of a version's last slice, as the column `finish` of its first. -#}
 {% macro _finish(spec, keys, moves) -%}
     {%- set fields = ['valid_to', 'slice_no'] -%}
-    {%- if spec.names.ended_by_delete is not none -%} {%- do fields.append('before_gap') -%} {%- endif -%}
+    {%- do fields.append('before_gap') if spec.names.ended_by_delete is not none or spec.current_while_deleted -%}
     {%- if healing_tables._has_scd_type(spec, [3]) -%} {%- do fields.append('overwritten') -%} {%- endif -%}
     {%- do fields.extend(moves | selectattr('window', 'equalto', 'so_far') | map(attribute='name')) -%}
     {%- set finish = 'struct(' ~ (fields | join(', ')) ~ ')' -%}
@@ -143,7 +147,7 @@ versions as (
     last_updated need the moment.
 -#}
 {% macro _inner_changes(spec) -%}
-    {%- set dated = spec.names.last_updated is not none -%}
+    {%- set dated = spec.names.last_updated is not none or spec.is_audited -%}
     {%- set moves = [] -%}
     {%- for attribute in spec.attributes -%}
         {%- set field = '.' ~ attribute.quoted -%}

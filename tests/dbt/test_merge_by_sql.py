@@ -280,3 +280,39 @@ def test_a_first_batch_that_is_refused_while_it_is_written(lab: Lab) -> None:
     spec = DimensionSpec(key_columns="id", attributes={"*": 2}, changed_at="seen", change_log=log)
     merge(lab.frame(COLUMNS, [[3, "C", "x", "2024-01-01"]]), f"{lab.schema}.dim_parts", spec)
     assert plain_rows(lab.spark.table(f"{lab.schema}.dim_parts"), ["id"]) == [(2,), (3,)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_log", [False, True], ids=["no log", "a log without causes"])
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "not named"])
+def test_causes_that_are_stored_already(lab: Lab, is_named: bool, has_log: bool) -> None:
+    """They stay, also those of versions before a late change, and if the model does not name them any more."""
+    name = f"causes_{is_named}_{has_log}".lower()
+    table = f"{lab.schema}.{name}"
+    columns = [*COLUMNS, ["why", "string"], ["origin", "string"]]
+    causes: dict[str, Any] = {"change_reason": "why", "change_source": "origin"}
+    names: dict[str, Any] = {"column_names": {"change_reason": "because"}, "audit": {"source": "the default"}}
+    days = [
+        [[1, "A", "x", "2024-01-01", "opened", "crm"], [2, "B", "x", "2024-01-01", None, None]],
+        [[1, "C", "y", "2024-01-05", "moved", "web"]],
+        [[1, "L", "z", "2024-01-03", "late", "erp"], [2, "B2", "y", "2024-01-04", "renamed", None]],
+    ]
+    spec = DimensionSpec(key_columns="id", **OPTIONS, **causes, **names)
+    for day in days[:2]:
+        merge(lab.frame(columns, day), table, spec)
+    if has_log:
+        plain = DimensionSpec(key_columns="id", **OPTIONS, **names, change_log=f"{table}_changes")
+        merge(lab.frame(columns, []).drop("why", "origin"), table, plain)
+    last = lab.frame(columns, days[2])
+    merge_model(
+        lab, name, last if is_named else last.drop("why", "origin"), **OPTIONS, **names, **causes if is_named else {}
+    )
+    merge_by_sql(lab, name)
+    rows = lab.spark.table(table).orderBy("id", "valid_from").select("name", "because", "change_source").collect()
+    assert [tuple(row) for row in rows] == [
+        ("A", "opened", "crm"),
+        ("L", "late" if is_named else "changed", "erp" if is_named else "the default"),
+        ("C", "moved", "web"),
+        ("B", "new", "the default"),
+        ("B2", "renamed" if is_named else "changed", "the default"),
+    ]

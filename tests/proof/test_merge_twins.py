@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -46,6 +47,14 @@ ROWS: list[list[list[Any]]] = [
     ],
 ]
 LATER = {"name": 2, "tier": 1, "tags": 2}
+CAUSES = {"change_reason": "why", "change_source": "origin", "correlation_id": "event"}
+# columns of the batch with the cause of a row
+GIVEN = [
+    "if(id = 3, null, concat('because of ', name)) as why",
+    "if(id = 4, null, concat('from ', seq)) as origin",
+    "concat(id, '-', at) as event",
+]
+OWN = ("dimension", "actor", "batch_id", "row_id")
 CASES: dict[str, dict[str, Any]] = {
     "plain": {"attributes": {"name": 2, "tier": 2, "tags": 2}},
     "all": {"attributes": {"*": 2}},
@@ -77,16 +86,39 @@ CASES: dict[str, dict[str, Any]] = {
     "ties": {"attributes": LATER, "tie_break_by": ["seq"], "on_tie": "greatest"},
     "tie of an attribute": {"attributes": {"name": 2, "seq": 2}, "tie_break_by": ["seq"]},
     "full": {"attributes": LATER, "full_batch": True, "deleted_when": None, "max_removed_keys_ratio": 1},
+    "while deleted": {"attributes": LATER, "current_while_deleted": True},
+    "causes": {"attributes": {"name": 2, "tier": 6, "tags": 2}, **CAUSES, "audit": {"source": "the default"}},
+    "audit": {"attributes": {"name": 6, "tier": 3, "tags": 0}, "audit": {"actor": "O'Neil", "reason": "nightly"}},
+    "audit of keys": {
+        "attributes": {"name": 2, "tier": 1},
+        "surrogate_key": {"name": "sk", "strategy": "sequence"},
+        "valid_from_first": "1900-01-01",
+        "audit": {},
+    },
+    "audit of a full batch": {
+        "attributes": LATER,
+        "full_batch": True,
+        "deleted_when": None,
+        "max_removed_keys_ratio": 1,
+        "surrogate_key": "sk",
+        "change_reason": "why",
+        "audit": {},
+    },
+    "audit of flat rows": {
+        "attributes": {"name": 1, "tier": 3, "tags": 0},
+        "current_while_deleted": True,
+        "audit": {"table": "flat_audit"},
+    },
     "dates": {"attributes": LATER, "moment": "cast(at as date)"},
     "no zone": {"attributes": LATER, "moment": "cast(at as timestamp_ntz)"},
 }
 MOMENTS = ["2024-01-01", "2024-01-09", "2024-01-07"]
 
 
-def batches(lab: Lab, moment: str) -> list[DataFrame]:
+def batches(lab: Lab, moment: str, causes: list[str]) -> list[DataFrame]:
     """With hostile names of a key and an attribute."""
     frames = [lab.frame(COLUMNS, rows) for rows in ROWS]
-    names = ["id", "`the ``key`` of it` as part", "op", "seq", "name", "tier", "tags", f"{moment} as at"]
+    names = ["id", "`the ``key`` of it` as part", "op", "seq", "name", "tier", "tags", *causes, f"{moment} as at"]
     renamed = [frame.withColumnRenamed("part", "the `key` of it") for frame in frames]
     return [frame.selectExpr("id", "`the ``key`` of it`", *names[2:]) for frame in renamed]
 
@@ -95,18 +127,28 @@ def batches(lab: Lab, moment: str) -> list[DataFrame]:
 def test_twins(lab: Lab, case: str) -> None:
     options = {"changed_at": "at", "deleted_when": "op = 'D'", **CASES[case]}
     options["key_columns"] = ["id", "the `key` of it"]
-    frames = batches(lab, options.pop("moment", "at"))
+    given = [column for column in GIVEN if column.split()[-1] in map(str, options.values())]
+    frames = batches(lab, options.pop("moment", "at"), given)
     number = list(CASES).index(case)
     by_sql, by_library = (f"{lab.schema}.{way}_{number}" for way in ("sql", "library"))
     spec = DimensionSpec(**options, change_log=f"{by_library}_changes")
+    audits = [f"{by_sql}_audit", f"{by_library}_audit"]
+    if spec.audit is not None and (named := spec.audit.get("table")):
+        audits = [f"{lab.schema}.{named}_sql", f"{lab.schema}.{named}_library"]
+        options["audit"], spec = {"table": audits[0]}, replace(spec, audit={"table": audits[1]})
     for place in (0, 1, 2, 0):
         at = MOMENTS[place] if options.get("full_batch") else None
         merge(frames[place], by_library, spec, at=at)
         merge_model(lab, f"sql_{number}", frames[place], **options, **({"at": at} if at else {}))
         merge_by_sql(lab, f"sql_{number}")
         assert_same(lab, by_sql, by_library)
-    own = ("merge_id", "logged_at")
-    logs = [lab.spark.table(f"{name}_changes").drop(*own) for name in (by_sql, by_library)]
+    if spec.audit is not None:
+        own = [name for name in OWN if not spec.audit.get(name)]
+        one, other = (lab.spark.table(name) for name in audits)
+        assert one.dtypes == other.dtypes
+        assert one.select("row_id").distinct().count() == one.count() > 0
+        assert repr(plain_rows(one.drop(*own))) == repr(plain_rows(other.drop(*own)))
+    logs = [lab.spark.table(f"{name}_changes").drop("merge_id", "logged_at") for name in (by_sql, by_library)]
     assert logs[0].dtypes == logs[1].dtypes
     assert repr(plain_rows(logs[0])) == repr(plain_rows(logs[1]))
 

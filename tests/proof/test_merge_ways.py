@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -30,9 +31,18 @@ from ways import merge_by_sql, merge_model, without_library
 
 from healing_tables import DimensionSpec, merge
 from healing_tables.merge.outbox import Outbox
+from healing_tables.sql.values import JSON
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
-GIVEN = ("attributes", "changed_at", "deleted_when", "max_removed_keys_ratio", "valid_to_current", "full_batch")
+GIVEN = (
+    "attributes",
+    "changed_at",
+    "deleted_when",
+    "max_removed_keys_ratio",
+    "valid_to_current",
+    "full_batch",
+    "audit",
+)
 
 
 def options_of(spec: DimensionSpec, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -121,12 +131,13 @@ class Stopped(Exception):
     """The process died here."""
 
 
-# what a merge writes: its batch, the log, the difference, the dimension, the row of healing_log
+# what a merge writes: its batch, the log, the difference, the dimension, its audit, the row of healing_log
 STATEMENTS = (
     r"create table \S+_batch",
     r"merge into \S+_changes ",
     r"create table \S+_changes using",
     r"merge into ",
+    r"merge into \S+_audit ",
     "insert",
 )
 
@@ -136,7 +147,8 @@ def stop(lab: Lab, name: str, pattern: str, when: str) -> None:
     run = dbt_session.Cursor.execute
 
     def execute(cursor: Any, sql: str, *parameters: Any) -> None:
-        hit = re.search(pattern, sql) and (pattern != r"merge into " or "_changes as t" not in sql)
+        is_beside = re.match(r"\s*merge into \S+_(changes|audit) ", sql)
+        hit = re.search(pattern, sql) and not (is_beside and pattern == r"merge into ")
         if hit and when == "before":
             raise Stopped
         run(cursor, sql, *parameters)
@@ -154,7 +166,7 @@ def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str
     """A killed batch whose rows are in the log is published by the next merge; another one has left nothing."""
     model = f"killed_{is_full}_{way}".lower()
     name, attributes = f"{lab.schema}.{model}", {"a": 2, "b": 1}
-    options: dict[str, Any] = {"full_batch": is_full, "deleted_when": None}
+    options: dict[str, Any] = {"full_batch": is_full, "deleted_when": None, "audit": {"actor": "night"}}
     spec = spec_for(attributes, change_log=f"{name}_changes", **options)
     rest = {"c": None, "d": None}
 
@@ -189,9 +201,22 @@ def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str
             run(following, later, way)
             told.append((later, following))
             assert_is(lab.spark, name, expected(history(told, is_full), replace(spec, full_batch=False)))
+            assert_audited(lab, name)
     assert len(told) > len(STATEMENTS) * 2 + 3
     logged_keys = lab.spark.table(f"{name}_changes").where("not is_full").groupBy("id", "changed_at").count()
     assert logged_keys.where("count > 1").count() == 0
+
+
+def assert_audited(lab: Lab, name: str) -> None:
+    """The rows that the audit has added, without those that it has removed, are those of the dimension."""
+    audit, balance = lab.spark.table(f"{name}_audit"), Counter[str]()
+    for row in audit.collect():
+        balance[row["new_values"] or ""] += 1
+        balance[row["old_values"] or ""] -= 1
+    del balance[""]
+    stored = lab.spark.table(name).selectExpr(f"to_json(struct(*), {JSON}) as row").collect()
+    assert {row: number for row, number in balance.items() if number} == Counter(row["row"] for row in stored)
+    assert audit.where("change_type is null or change_reason is null or changed_at is null").isEmpty()
 
 
 def history(told: list[tuple[dt.datetime, list[Row]]], is_full: bool) -> list[Row]:
@@ -211,7 +236,7 @@ def history(told: list[tuple[dt.datetime, list[Row]]], is_full: bool) -> list[Ro
 def test_sql_completes_a_killed_merge_of_the_library(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     model, attributes = "killed_library", {"a": 2, "b": 1}
     name = f"{lab.schema}.{model}"
-    spec = spec_for(attributes, change_log=f"{name}_changes")
+    spec = spec_for(attributes, change_log=f"{name}_changes", audit={"actor": "night"})
     rows: list[Row] = [
         {"id": key, "at": START + dt.timedelta(days=day), "op": "U", **dict.fromkeys("abcd", f"{key} {day}")}
         for key in range(3)
@@ -231,4 +256,5 @@ def test_sql_completes_a_killed_merge_of_the_library(lab: Lab, monkeypatch: pyte
         merge_by_sql(lab, model)
     assert_is(lab.spark, name, expected(rows, spec))
     assert len(logged(lab, name)) == len(rows)
+    assert_audited(lab, name)
     assert lab.spark.table(f"{name}__pending").count() == 0

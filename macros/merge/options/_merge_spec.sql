@@ -55,6 +55,9 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- The options that name a column with the cause of each row. -#}
+{% macro _cause_options() -%} {{ return(['change_reason', 'change_source', 'correlation_id']) }} {%- endmacro %}
+
 {#- The SCD types that the options name. -#}
 {% macro _scd_types(spec) -%}
     {%- set types = [] -%}

@@ -36,8 +36,8 @@
     {%- set now = healing_tables._state_of_change_log(run, merge.change_log, merge.log_version) -%}
     {%- set conflicts = conflicts or (['a row of the change log'] if now.row_commits > (1 if figures.news > 0 else 0)
         else []) -%}
-    {%- set run = dict(run, marks={'changes': {
-        'version': now.version, 'has_full': merge.has_full, 'shown': merge.shown}}) -%}
+    {%- set run = dict(run, marks={'changes': {'version': now.version, 'has_full': merge.has_full,
+        'shown': merge.shown, 'is_audited': run.audit is not none}}) -%}
     {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
     {%- set published = healing_tables._publish_change(run, change, found.sequence, attempt, conflicts) -%}
     {%- do healing_tables._clear_outbox(run, merge.delivered) if published is not none -%}
@@ -69,15 +69,21 @@
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout]))) -%}
-    {%- set seen = (run.newest_marks or {}).get('changes') or {} -%}
+    {%- set seen = ((run.newest_tag or {}).get('marks') or {}).get('changes') or {} -%}
     {%- set shown = seen.get('shown') if stored_columns and run.last is not none and run.last.is_tagged else none -%}
     {%- set shown = shown or healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- set is_new_log = healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
+    {%- do mistakes.extend(healing_tables._ensure_audit(run, audit)) if audit is not none and not run.is_as_left -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- set log = healing_tables._ensure_change_log(run, layout, change_log) -%}
     {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
-        if stored_columns and (is_new_log or not seen) -%}
+        if stored_columns and (log.is_new or not seen) -%}
+    {%- do healing_tables._add_causes_to_log(run, layout, change_log, shown)
+        if stored_columns and log.has_new_causes -%}
+    {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
-    {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log) -%}
+    {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
     {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
         spec, layout, sql, settings.micros, shown.end)) -%}
     {%- set full_at = 'timestamp_micros(' ~ settings.micros ~ (' - pmod(' ~ settings.micros ~ ', 86400000000)'
@@ -97,7 +103,7 @@
     {%- set run = dict(run, sql=healing_tables._merged_dimension(
         spec, layout, events, log_rows, shown, has_full, condition)) -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
-    {%- set run = dict(run, changed_keys=changed_keys,
+    {%- set run = dict(run, changed_keys=changed_keys, audit=audit,
         settings=healing_tables._settings_of_merge(spec, run.sql, format, settings.session),
         definition=run.definition if changed_keys is none or run.is_as_left else none) -%}
     {{- return({

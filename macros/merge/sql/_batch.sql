@@ -24,6 +24,8 @@
         else 'if(healing_tables_end, null, ' ~ value ~ ')') ~ ' as ' ~ attribute.quoted) -%}
 {%- endfor -%}
 {%- for tie in layout.extra_ties -%} {%- do columns.append(tie.column ~ ' as ' ~ tie.quoted) -%} {%- endfor -%}
+{%- for cause in layout.causes -%} {%- do columns.append('cast(' ~ cause.column ~ ' as string) as ' ~ cause.quoted) -%}
+{%- endfor -%}
 select
     {{ columns | join(',\n    ') }},
     timestamp_micros({{ 'healing_tables_at - pmod(healing_tables_at, 86400000000)' if layout.moment_type == 'date'
@@ -59,8 +61,8 @@ from (
 {%- endmacro %}
 
 {#-
-    The rows of the batch for the change log, as SQL for a `from`: keys, attributes, tie breakers, changed_at,
-    is_deleted, is_full. A full batch has more than those of the model; `full_at`: its moment as SQL, or none.
+    The rows of the batch for the change log, as SQL for a `from`: keys, what they carry, changed_at, is_deleted,
+    is_full. A full batch has more than those of the model; `full_at`: its moment as SQL, or none.
 
     - A row of its own, without a key, says that there was a full batch.
     - With moments of its own, a row of the model may be older than the batch. It is repeated at the moment of the
@@ -69,13 +71,12 @@ from (
 -#}
 {% macro _events_of_batch(layout, batch, full_at) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set values = (layout.attributes + layout.extra_ties) | map(attribute='quoted') | list -%}
-{%- set columns = (keys + values) | join(', ') -%}
+{%- set columns = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
 {%- set usable = batch ~ ' where healing_tables_reason is null' -%}
 {%- set rows = 'select ' ~ columns ~ ', changed_at, is_deleted, false as is_full from ' ~ usable -%}
 {%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
 {%- set no_keys = healing_tables._typed_nulls(layout['keys']) -%}
-{%- set no_values = healing_tables._typed_nulls(layout.attributes + layout.extra_ties) -%}
+{%- set no_values = healing_tables._typed_nulls(layout.carried) -%}
 {%- set whole_key = [] -%}
 {%- for key in keys -%} {%- do whole_key.append(key ~ ' is not null') -%} {%- endfor -%}
 {%- set full = ', ' ~ full_at ~ ' as changed_at, false as is_deleted, ' -%}
@@ -88,8 +89,7 @@ from (
     select {{ columns }}{{ full }}false
     from (
         select *, row_number() over (partition by {{ keys | join(', ') }} order by changed_at desc, {{
-            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout)
-            }} desc) as healing_tables_place
+            healing_tables._rank_of_row(layout) }}) as healing_tables_place
         from {{ usable }} and changed_at <= {{ full_at }}
     )
     where healing_tables_place = 1 and changed_at < {{ full_at }} and not is_deleted
@@ -168,6 +168,14 @@ moments as (
 {% macro _state_of_batch(layout) -%}
     {%- set names = layout.attributes | sort(attribute='name', case_sensitive=true) | map(attribute='quoted') -%}
     {{- return('struct(is_deleted, if(is_deleted, null, struct(' ~ (names | join(', ') or 'true') ~ ')))') -}}
+{%- endmacro %}
+
+{#- Which of several rows of one key and moment counts, the first: as SQL after `order by`. Of equal rows, the greatest
+    cause does, as in the library. -#}
+{% macro _rank_of_row(layout, is_logged='') -%}
+    {{- return(([healing_tables._tie_of_batch(layout) ~ ' desc', healing_tables._state_of_batch(layout) ~ ' desc']
+        + ([is_logged ~ ' desc'] if is_logged else []) + (['struct(' ~ (layout.causes | map(attribute='quoted')
+            | join(', ')) ~ ') desc'] if layout.causes else [])) | join(', ')) -}}
 {%- endmacro %}
 
 {#- Refuse a batch with mistakes, before anything is written. The library has the same words in plan/validation.py. -#}

@@ -27,16 +27,17 @@
     {%- endfor -%}
     {%- do columns.update({'changed_at': 'timestamp', 'is_deleted': 'boolean', 'is_full': 'boolean',
         'is_seed': 'boolean', 'merge_id': 'string', 'logged_at': 'timestamp'}) -%}
+    {%- for cause in layout.causes -%} {%- do columns.update({cause.name: 'string'}) -%} {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
 {#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns.
-    Returns whether it is new. -#}
+    Returns {is_new, has_new_causes}. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
     {%- set columns = healing_tables._columns_of_change_log(layout) -%}
     {%- set exists = healing_tables._table_exists(relation) -%}
     {#- the last merge, of this definition, has looked -#}
-    {%- if exists and run.is_as_left -%} {{ return(false) }} {%- endif -%}
+    {%- if exists and run.is_as_left -%} {{ return({'is_new': false, 'has_new_causes': false}) }} {%- endif -%}
     {%- set owner = healing_tables._full_name(run.target) -%}
     {%- set details = healing_tables._table_details(relation) if exists else {} -%}
     {%- if not exists -%}
@@ -49,14 +50,14 @@
                     **{'healing_tables.dimension': owner})))) -%}
         {%- do healing_tables._order_files(run.format, relation, healing_tables._cluster_by_key(
             run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
-        {{- return(true) -}}
+        {{- return({'is_new': true, 'has_new_causes': false}) -}}
     {%- endif -%}
-    {%- set mistakes, added = [], [] -%}
+    {%- set mistakes, added, causes = [], [], layout.causes | map(attribute='name') | list -%}
     {%- for name, type in columns.items() -%}
         {%- set stored = healing_tables._type_of_column(details.columns, name) -%}
         {%- if stored is none and name not in healing_tables._log_of_changes_columns()
             and name not in layout['keys'] | map(attribute='name') -%}
-            {%- do added.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
+            {%- do added.append({'name': name, 'sql': healing_tables._quoted(name) ~ ' ' ~ type}) -%}
         {%- elif stored != type -%}
             {%- do healing_tables._mistake(mistakes, relation | string,
                 'the change log of a dimension, which a merge has made, or no table yet',
@@ -73,8 +74,9 @@
             ~ " SET TBLPROPERTIES ('healing_tables.dimension' = '" ~ owner ~ "')") -%}
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns (' ~ (added | join(', ')) ~ ')') if added -%}
-    {{- return(false) -}}
+    {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns ('
+        ~ (added | map(attribute='sql') | join(', ')) ~ ')') if added -%}
+    {{- return({'is_new': false, 'has_new_causes': added | selectattr('name', 'in', causes) | list | length > 0}) -}}
 {%- endmacro %}
 
 {#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}
@@ -109,8 +111,7 @@ using (
     select *, {{ is_seed | lower }} as is_seed, {{ merge_id }} as merge_id, now() as logged_at
     from (
         select *, row_number() over (partition by {{ keys | join(', ') }}, changed_at, is_full order by {{
-            healing_tables._tie_of_batch(layout) }} desc, {{ healing_tables._state_of_batch(layout)
-            }} desc) as healing_tables_place
+            healing_tables._rank_of_row(layout) }}) as healing_tables_place
         from {{ events }}
     )
     where healing_tables_place = 1

@@ -6,11 +6,15 @@
     keys, attributes    [{name, quoted (of the dimension), type (as it is stored), given_name, column (of the batch, as
                         text and as SQL), given (its type)}]; attributes also have options (see _attribute_options)
     ties                the same of the tie breakers; extra_ties: those that are neither keys nor attributes
+    causes              the same of the causes of a row, under the names of their options: those that the batch or the
+                        stored table has
+    carried             attributes, extra_ties and causes: what a row of the log has besides its key
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
 -#}
 {% macro _merge_layout(mistakes, spec, given, stored_columns, at) -%}
-    {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'moment': none,
+    {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
+        'moment': none,
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
     {%- do healing_tables._check_names_of_batch(mistakes, given) -%}
     {%- for name in spec.key_columns -%}
@@ -53,9 +57,11 @@
     {%- do layout.update({'keys': layout['keys'] | reject('none') | list,
         'ties': layout.ties | reject('none') | list,
         'names': healing_tables._merged_names(spec, stored_columns)}) -%}
+    {%- do layout.causes.extend(healing_tables._causes_of_batch(mistakes, spec, layout.names, given)) -%}
     {%- set taken = (layout['keys'] + layout.attributes) | map(attribute='name') | map('lower') | list -%}
     {%- for tie in layout.ties if tie.name | lower not in taken -%} {%- do layout.extra_ties.append(tie) -%}
     {%- endfor -%}
+    {%- do layout.update({'carried': layout.attributes + layout.extra_ties + layout.causes}) -%}
     {%- do healing_tables._check_types_of_batch(mistakes, layout, stored_columns) -%}
     {%- do healing_tables._check_stored_moments(mistakes, spec, layout, stored_columns) if stored_columns -%}
     {{- return(layout) -}}
@@ -79,6 +85,20 @@
         'type': stored_columns[stored] if stored is not none else type}) -}}
 {%- endmacro %}
 
+{#- A cause that no option names is NULL in the batch; the log keeps that of stored versions. -#}
+{% macro _causes_of_batch(mistakes, spec, names, given) -%}
+    {%- set causes = [] -%}
+    {%- for name in healing_tables._cause_options() -%}
+        {%- if spec.get(name) is not none -%}
+            {%- set column = healing_tables._batch_column(mistakes, name, spec[name], given, {}) -%}
+            {%- do causes.append(dict(column, name=name, quoted=name, type='string')) if column is not none -%}
+        {%- elif names.get(name) is not none -%}
+            {%- do causes.append({'name': name, 'quoted': name, 'column': 'null', 'type': 'string'}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(causes) -}}
+{%- endmacro %}
+
 {#- An attribute that the batch lacks and that may be NULL then; none for others. -#}
 {% macro _missing_column(spec, name, given, stored_columns) -%}
     {%- set stored = healing_tables._find_column(name, stored_columns) -%}
@@ -100,8 +120,11 @@
         {%- for name in healing_tables._as_list(wanted) -%} {%- do named.update({name: 2}) -%} {%- endfor -%}
         {%- set wanted = named -%}
     {%- endif -%}
-    {%- set used = (spec.key_columns + healing_tables._as_list(spec.get('tie_break_by'))
-        + ([spec.get('changed_at')] | select | list)) | map('lower') | list -%}
+    {%- set used = spec.key_columns + healing_tables._as_list(spec.get('tie_break_by')) -%}
+    {%- for option in ['changed_at'] + healing_tables._cause_options() if spec.get(option) -%}
+        {%- do used.append(spec[option]) -%}
+    {%- endfor -%}
+    {%- set used = used | map('lower') | list -%}
     {%- set named = wanted | map('lower') | list -%}
     {%- set found = {} -%}
     {%- for name, value in wanted.items() -%}
@@ -158,7 +181,7 @@
     {%- set names = dict(given) -%}
     {%- for name, by_default in healing_tables._generated_names([], {}).items() if name not in given -%}
         {%- do names.update({name: healing_tables._find_column(name, stored_columns) if stored_columns
-            else none if name == 'compressed_row_count' else by_default}) -%}
+            else none if name == 'compressed_row_count' else name if spec.get(name) is not none else by_default}) -%}
     {%- endfor -%}
     {{- return(names) -}}
 {%- endmacro %}
@@ -188,11 +211,11 @@
                 'the type ' ~ column.given ~ ' in the batch', 'cast it in the batch') -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- set own = healing_tables._log_of_changes_columns() + layout.causes | map(attribute='name') | list -%}
     {%- for column in layout['keys'] + layout.attributes + layout.extra_ties -%}
-        {%- if column.name | lower in healing_tables._log_of_changes_columns() -%}
+        {%- if column.name | lower in own -%}
             {%- do healing_tables._mistake(mistakes, column.name, "a name other than the change log's own: "
-                ~ (healing_tables._log_of_changes_columns() | join(', ')), 'a column of the batch',
-                'rename it in the batch') -%}
+                ~ (own | join(', ')), 'a column of the batch', 'rename it in the batch') -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -5,7 +5,7 @@
     `has_full`: log or batch has full batches; `condition`: on the rows of the log.
 -#}
 {% macro _merged_dimension(spec, layout, events, log_rows, shown, has_full, condition) -%}
-{%- set columns = layout['keys'] + layout.attributes + layout.extra_ties -%}
+{%- set columns = layout['keys'] + layout.carried -%}
 {%- set types, attributes = {'changed_at': layout.moment_type, 'is_deleted': 'boolean'}, {} -%}
 {%- for column in columns -%} {%- do types.update({column.name: column.type}) -%} {%- endfor -%}
 {%- for attribute in layout.attributes -%}
@@ -13,50 +13,71 @@
         'changed_at': attribute.options.changed_at}}) -%}
 {%- endfor -%}
 {%- set names = columns | map(attribute='quoted') | join(', ') -%}
+{%- set rows = 'healing_tables_given' if layout.causes else 'healing_tables_events' -%}
+{%- set keys, causes = layout['keys'] | map(attribute='quoted') | join(', '), {} -%}
+{%- for cause in layout.causes -%}
+    {%- do causes.update({cause.name: healing_tables._string_literal(spec.audit.source)
+        if cause.name == 'change_source' and (spec.get('audit') or {}).get('source') is not none
+        else 'cast(null as string)' if cause.name == 'change_source' else none}) -%}
+{%- endfor -%}
 with healing_tables_events as (
-    select {{ names }}, changed_at, is_deleted, is_full
+    select {{ names }}, changed_at, is_deleted, is_full{{ ', true as healing_tables_logged' if causes }}
     from {{ log_rows }}
     where {{ condition }}
     union all
-    select {{ names }}, changed_at, is_deleted, is_full
+    select {{ names }}, changed_at, is_deleted, is_full{{ ', false' if causes }}
     from {{ events }}
 ),
+{%- if causes %}
+healing_tables_given as (
+    {#- a row that comes again with another cause is not another row #}
+    select {{ names }}, changed_at, is_deleted, is_full
+    from (
+        select *, row_number() over (partition by {{ keys }}, changed_at, is_full order by {{
+            healing_tables._rank_of_row(layout, 'healing_tables_logged') }}) as healing_tables_place
+        from (select * from healing_tables_events distribute by {{ keys }})
+    )
+    where healing_tables_place = 1
+),
+{%- endif %}
 {%- if has_full %}
-{{ healing_tables._absences(layout) }},
+{{ healing_tables._absences(layout, rows) }},
 {%- endif %}
 healing_tables_changes as (
     select {{ names }}, is_deleted, {{ 'changed_at' if layout.moment_type == 'timestamp'
         else healing_tables._from_micros('unix_micros(changed_at)', layout.moment_type) ~ ' as changed_at' }}
-    from {{ 'healing_tables_present' if has_full else 'healing_tables_events' }}
+    from {{ 'healing_tables_present' if has_full else rows }}
     {%- if not has_full %}
     where not is_full
     {%- endif %}
 )
-{{ healing_tables.dimension(
+{{ healing_tables._dimension_select(healing_tables._spec('dimension',
     {'changes': {'relation': 'healing_tables_changes', 'changed_at': 'changed_at', 'deleted_when': 'is_deleted',
         'tie_break_by': layout.ties | map(attribute='name') | list, 'on_tie': spec.get('on_tie') or 'error',
-        'columns': layout.attributes | map(attribute='name') | list}},
-    key_columns=layout['keys'] | map(attribute='name') | list, attributes=attributes, exists_in=['changes'],
-    column_names=layout.names, valid_to_current=shown.end, current_values=shown.flags,
-    deleted_values=spec.get('deleted_values'), valid_from_first=spec.get('valid_from_first'),
-    surrogate_key=spec.get('surrogate_key'), column_types={'changes': types}) }}
+        'columns': layout.attributes | map(attribute='name') | list}}, {
+    'key_columns': layout['keys'] | map(attribute='name') | list, 'attributes': attributes,
+    'column_names': layout.names, 'valid_to_current': shown.end, 'current_values': shown.flags,
+    'deleted_values': spec.get('deleted_values'), 'valid_from_first': spec.get('valid_from_first'),
+    'surrogate_key': spec.get('surrogate_key'), 'column_types': {'changes': types}, 'causes': causes,
+    'is_audited': spec.get('audit') is not none,
+    'current_while_deleted': spec.get('current_while_deleted') is sameas true})) }}
 {%- endmacro %}
 
 {#- CTEs that end in `healing_tables_present`: the events, and the end of each key that the next full batch lacks. As
-    ChangeLog.with_absences() of the library. -#}
-{% macro _absences(layout) -%}
+    ChangeLog.with_absences() of the library. `rows`: the CTE of the events. -#}
+{% macro _absences(layout, rows) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set names = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
-{%- set no_values, same = healing_tables._typed_nulls(layout.attributes + layout.extra_ties), [] -%}
+{%- set names = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
+{%- set no_values, same = healing_tables._typed_nulls(layout.carried), [] -%}
 {%- for key in keys -%} {%- do same.append('e.' ~ key ~ ' = p.' ~ key) -%} {%- endfor -%}
 healing_tables_taken as (
     select collect_set(unix_micros(changed_at)) as healing_tables_moments
-    from healing_tables_events
+    from {{ rows }}
     where is_full
 ),
 healing_tables_seen as (
     select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as healing_tables_own
-    from healing_tables_events
+    from {{ rows }}
     where {{ keys[0] }} is not null
     group by {{ keys | join(', ') }}
 ),
@@ -69,7 +90,7 @@ healing_tables_absent as (
             lead(unix_micros(e.changed_at)) over (partition by e.{{ keys | join(', e.')
                 }} order by e.changed_at, {{ healing_tables._tie_of_batch(layout, 'e.')
                 }}, e.is_deleted) as healing_tables_next_at
-        from healing_tables_events as e
+        from {{ rows }} as e
         cross join healing_tables_taken
         join healing_tables_seen as p on {{ same | join(' and ') }}
         where not e.is_full
@@ -78,7 +99,7 @@ healing_tables_absent as (
 ),
 healing_tables_present as (
     select {{ names }}, changed_at, is_deleted
-    from healing_tables_events
+    from {{ rows }}
     where not is_full
     union all
     select {{ (keys + no_values) | join(', ') }}, changed_at, true
@@ -93,6 +114,7 @@ healing_tables_present as (
 {% macro _settings_of_merge(spec, sql, format, session) -%}
     {%- set call = healing_tables._parse_call(sql) -%}
     {%- set metadata = call.metadata -%}
+    {#- current_while_deleted: the flag of a deleted key hides that it has ended, its end does not -#}
     {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
     {%- set settings = {
         'publish': 'merge', 'mode': 'rebuild', 'shards': 1, 'session': session, 'call': call, 'metadata': metadata,
@@ -100,7 +122,8 @@ healing_tables_present as (
         'ratios': {'max_removed_keys_ratio': spec.get('max_removed_keys_ratio', 0.5),
             'max_removed_versions_ratio': 1},
         'key_columns': metadata.key_columns, 'valid_from': metadata.names.valid_from,
-        'valid_to': metadata.names.valid_to, 'is_current': metadata.names.is_current,
+        'valid_to': metadata.names.valid_to,
+        'is_current': metadata.names.is_current if not spec.get('current_while_deleted') else none,
         'current_value': metadata.current_value, 'valid_to_current': metadata.valid_to_current,
         'tracked': metadata.versioned, 'sequence': metadata.get('sequence'),
         'checks': healing_tables._default_checks(metadata.can_delete, metadata.has_gaps,

@@ -45,8 +45,12 @@
 {%- for name in selected if name.split(' as ')[-1].startswith('previous_') -%}
     {%- do before.append(name.split(' as ')[-1]) -%}
 {%- endfor -%}
-{%- set no_values = healing_tables._typed_nulls(layout.attributes) -%}
-{%- set no_ties = healing_tables._typed_nulls(layout.extra_ties) -%}
+{%- set no_values = healing_tables._typed_nulls(layout.carried) -%}
+{%- set no_ties, causes = healing_tables._typed_nulls(layout.extra_ties), [] -%}
+{%- for name, value in healing_tables._stored_causes(layout, stored_columns).items() -%}
+    {%- do selected.append(value ~ ' as cause_' ~ loop.index) -%}
+    {%- do causes.append('if(moment = at, cause_' ~ loop.index ~ ', null) as ' ~ name) -%}
+{%- endfor -%}
 (
     with stored as (
         select {{ (healing_tables._numbered_keys(layout) + selected) | join(', ') }},
@@ -70,14 +74,52 @@
         select *, explode(array_distinct(array_compact(array({{ (['at'] + inside) | join(', ') }})))) as moment
         from turned
     )
-    select {{ (renamed + values + no_ties) | join(', ') }}, timestamp_micros(moment) as changed_at,
+    select {{ (renamed + values + no_ties + causes) | join(', ') }}, timestamp_micros(moment) as changed_at,
         false as is_deleted, false as is_full
     from moments
     union all
-    select {{ (renamed + no_values + no_ties) | join(', ') }}, timestamp_micros(until), true, false
+    select {{ (renamed + no_values) | join(', ') }}, timestamp_micros(until), true, false
     from turned
     where until is not null and (next_at is null or next_at > until)
 )
+{%- endmacro %}
+
+{#- {cause: SQL over a stored row, NULL where it has none that a batch has given}. -#}
+{% macro _stored_causes(layout, stored_columns) -%}
+    {%- set values = {} -%}
+    {%- for cause in layout.causes -%}
+        {%- set column = healing_tables._find_column(layout.names.get(cause.name) or '', stored_columns) -%}
+        {%- set value = 'cast(' ~ (healing_tables._quoted(column) if column is not none else 'null') ~ ' as string)' -%}
+        {%- do values.update({cause.name: 'if(' ~ value ~ " in ('new', 'returned', 'changed'), null, " ~ value ~ ')'
+            if cause.name == 'change_reason' else value}) -%}
+    {%- endfor -%}
+    {{- return(values) -}}
+{%- endmacro %}
+
+{#- Give rows of a log that had no causes those that the stored versions show. -#}
+{% macro _add_causes_to_log(run, layout, change_log, shown) -%}
+{%- set period = healing_tables._stored_period(layout, run.stored.columns, shown) -%}
+{%- set same, causes, given, assignments = [], [], [], [] -%}
+{%- for key in layout['keys'] -%} {%- do same.append('t.' ~ key.quoted ~ ' = s.key_' ~ loop.index) -%} {%- endfor -%}
+{%- for name, value in healing_tables._stored_causes(layout, run.stored.columns).items() -%}
+    {%- do causes.append(value ~ ' as cause_' ~ loop.index) -%}
+    {%- do given.append('cause_' ~ loop.index ~ ' is not null') -%}
+    {%- do assignments.append('t.' ~ name ~ ' = s.cause_' ~ loop.index) -%}
+{%- endfor -%}
+{%- set statement -%}
+merge into {{ change_log }} as t
+using (
+    select *
+    from (
+        select {{ (healing_tables._numbered_keys(layout) + causes) | join(', ') }}, {{ period.start }} as at
+        from {{ run.existing }}
+    )
+    where {{ given | join(' or ') }}
+) as s
+on {{ same | join(' and ') }} and unix_micros(t.changed_at) = s.at and not t.is_full and not t.is_deleted
+when matched then update set {{ assignments | join(', ') }}
+{%- endset -%}
+{%- do healing_tables._run(statement) -%}
 {%- endmacro %}
 
 {#- Begin the log of a stored dimension with them, unless it has rows. From then on, the dimension names its log. -#}

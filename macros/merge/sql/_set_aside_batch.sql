@@ -41,12 +41,6 @@
     {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
 {%- endmacro %}
 
-{#- Moments in UTC, NULLs as well. -#}
-{% macro _json_options() -%}
-    {{- return("map('timeZone', 'UTC', 'timestampFormat', concat('yyyy-MM-dd', char(39), 'T', char(39), "
-        "'HH:mm:ss.SSSSSSXXX'), 'ignoreNullFields', 'false')") -}}
-{%- endmacro %}
-
 {#- Add the rows that are set aside to their table, and warn. -#}
 {% macro _set_batch_aside(run, layout, batch, number) -%}
     {%- if not number -%} {{ return(none) }} {%- endif -%}

@@ -32,15 +32,11 @@
 {#- Options that only the library has. -#}
 {% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
     {%- set only = {
-        'attributes: type 4': 4 in healing_tables._scd_types(spec), 'audit': spec.get('audit') is not none,
+        'attributes: type 4': 4 in healing_tables._scd_types(spec),
         'change_log: false': spec.get('change_log') is sameas false,
-        'current_while_deleted': spec.get('current_while_deleted') is sameas true,
         'missing_columns: keep': spec.get('missing_columns') == 'keep',
         'on_schema_change: sync_all_columns': config.get('on_schema_change') == 'sync_all_columns',
         'file_format: ' ~ format.name: not format.commits.has_tags} -%}
-    {%- for option in ['change_reason', 'change_source', 'correlation_id'] -%}
-        {%- do only.update({option: spec.get(option) is not none}) -%}
-    {%- endfor -%}
     {%- for option, is_set in only.items() if is_set -%}
         {%- do healing_tables._mistake(mistakes, option, obstacle.wanted ~ ' for this option', obstacle.got,
             obstacle.remedy ~ '; or leave it out') -%}

@@ -33,9 +33,18 @@ AUDIT_COLUMNS = {
 
 
 def audit_rows(
-    plan: DataFrame, events: DataFrame, dimension: str, layout: Layout, spec: DimensionSpec, batch_id: str
+    plan: DataFrame,
+    events: DataFrame,
+    dimension: str,
+    layout: Layout,
+    spec: DimensionSpec,
+    batch_id: str,
+    row_id: str = "uuid()",
 ) -> DataFrame:
-    """The changes of a plan, in AUDIT_COLUMNS. Args: events: of the batch; dimension: its name."""
+    """The changes of a plan, in AUDIT_COLUMNS.
+
+    Args: events: of the batch; dimension: its name; row_id: SQL over the plan.
+    """
     plan = with_causes(plan.where("action not in ('archive', 'absent')"), events, layout, spec)
     audit = spec.audit or {}
 
@@ -60,7 +69,7 @@ def audit_rows(
         f"coalesce(cause.change_reason, {text('reason')}) as reason",
         f"coalesce(cause.change_source, {text('source')}) as source",
         f"{literal(batch_id)} as batch_id",
-        "uuid() as row_id",
+        f"{row_id} as row_id",
         "cause.correlation_id as correlation_id",
     )
 

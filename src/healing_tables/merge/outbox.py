@@ -21,6 +21,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
 from healing_tables.merge.audit import AUDIT_COLUMNS
 from healing_tables.merge.change import Change, Written
+from healing_tables.merge.sql_merges import complete_audit, unpublished_merges
 from healing_tables.merge.tables import AUDIT, HISTORY, LOG, DimensionTables
 from healing_tables.plan.batch import named_keys
 from healing_tables.plan.set_aside import ROW_ID
@@ -40,9 +41,6 @@ ABANDONED = "interval 1 day"
 OWN_COLUMNS = {"merge_id": "string", "staged_at": TIMESTAMP, "base_version": "bigint"}
 # Up to this number of rows, two of a changed key, the MERGE lists the buckets of its keys, and grows with them
 FEW_ROWS = 20_000
-# In the commits of merges as SQL: the id of a merge, and the version of the change log that the dimension has
-SQL_MERGE = re.compile("sql-[0-9a-f-]{36}")
-PUBLISHED = re.compile("~22changes~22~3A(?:~20)?~7B~22version~22~3A(?:~20)?([0-9]+)")
 # Types whose equal values have equal hashes; this is not so for floats and collated text
 SIMPLE = re.compile("(tinyint|smallint|int|bigint|string|date|timestamp_[ln]tz|boolean|decimal.*)")
 
@@ -261,22 +259,11 @@ class Outbox(DimensionTables[SqlTable]):
             else:
                 waiting.add(merge_id)
         self.target.finish(spark, [merge for merge in unfinished if merge.merge_id not in waiting])
-        return [merge_id for merge_id in logged if merge_id in committed | in_log] + self.merged_by_sql(spark)
-
-    def merged_by_sql(self, spark: SparkSession) -> list[str]:
-        """The merges of dbt's SQL (macros/merge/sql) whose rows are in the log, but perhaps not in the dimension.
-
-        They add to the log first; their commit of the dimension names the version of the log that it has.
-        """
-        if self.log is None:
-            return []
-        logged = [(version, SQL_MERGE.findall(text)) for version, text in self.log_table.newest_commits(spark)]
-        if not any(ids for _, ids in logged):
-            return []
-        published = next(
-            (int(found[1]) for _, text in self.target.newest_commits(spark) if (found := PUBLISHED.search(text))), -1
-        )
-        return sorted({merge_id for version, ids in logged for merge_id in ids if version > published})
+        recovered = [merge_id for merge_id in logged if merge_id in committed | in_log]
+        if self.log is not None:
+            recovered += unpublished_merges(self.target, self.log_table, spark)
+            complete_audit(self, self.target, spark)
+        return recovered
 
     def staged(self, spark: SparkSession) -> list[Row]:
         """The merges with rows in the outbox: ``merge_id``, ``base_version``, ``is_old``, ``has_log``."""

@@ -91,7 +91,7 @@ def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: La
             f"when {closes} then 'close' else 'update' end"
         ),
         reason="case when row is null then new_reason when made is null then 'replaced' "
-        f"when {closes} then if(new_until <=> next_start, 'changed', 'deleted') "
+        f"when {closes} then if(new_until = next_start, 'changed', 'deleted') "
         "when is_open and not alive then 'reopened' else 'overwritten' end",
         moment="coalesce(new_moment, start)",
         cause="new_cause",

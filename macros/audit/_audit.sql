@@ -1,0 +1,151 @@
+{#-
+    The audit of a dimension: one row for each row that a publish adds, changes or removes. The library writes the same
+    table (src/healing_tables/merge/audit.py); docs/merging.md explains its columns.
+-#}
+
+{% macro _audit_columns() -%}
+    {{- return({
+        'dimension': 'string', 'key': 'string', 'old_surrogate_key': 'string', 'new_surrogate_key': 'string',
+        'change_type': 'string', 'change_reason': 'string', 'changed_columns': 'array<string>', 'old_values': 'string',
+        'new_values': 'string', 'changed_at': 'timestamp', 'actor': 'string', 'reason': 'string', 'source': 'string',
+        'batch_id': 'string', 'row_id': 'string', 'correlation_id': 'string'}) -}}
+{%- endmacro %}
+
+{#-
+    `audit`: what a run writes its audit with.
+
+    table       the relation
+    surrogate, valid_to   these columns of the dimension, or none; moment_type: of valid_from, none without it
+    options     actor, reason and source, as they are set
+    causes      the names of causes that rows of a batch can have
+    said        the causes of its rows, {key_1.., causes (a map from a moment to them), newest}, as SQL for a `from`; or
+                none
+-#}
+
+{#- Make the table if there is none; returns what is wrong with one that is there. -#}
+{% macro _ensure_audit(run, audit) -%}
+    {%- set columns = healing_tables._audit_columns() -%}
+    {%- set listed, mistakes = [], [] -%}
+    {%- for name, type in columns.items() -%} {%- do listed.append(name ~ ' ' ~ type) -%} {%- endfor -%}
+    {%- if not healing_tables._table_exists(audit.table) -%}
+        {%- do healing_tables._run('create table if not exists ' ~ audit.table ~ ' (' ~ (listed | join(', '))
+            ~ ') using ' ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
+                run.format.properties.for_columns(columns, true), **run.format.properties.audit))) -%}
+        {%- do healing_tables._order_files(run.format, audit.table, healing_tables._cluster_by_key(
+            run.format, ['changed_at'], columns)) -%}
+        {{- return([]) -}}
+    {%- endif -%}
+    {%- set stored = healing_tables._columns_of(audit.table) -%}
+    {#- older audits lack the cause of a row -#}
+    {%- set missing = healing_tables._missing_names(columns, stored) -%}
+    {%- for name in missing if name != 'correlation_id' -%}
+        {%- do healing_tables._mistake(mistakes, 'audit.table', 'the audit of a dimension, or no table yet',
+            audit.table ~ ', which has no column ' ~ name, 'choose another name') -%}
+    {%- endfor -%}
+    {%- do healing_tables._run('alter table ' ~ audit.table ~ ' add columns (correlation_id string)')
+        if missing == ['correlation_id'] -%}
+    {{- return(mistakes) -}}
+{%- endmacro %}
+
+{#- The statement that adds rows of the outbox of the library. `rows`: SQL for a `from`. -#}
+{% macro _deliver_audit(audit, rows) -%}
+{%- set names = healing_tables._audit_columns() | list -%}
+merge into {{ audit.table }} as t
+using (select audit.{{ names | join(', audit.') }} from {{ rows }}) as s
+on t.row_id = s.row_id
+when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{%- endmacro %}
+
+{#- The id of a publish, which the commit of its audit names. -#}
+{% macro _publish_id(invocation, version) -%} {{ return(invocation ~ '/' ~ version) }} {%- endmacro %}
+
+{#-
+    The statement that adds the audit of a publish, once. `staged`: its table of changes (build/_difference.sql);
+    `columns`: those of the dimension; `version`: that of its commit.
+-#}
+{% macro _append_to_audit(run, audit, staged, key_columns, columns, invocation, version) -%}
+{%- set publish, names, values, changed = healing_tables._publish_id(invocation, version), [], [], [] -%}
+{%- for name in healing_tables._audit_columns() -%}
+    {%- do names.append(name) -%}
+    {%- do values.append('s.' ~ name) -%}
+{%- endfor -%}
+{%- for name in columns -%}
+    {%- set column = healing_tables._quoted(name) -%}
+    {%- do changed.append('if(new.' ~ column ~ ' <=> old.' ~ column ~ ', null, ' ~ healing_tables._string_literal(name)
+        ~ ')') -%}
+{%- endfor -%}
+{%- set texts, same = {}, [] -%}
+{%- for name in ['actor', 'reason', 'source'] -%}
+    {%- set given = audit.options.get(name) -%}
+    {%- do texts.update({name: healing_tables._string_literal(given) if given is not none
+        else 'current_user()' if name == 'actor' else 'cast(null as string)'}) -%}
+{%- endfor -%}
+{%- for name in ['reason', 'source'] if 'change_' ~ name in audit.causes -%}
+    {%- do texts.update({name: 'coalesce(cause.change_' ~ name ~ ', ' ~ texts[name] ~ ')'}) -%}
+{%- endfor -%}
+{%- set key = [] -%}
+{%- for name in key_columns -%}
+    {%- do key.append('changes.key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
+    {%- do same.append('changes.key_' ~ loop.index ~ ' = said.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- set surrogate = healing_tables._quoted(audit.surrogate) if audit.surrogate else none -%}
+{%- set start = healing_tables._to_micros('start', audit.moment_type) if audit.moment_type is not none else 'start' -%}
+{%- set json = ', ' ~ healing_tables._json_options() ~ ')' -%}
+merge into {{ audit.table }} as t
+using (
+    select
+        {{ healing_tables._string_literal(healing_tables._plain_names(run.target)) }} as dimension,
+        key,
+        {{ 'cast(old.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as old_surrogate_key,
+        {{ 'cast(new.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as new_surrogate_key,
+        change_type,
+        case
+            when change_type = 'insert' then audited.reason
+            when change_type = 'remove' then 'replaced'
+            when change_type = 'close' then if({{ 'new.' ~ healing_tables._quoted(audit.valid_to) ~ ' = next_start'
+                if audit.valid_to else 'false' }}, 'changed', 'deleted')
+            when is_current and not was_current then 'reopened'
+            else 'overwritten'
+        end as change_reason,
+        if(change_type = 'insert', null, array_compact(array({{ changed | join(', ') }}))) as changed_columns,
+        to_json(old{{ json }} as old_values,
+        to_json(new{{ json }} as new_values,
+        timestamp_micros(moment) as changed_at,
+        {{ texts.actor }} as actor,
+        {{ texts.reason }} as reason,
+        {{ texts.source }} as source,
+        {{ healing_tables._string_literal(invocation) }} as batch_id,
+        sha2(concat_ws('|', {{ healing_tables._string_literal(publish) }}, key, start_text), 256) as row_id,
+        {{ 'cause.correlation_id' if 'correlation_id' in audit.causes else 'cast(null as string)' }} as correlation_id,
+        {{ healing_tables._string_literal(publish) }} as publish
+    from (
+        select *,
+            to_json(struct({{ key | join(', ') }}){{ json }} as key
+            {%- if audit.said is not none %},
+            coalesce(if(change_type = 'insert', audited.cause, try_element_at(causes, moment)), newest) as cause
+            {%- endif %}
+        from (
+            select *,
+                candidate_row as new, stored_whole as old,
+                case
+                    when stored_whole is null then 'insert'
+                    when candidate_row is null then 'remove'
+                    when was_current and not is_current then 'close'
+                    else 'update'
+                end as change_type,
+                coalesce(audited.moment, {{ start }}) as moment,
+                cast({{ start }} as string) as start_text,
+                lead(if(candidate_row is null, null, start)) ignore nulls over (partition by {{
+                    healing_tables._key_names(key_columns) }} order by start) as next_start
+            from {{ staged }}
+            where differs
+        ) as changes
+        {%- if audit.said is not none %}
+        left join {{ audit.said }} as said on {{ same | join(' and ') }}
+        {%- endif %}
+    )
+) as s
+on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id
+and s.publish = {{ healing_tables._string_literal(publish) }}
+when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{%- endmacro %}

@@ -1,0 +1,65 @@
+{#-
+    The audit of a merge. It follows from the difference that the merge publishes, and is added after the commit of the
+    dimension, whose tag says that it is due. If the merge was killed in between, the next one finds the same difference
+    again: between the version before that commit, and the log as that commit has it.
+-#}
+
+{#- The `audit` of a run (see audit/_audit.sql); none without the option. -#}
+{% macro _audit_of_merge(run, spec, layout, change_log, merge_ids=none) -%}
+    {%- if spec.get('audit') is none -%} {{ return(none) }} {%- endif -%}
+    {%- set named = healing_tables._parse_relation_name(spec.audit.table) if spec.audit.get('table') else none -%}
+    {%- set surrogate = spec.get('surrogate_key') -%}
+    {%- set has_start = layout.names.valid_from is not none -%}
+    {{- return({
+        'table': named.incorporate(type='table') if named is not none else healing_tables._side_table_location(
+            run.target).incorporate(path={'identifier': run.target.identifier ~ '_audit'}, type='table'),
+        'surrogate': surrogate if surrogate is string or not surrogate else surrogate.name,
+        'valid_to': layout.names.valid_to, 'moment_type': layout.moment_type if has_start else none,
+        'options': spec.audit, 'causes': layout.causes | map(attribute='name') | list,
+        'said': healing_tables._said_causes(layout, change_log, merge_ids or [healing_tables._merge_id()])
+            if layout.causes else none}) -}}
+{%- endmacro %}
+
+{#- The causes that the rows of these merges give, for each key, as SQL for a `from`. -#}
+{% macro _said_causes(layout, change_log, merge_ids) -%}
+{%- set keys = healing_tables._key_names(layout['keys']) -%}
+(
+    select {{ keys }}, map_from_entries(collect_list(struct(at, cause))) as causes, max_by(cause, at) as newest
+    from (
+        select {{ keys }}, at, max(cause) as cause
+        from (
+            select {{ healing_tables._numbered_keys(layout) | join(', ') }}, unix_micros(changed_at) as at,
+                struct({{ layout.causes | map(attribute='quoted') | join(', ') }}) as cause
+            from {{ change_log }}
+            where not is_full and {{ healing_tables._is_of_merges(merge_ids) }}
+        )
+        group by {{ keys }}, at
+    )
+    group by {{ keys }}
+)
+{%- endmacro %}
+
+{#- Add the audit of a merge that was killed before it could. -#}
+{% macro _complete_audit(run, spec, layout, change_log, shown) -%}
+    {%- set tag = run.newest_tag or {} -%}
+    {%- set seen = (tag.get('marks') or {}).get('changes') or {} -%}
+    {%- if not seen.get('is_audited') -%} {{ return(none) }} {%- endif -%}
+    {%- set spec = dict({'audit': {}}, **spec) -%}
+    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log,
+        ['sql-' ~ tag.id]) -%}
+    {%- set publish = healing_tables._publish_id(tag.id, tag.version) -%}
+    {%- if publish in run.format.commits.newest(audit.table) | map(attribute='parameters') | join(' ')
+        or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
+            ~ healing_tables._string_literal(tag.id) ~ ')') -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {%- do healing_tables._log_progress(run.target, 'adding the audit of version ' ~ tag.version
+        ~ ', whose merge was stopped') -%}
+    {%- set log_rows = change_log ~ ' version as of ' ~ seen.version -%}
+    {%- set sql = healing_tables._merged_dimension(
+        spec, layout, '(select * from ' ~ log_rows ~ ' where false)', log_rows, shown, seen.has_full, 'true') -%}
+    {%- set found = healing_tables._difference_of_commit(dict(run, sql=sql, audit=audit,
+        settings=healing_tables._settings_of_merge(spec, sql, run.format, run.settings.session)), tag.version) -%}
+    {%- do healing_tables._run(healing_tables._append_to_audit(
+        run, audit, found.staged, found['keys'], found.columns, tag.id, tag.version)) -%}
+{%- endmacro %}

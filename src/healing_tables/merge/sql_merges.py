@@ -1,0 +1,114 @@
+"""Merges that dbt has run as SQL (macros/merge/sql): what their commits say, and the audit that a stopped one lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from healing_tables.merge.attempt import changes_by_log
+from healing_tables.merge.audit import AUDIT_COLUMNS, audit_rows
+from healing_tables.merge.tables import DimensionTables
+from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.instants import as_micros
+from healing_tables.sql.values import JSON
+from healing_tables.targets.key_map import KeyMap
+from healing_tables.targets.naming import as_view
+from healing_tables.targets.retry import retrying
+from healing_tables.targets.sql_table import SqlTable
+
+# The ids of such merges in the commits of a change log
+SQL_MERGE = re.compile("sql-[0-9a-f-]{36}")
+# The tag in a commit of the dimension, URL-encoded with ~ for %: see macros/build/_commit_tag.sql
+TAG = re.compile("~7B~22(?:base|id)~22~3A[A-Za-z0-9._~/-]+~7D")
+
+
+def read_tag(parameters: str) -> dict[str, Any] | None:
+    """The tag of a commit. Args: parameters: of its operation, as the history shows them."""
+    found = TAG.search(parameters)
+    if found is None:
+        return None
+    tag: dict[str, Any] = json.loads(unquote(found[0].replace("~", "%")))
+    return tag
+
+
+def newest_tag(table: SqlTable, spark: SparkSession) -> tuple[int, dict[str, Any]] | None:
+    """The version and the tag of the newest commit that has one of a merge."""
+    for version, parameters in table.newest_commits(spark):
+        tag = read_tag(parameters)
+        if tag is not None and "changes" in tag["marks"]:
+            return version, tag
+    return None
+
+
+def unpublished_merges(target: SqlTable, log_table: SqlTable, spark: SparkSession) -> list[str]:
+    """The ids of merges whose rows are in the log, but perhaps not in the dimension.
+
+    They add to the log first; their commit of the dimension names the version of the log that it has.
+    """
+    logged = [(version, SQL_MERGE.findall(text)) for version, text in log_table.newest_commits(spark)]
+    if not any(ids for _, ids in logged):
+        return []
+    found = newest_tag(target, spark)
+    published = -1 if found is None else found[1]["marks"]["changes"]["version"]
+    return sorted({merge_id for version, ids in logged for merge_id in ids if version > published})
+
+
+def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: SparkSession) -> None:
+    """Add the audit of the newest merge, once, if it was stopped between its commit and that.
+
+    As the macro `_complete_audit`: its changes are computed from the log as that commit has it, and the version before.
+    """
+    layout, spec, log = tables.layout, tables.spec, tables.log
+    if log is None or spec.audit is None or (found := newest_tag(target, spark)) is None:
+        return
+    version, tag = found
+    marks, audit, publish = tag["marks"]["changes"], tables.audit, f"{tag['id']}/{version}"
+    if not marks.get("is_audited") or any(publish in text for _, text in audit.newest_commits(spark)):
+        return
+    if not audit.rows(spark).where(f"batch_id = {literal(tag['id'])}").isEmpty():
+        return
+    before = target.rows(spark, version - 1) if version > 0 else None
+    logged = log.read(spark, marks["version"])
+    keys = differing_keys(tables, before, target.rows(spark, version)).selectExpr("*", "false as is_full")
+    plan = changes_by_log(
+        logged.where("false"), logged, before, log, 0, is_full=False, full_at=None, others=keys.localCheckpoint()
+    ).plan
+    if layout.is_sequence:
+        plan = KeyMap(tables.key_map, layout, spec).with_numbers(plan, before)
+    start = "null"
+    if "valid_from" in layout.names:
+        column = quoted(layout.names["valid_from"])
+        start = as_micros(f"coalesce(new.{column}, stored.{column})", layout.moment_type)
+    rows = audit_rows(
+        plan,
+        logged.where(f"merge_id = {literal('sql-' + tag['id'])} and not is_full"),
+        target.name,
+        layout,
+        spec,
+        tag["id"],
+        row_id=f"sha2(concat_ws('|', {literal(publish)}, to_json(key, {JSON}), cast({start} as string)), 256)",
+    )
+    names = ", ".join(AUDIT_COLUMNS)
+    with as_view(rows.selectExpr("*", f"{literal(publish)} as publish")) as view:
+        statement = (
+            f"merge into {audit.sql_name} t using {view} s on t.batch_id = {literal(tag['id'])} "
+            f"and t.row_id = s.row_id and s.publish = {literal(publish)} {audit.when_matched} when not matched "
+            f"then insert ({names}) values ({', '.join(f's.{name}' for name in AUDIT_COLUMNS)})"
+        )
+        retrying(audit.name, partial(audit.run, spark, statement))
+
+
+def differing_keys(tables: DimensionTables[SqlTable], before: DataFrame | None, after: DataFrame) -> DataFrame:
+    """``k1..n``: the keys of rows that two versions of the dimension do not share."""
+    if before is None:
+        return after.selectExpr(*named_keys(tables.layout)).distinct()
+    after = after.select(*map(quoted, before.columns))
+    rows = before.subtract(after).unionByName(after.subtract(before))
+    return rows.selectExpr(*named_keys(tables.layout)).distinct().select(*map(f.col, key_names(tables.layout)))
