@@ -18,6 +18,8 @@
     surrogate, valid_to   these columns of the dimension, or none; moment_type: of valid_from, none without it
     options     actor, reason and source, as they are set
     causes      the names of causes that rows of a batch can have
+    row_start, ended   of type 4: the column with the start of a row; the end of each key, {key_1.., ended (in
+                microseconds)}, as SQL for a `from`. None of other dimensions: only a late change removes a row
     said        the causes of its rows, {key_1.., causes (a map from a moment to them), newest}, as SQL for a `from`; or
                 none
 -#}
@@ -74,7 +76,7 @@ when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | joi
     {%- do changed.append('if(new.' ~ column ~ ' <=> old.' ~ column ~ ', null, ' ~ healing_tables._string_literal(name)
         ~ ')') -%}
 {%- endfor -%}
-{%- set texts, same = {}, [] -%}
+{%- set texts, same, key_names = {}, [], healing_tables._key_names(key_columns) -%}
 {%- for name in ['actor', 'reason', 'source'] -%}
     {%- set given = audit.options.get(name) -%}
     {%- do texts.update({name: healing_tables._string_literal(given) if given is not none
@@ -101,11 +103,13 @@ using (
         change_type,
         case
             when change_type = 'insert' then audited.reason
-            when change_type = 'remove' then 'replaced'
+            when change_type = 'remove' then {{ "'replaced'" if not audit.ended else "'deleted'" }}
             when change_type = 'close' then if({{ 'new.' ~ healing_tables._quoted(audit.valid_to) ~ ' = next_start'
                 if audit.valid_to else 'false' }}, 'changed', 'deleted')
             when is_current and not was_current then 'reopened'
-            else 'overwritten'
+            else {{ "'overwritten'" if not audit.row_start
+                else "if(new." ~ healing_tables._quoted(audit.row_start) ~ ' <=> old.'
+                    ~ healing_tables._quoted(audit.row_start) ~ ", 'overwritten', 'changed')" }}
         end as change_reason,
         if(change_type = 'insert', null, array_compact(array({{ changed | join(', ') }}))) as changed_columns,
         to_json(old{{ json }} as old_values,
@@ -125,7 +129,7 @@ using (
             coalesce(if(change_type = 'insert', audited.cause, try_element_at(causes, moment)), newest) as cause
             {%- endif %}
         from (
-            select *,
+            select {{ 'changes.*' if audit.ended else '*' }},
                 candidate_row as new, stored_whole as old,
                 case
                     when stored_whole is null then 'insert'
@@ -133,11 +137,14 @@ using (
                     when was_current and not is_current then 'close'
                     else 'update'
                 end as change_type,
-                coalesce(audited.moment, {{ start }}) as moment,
+                coalesce(audited.moment, {{ 'ended' if audit.ended else start }}) as moment,
                 cast({{ start }} as string) as start_text,
                 lead(if(candidate_row is null, null, start)) ignore nulls over (partition by {{
-                    healing_tables._key_names(key_columns) }} order by start) as next_start
-            from {{ staged }}
+                    key_names }} order by start) as next_start
+            from {{ staged }} as changes
+            {%- if audit.ended %}
+            left join {{ audit.ended }} as ends using ({{ key_names }})
+            {%- endif %}
             where differs
         ) as changes
         {%- if audit.said is not none %}

@@ -21,6 +21,7 @@
     {%- set target, candidate = run.target, change.candidate -%}
     {%- if change.how == 'unchanged' and not conflicts -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
+        {%- for statement in run.beside -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
         {%- do healing_tables._report_leftovers(run, healing_tables._tables_beside(target))
             if candidate is not none and candidate.changes is not none -%}
         {%- do healing_tables._after_publish(run, change, {'created': target, 'candidate': candidate},
@@ -49,6 +50,7 @@
         {%- do healing_tables._after_conflict(run, attempt, seen.conflicts, published.candidate, true) -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- for statement in run.beside -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
     {%- do healing_tables._audit_change(run, change, seen.version) -%}
     {%- do healing_tables._report_leftovers(run, tables) -%}
     {%- do healing_tables._after_publish(run, change, published, seen.version, seen.written_rows) -%}

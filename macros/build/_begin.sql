@@ -19,6 +19,7 @@
     listed_keys         the same as a list of literals, if they are few and of one column; else none
     publish             what the log shows as the way of publishing; none: that of the change
     notes               more properties of a table that this run makes
+    beside              statements that write the tables beside the target, once that is published
     audit               see audit/_audit.sql; none: nothing is audited
     undo                the statement that takes back what a run has written, if it is refused; or none
     location            a folder for the files of this run, or none
@@ -44,7 +45,7 @@
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
         'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none, 'location': none, 'keeps_foreign': false,
-        'publish': none, 'notes': {}, 'undo': none, 'audit': none}) -}}
+        'publish': none, 'notes': {}, 'undo': none, 'beside': [], 'audit': none}) -}}
 {%- endmacro %}
 
 {#- The run of one attempt of a healing_table. -#}

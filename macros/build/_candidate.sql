@@ -21,7 +21,9 @@
     {%- set settings, call = run.settings, run.settings.call -%}
     {%- set is_pure_call = call is not none and not healing_tables._is_more_than_call(call) -%}
     {%- set query = run.sql if run.changed_keys is none
-        else healing_tables._with_changed_keys(run.sql, call, run.changed_keys) -%}
+        else healing_tables._with_changed_keys(run.sql, call, run.changed_keys) if call is not none
+        else 'select * from (\n' ~ run.sql ~ '\n) where ' ~ healing_tables._is_changed_key(
+            healing_tables._quoted_list(settings.key_columns), run.changed_keys) -%}
     {#- stored hashes are correct if no other writer has changed the table; otherwise all columns are compared -#}
     {%- set hashes_later = is_pure_call and (run.is_as_left or not run.stored or run.keeps_foreign) -%}
     {%- set query = healing_tables._fill_slot(query, 'hash', 'cast(null as string)',
@@ -105,12 +107,16 @@
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- The columns in the order of the stored table, new ones at the end. -#}
+{#- The columns in the order of the stored table, new ones at the end. A stored `varchar` stays one. -#}
 {% macro _in_stored_order(columns, stored) -%}
     {%- set ordered = {} -%}
-    {%- for name in stored.get('columns', {}) if name in columns -%} {%- do ordered.update({name: columns[name]}) -%}
+    {%- for name, type in stored.get('columns', {}).items() if name in columns -%}
+        {%- do ordered.update({name: type if type.startswith('varchar') and columns[name] == 'string'
+            else columns[name]}) -%}
     {%- endfor -%}
-    {%- do ordered.update(columns) -%}
+    {%- for name, type in columns.items() if name not in stored.get('columns', {}) -%}
+        {%- do ordered.update({name: type}) -%}
+    {%- endfor -%}
     {{- return(ordered) -}}
 {%- endmacro %}
 

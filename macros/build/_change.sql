@@ -6,7 +6,8 @@
     summary     the figures as text
     figures     the figures as columns of the log
     row_count   the rows of the table afterwards, if known
-    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the table of changes. Only if rows were compared.
+    inputs      see _diff_inputs; buckets: see _key_bucket; staged: the changes as SQL for a `from`, a table if they are
+                to be merged. Only if rows were compared.
 -#}
 
 {#- The change of a heal without changed keys: the stored table still has the rows of the last build. -#}
@@ -93,7 +94,8 @@
     {%- endif -%}
     {%- do healing_tables._refuse_violations(run, candidate) if figures.violated > 0 -%}
     {%- set candidate = healing_tables._passed_checks(run, candidate) -%}
-    {%- set change = healing_tables._change_of_figures(run, candidate, inputs, figures, obstacle) -%}
+    {%- set change = dict(healing_tables._change_of_figures(run, candidate, inputs, figures, obstacle),
+        staged='(\n' ~ changes ~ '\n)' if candidate.changes is none else candidate.changes) -%}
     {%- do healing_tables._refuse_equal_keys(run, candidate, inputs) if change.how == 'merge' -%}
     {{- return(change) -}}
 {%- endmacro %}
@@ -119,7 +121,7 @@
         if obstacle is not none and publish == 'merge' and not is_unchanged -%}
     {{- return({
         'how': 'unchanged' if is_unchanged else 'merge' if can_merge else 'overwrite', 'candidate': candidate,
-        'inputs': inputs, 'buckets': figures.get('buckets'), 'staged': candidate.changes,
+        'inputs': inputs, 'buckets': figures.get('buckets'),
         'row_count': figures.candidate_versions,
         'summary': healing_tables._counted(figures.inserted, 'row') ~ ' inserted, ' ~ figures.updated ~ ' updated, '
         ~ figures.deleted

@@ -42,8 +42,10 @@
     {%- for type in columns.values() if healing_tables._has_no_equality(type) -%}
         {{- return('a column has a type without equality') -}}
     {%- endfor -%}
-    {%- if stored.partitions | map('lower') | list != healing_tables._as_list(config.get('partition_by'))
-        | map('lower') | map('replace', ', ', ',') | list -%}
+    {#- a merge keeps the partitions of the table, whatever its model says -#}
+    {%- set partitions = healing_tables._as_list(config.get('partition_by')) | map('lower')
+        | map('replace', ', ', ',') | list -%}
+    {%- if run.mode != 'merge' and stored.partitions | map('lower') | list != partitions -%}
         {{- return('the partitions differ') -}}
     {%- endif -%}
     {%- if run.location is not none

@@ -13,7 +13,7 @@
 {% macro _sequence(run) -%}
     {%- set settings = run.settings -%}
     {%- if settings.sequence is none -%} {{ return(none) }} {%- endif -%}
-    {%- if settings.valid_from is none -%}
+    {%- if settings.valid_from is none and settings.tracked | select | list -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(
             mistakes, 'surrogate_key.strategy', 'a column valid_from, which identifies a version together with its key',
@@ -39,8 +39,8 @@
     {%- set key_map = api.Relation.create(
         database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table') -%}
     {%- set columns = healing_tables._columns_of(existing) if existing is not none else {} -%}
-    {%- set has_numbers = not healing_tables._missing_names(settings.key_columns + [settings.valid_from,
-        settings.sequence], columns)
+    {%- set has_numbers = not healing_tables._missing_names(
+        settings.key_columns + ([settings.valid_from] | select | list) + [settings.sequence], columns)
         and healing_tables._type_family(healing_tables._type_of_column(columns, settings.sequence)) == 'integer' -%}
     {%- if not healing_tables._table_exists(key_map) -%}
         {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false"
@@ -85,11 +85,13 @@
         {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._quoted(key),
             healing_tables._type_of_column(columns, key))) -%}
     {%- endfor -%}
-    {%- set valid_from = prefix ~ healing_tables._quoted(settings.valid_from) -%}
+    {#- a row without versions has one number, whatever its start -#}
+    {%- set start = '0L' if settings.valid_from is none else healing_tables._to_micros(
+        prefix ~ healing_tables._quoted(settings.valid_from),
+        healing_tables._type_of_column(columns, settings.valid_from)) -%}
     {{- return({
         'key': texts[0] if texts | length == 1 else "concat_ws('|', " ~ (texts | join(', ')) ~ ')',
-        'valid_from': 'timestamp_micros(' ~ healing_tables._to_micros(valid_from,
-            healing_tables._type_of_column(columns, settings.valid_from)) ~ ')'}) -}}
+        'valid_from': 'timestamp_micros(' ~ start ~ ')'}) -}}
 {%- endmacro %}
 
 {#- The text of a key as in key_hash, except that integers and decimals 1, 1.0 and 1.00 have the same text. -#}
@@ -106,7 +108,7 @@
 {% macro _add_sequence(query, names, columns, settings, sequence) -%}
 {%- set version = healing_tables._version_id('fresh.', settings, columns) -%}
 {%- set order = [] -%}
-{%- for column in settings.key_columns + [settings.valid_from] -%}
+{%- for column in settings.key_columns + ([settings.valid_from] | select | list) -%}
     {%- do order.append('fresh.' ~ healing_tables._quoted(column)) -%}
 {%- endfor -%}
 select

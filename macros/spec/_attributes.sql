@@ -43,8 +43,8 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- A bare number is the SCD type. -#}
-{% macro _attribute_options(mistakes, name, value) -%}
+{#- A bare number is the SCD type. `types`: those that are possible. -#}
+{% macro _attribute_options(mistakes, name, value, types=[0, 1, 2, 3, 6]) -%}
     {%- set at = 'attributes.' ~ name -%}
     {%- set options = {'rule': none, 'scd_type': 2, 'type': none, 'changed_at': false, 'from': none} -%}
     {%- if value is mapping -%}
@@ -57,9 +57,9 @@
             mistakes, at, 'an SCD type or a map', healing_tables._display_value(value),
             "write 2 or {'from': [...], 'rule': ..., 'scd_type': 2}") -%}
     {%- endif -%}
-    {%- if options.scd_type is not number or options.scd_type not in [0, 1, 2, 3, 6] -%}
+    {%- if options.scd_type is not number or options.scd_type not in types -%}
         {%- do healing_tables._mistake(
-            mistakes, at ~ '.scd_type', 'one of the numbers 0, 1, 2, 3, 6',
+            mistakes, at ~ '.scd_type', 'one of the numbers ' ~ (types | join(', ')),
             healing_tables._display_value(options.scd_type),
             'type 4 is a pair of tables, not a select' if options.scd_type == 4 else 'choose one of them') -%}
         {%- do options.update({'scd_type': 2}) -%}

@@ -112,6 +112,48 @@ CASES: dict[str, dict[str, Any]] = {
     "dates": {"attributes": LATER, "moment": "cast(at as date)"},
     "no zone": {"attributes": LATER, "moment": "cast(at as timestamp_ntz)"},
 }
+NEWEST = {"name": 4, "tier": {"scd_type": 1, "changed_at": True}, "tags": 0}
+TYPE_4: dict[str, dict[str, Any]] = {
+    "type 4": {"attributes": {"*": 4}},
+    "type 4 beside 0 and 1": {"attributes": NEWEST, "surrogate_key": "sk", "audit": {}},
+    "type 4 with integers": {
+        "attributes": {"name": 4, "tier": 1},
+        "surrogate_key": {"name": "sk", "strategy": "sequence"},
+        "valid_from_first": "1900-01-01",
+    },
+    "type 4 with causes": {
+        "attributes": NEWEST,
+        **CAUSES,
+        "audit": {"source": "the default"},
+        "surrogate_key": {"name": "sk", "strategy": "dbt_utils"},
+    },
+    "type 4 with names": {
+        "attributes": NEWEST,
+        "column_names": {
+            "last_updated": "since when",
+            "valid_from": "from",
+            "valid_to": "until",
+            "is_current": "Is it?",
+            "version": "number",
+            "key_hash": "hash",
+            "ended_by_delete": "gone",
+            "tier_changed_at": "tier since",
+        },
+        "current_values": ["Y", "N"],
+        "deleted_values": [1, 0],
+        "valid_from_first": "1900-01-01",
+        "valid_to_current": "2999-12-31",
+    },
+    "type 4, full batches": {
+        "attributes": NEWEST,
+        "full_batch": True,
+        "deleted_when": None,
+        "max_removed_keys_ratio": 1,
+        "change_reason": "why",
+        "audit": {},
+    },
+    "type 4, dates": {"attributes": {"name": 4, "tier": 1}, "moment": "cast(at as date)"},
+}
 MOMENTS = ["2024-01-01", "2024-01-09", "2024-01-07"]
 
 
@@ -143,14 +185,43 @@ def test_twins(lab: Lab, case: str) -> None:
         merge_by_sql(lab, f"sql_{number}")
         assert_same(lab, by_sql, by_library)
     if spec.audit is not None:
-        own = [name for name in OWN if not spec.audit.get(name)]
-        one, other = (lab.spark.table(name) for name in audits)
-        assert one.dtypes == other.dtypes
-        assert one.select("row_id").distinct().count() == one.count() > 0
-        assert repr(plain_rows(one.drop(*own))) == repr(plain_rows(other.drop(*own)))
+        assert_same_audit(lab, spec, *audits)
     logs = [lab.spark.table(f"{name}_changes").drop("merge_id", "logged_at") for name in (by_sql, by_library)]
     assert logs[0].dtypes == logs[1].dtypes
     assert repr(plain_rows(logs[0])) == repr(plain_rows(logs[1]))
+
+
+@pytest.mark.parametrize("has_log", [True, False], ids=["log", "no log"])
+@pytest.mark.parametrize("case", TYPE_4)
+def test_twins_of_type_4(lab: Lab, case: str, has_log: bool) -> None:
+    """In the order of their moments, the library needs no log."""
+    options = {"changed_at": "at", "deleted_when": "op = 'D'", **TYPE_4[case]}
+    options["key_columns"] = ["id", "the `key` of it"]
+    given = [column for column in GIVEN if column.split()[-1] in map(str, options.values())]
+    frames = batches(lab, options.pop("moment", "at"), given)
+    number = list(TYPE_4).index(case)
+    model = f"four_{number}_{has_log}".lower()
+    by_sql, by_library = f"{lab.schema}.{model}", f"{lab.schema}.twin_{model}"
+    spec = DimensionSpec(**options, change_log=f"{by_library}_changes" if has_log else None)
+    for place in (0, 1, 2, 0) if has_log else (0, 1, 1):
+        at = MOMENTS[place] if options.get("full_batch") else None
+        merge(frames[place], by_library, spec, at=at)
+        merge_model(lab, model, frames[place], **options, **({"at": at} if at else {}))
+        merge_by_sql(lab, model)
+        assert_same(lab, by_sql, by_library)
+        assert_same(lab, f"{by_sql}_history", f"{by_library}_history")
+    assert not lab.spark.table(f"{by_sql}_history").isEmpty()
+    if spec.audit is not None:
+        assert_same_audit(lab, spec, f"{by_sql}_audit", f"{by_library}_audit")
+
+
+def assert_same_audit(lab: Lab, spec: DimensionSpec, one: str, other: str) -> None:
+    own = [name for name in OWN if not (spec.audit or {}).get(name)]
+    tables = [lab.spark.table(name) for name in (one, other)]
+    assert tables[0].dtypes == tables[1].dtypes
+    assert tables[0].select("row_id").distinct().count() == tables[0].count() > 0
+    found, wanted = (plain_rows(table.drop(*own)) for table in tables)
+    assert repr(found) == repr(wanted)
 
 
 def assert_same(lab: Lab, one: str, other: str) -> None:

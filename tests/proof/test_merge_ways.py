@@ -131,12 +131,16 @@ class Stopped(Exception):
     """The process died here."""
 
 
-# what a merge writes: its batch, the log, the difference, the dimension, its audit, the row of healing_log
+HISTORY = r"merge into \S+_history "
+
+# what a merge writes: its batch, the log, the difference, the dimension, its history (type 4), its audit, the row of
+# healing_log
 STATEMENTS = (
     r"create table \S+_batch",
     r"merge into \S+_changes ",
     r"create table \S+_changes using",
     r"merge into ",
+    HISTORY,
     r"merge into \S+_audit ",
     "insert",
 )
@@ -147,7 +151,7 @@ def stop(lab: Lab, name: str, pattern: str, when: str) -> None:
     run = dbt_session.Cursor.execute
 
     def execute(cursor: Any, sql: str, *parameters: Any) -> None:
-        is_beside = re.match(r"\s*merge into \S+_(changes|audit) ", sql)
+        is_beside = re.match(r"\s*merge into \S+_(changes|history|audit) ", sql)
         hit = re.search(pattern, sql) and not (is_beside and pattern == r"merge into ")
         if hit and when == "before":
             raise Stopped
@@ -162,10 +166,11 @@ def stop(lab: Lab, name: str, pattern: str, when: str) -> None:
 
 @pytest.mark.parametrize("way", ["sql", "library"])
 @pytest.mark.parametrize("is_full", [False, True], ids=["changes", "full"])
-def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str) -> None:
+@pytest.mark.parametrize("scd_type", [2, 4])
+def test_the_next_merge_completes_a_killed_one(lab: Lab, scd_type: int, is_full: bool, way: str) -> None:
     """A killed batch whose rows are in the log is published by the next merge; another one has left nothing."""
-    model = f"killed_{is_full}_{way}".lower()
-    name, attributes = f"{lab.schema}.{model}", {"a": 2, "b": 1}
+    model = f"killed_{scd_type}_{is_full}_{way}".lower()
+    name, attributes = f"{lab.schema}.{model}", {"a": scd_type, "b": 1}
     options: dict[str, Any] = {"full_batch": is_full, "deleted_when": None, "audit": {"actor": "night"}}
     spec = spec_for(attributes, change_log=f"{name}_changes", **options)
     rest = {"c": None, "d": None}
@@ -184,7 +189,8 @@ def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str
     run([row(key, 0, "first") for key in range(4)], START, "sql")
     told = [(START, [row(key, 0, "first") for key in range(4)])]
     number = 0
-    for pattern in STATEMENTS:
+    statements = [pattern for pattern in STATEMENTS if pattern != HISTORY or scd_type == 4]
+    for pattern in statements:
         for when in ("before", "after"):
             number += 2
             at = START + dt.timedelta(days=number)
@@ -202,7 +208,7 @@ def test_the_next_merge_completes_a_killed_one(lab: Lab, is_full: bool, way: str
             told.append((later, following))
             assert_is(lab.spark, name, expected(history(told, is_full), replace(spec, full_batch=False)))
             assert_audited(lab, name)
-    assert len(told) > len(STATEMENTS) * 2 + 3
+    assert len(told) > len(statements) * 2 + 3
     logged_keys = lab.spark.table(f"{name}_changes").where("not is_full").groupBy("id", "changed_at").count()
     assert logged_keys.where("count > 1").count() == 0
 

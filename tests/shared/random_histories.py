@@ -19,7 +19,7 @@ START = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
 KEYS = 300
 LAST = "2999-12-31"  # the open end
 NAMES = ("a", "b", "c", "d")
-LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3)}
+LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3), "type 4": (4, 0, 1)}
 # A seed of the caller's choice, to look further than a run of the tests does
 ALL = ("ended_by_delete", "last_updated", "change_reason")
 FAMILIES: dict[str, tuple[Sequence[int], str, dict[str, Any]]] = {

@@ -19,7 +19,6 @@ from healing_tables import (
     DimensionSpec,
     GuardError,
     LateChangeError,
-    SpecError,
     TargetError,
     merge,
 )
@@ -356,8 +355,6 @@ def test_a_log_that_begins_during_a_merge(tables: Tables, dim: str) -> None:
 
 
 def test_what_a_log_cannot_do(tables: Tables, dim: str) -> None:
-    with pytest.raises(SpecError, match="type 4 stores replaced rows"):
-        spec_of(dim, attributes={"name": 4})
     merge(batch(tables, (1, "A", None)), dim, spec_of(dim), at=day(1))
     without = DimensionSpec(key_columns="id", attributes={"name": 2, "mail": 1})
     tables.spark.sql(f"alter table {dim} unset tblproperties ('healing_tables.change_log')")

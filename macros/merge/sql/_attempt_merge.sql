@@ -24,8 +24,8 @@
     {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(merge)) -%}
     {%- do healing_tables._check_batch(merge, spec, figures) -%}
     {%- set found = healing_tables._find_change(merge.run) -%}
-    {%- do healing_tables._refuse_unlogged(
-        found.run, spec, merge.layout, found.change, merge.events, merge.log_rows) -%}
+    {%- do healing_tables._refuse_unlogged(found.run, spec, merge.layout, found.change, merge.events, merge.log_rows)
+        if merge.history is none -%}
     {%- do healing_tables._set_batch_aside(found.run, merge.layout, merge.batch, figures.aside) -%}
     {%- set run, conflicts = found.run, [] -%}
     {%- if figures.news > 0 -%}
@@ -36,8 +36,13 @@
     {%- set now = healing_tables._state_of_change_log(run, merge.change_log, merge.log_version) -%}
     {%- set conflicts = conflicts or (['a row of the change log'] if now.row_commits > (1 if figures.news > 0 else 0)
         else []) -%}
+    {%- set history_id = healing_tables._merge_id() ~ '/' ~ attempt if merge.history is not none else none -%}
     {%- set run = dict(run, marks={'changes': {'version': now.version, 'has_full': merge.has_full,
-        'shown': merge.shown, 'is_audited': run.audit is not none}}) -%}
+        'shown': merge.shown, 'is_audited': run.audit is not none, 'history': history_id,
+        'has_seeds': merge.has_seeds, 'is_whole': run.changed_keys is none}}) -%}
+    {%- set run = dict(run, beside=[healing_tables._merge_history(
+        merge.layout, run.versions, merge.history, merge.change_log, history_id)]) if merge.history is not none
+        else run -%}
     {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
     {%- set published = healing_tables._publish_change(run, change, found.sequence, attempt, conflicts) -%}
     {%- do healing_tables._clear_outbox(run, merge.delivered) if published is not none -%}
@@ -50,7 +55,9 @@
     run, layout         see build/_begin.sql, _layout.sql
     batch               the table of the batch; events: its rows for the log, as SQL for a `from`
     change_log          the relation; log_version; log_rows: its rows at that version, as SQL for a `from`
+    history             the relation of type 4, or none
     full_at             the moment of a full batch, as SQL, or none; has_full: log or batch have full batches
+    has_seeds           the log begins with stored versions
     shown               {end, flags} of the stored rows
     delivered           see _outbox.sql
 -#}
@@ -64,8 +71,11 @@
         undo=healing_tables._withdraw_from_change_log(change_log) if attempt > 1 else none) -%}
     {#- a full refresh does not read the stored table: it builds a new one from the log -#}
     {%- set stored_columns = run.stored.get('columns', {}) if not should_full_refresh() else {} -%}
+    {#- a dimension that comes back from its log has the types of the log -#}
+    {%- set logged_columns = healing_tables._columns_of(change_log) if not stored_columns
+        and healing_tables._table_exists(change_log) else {} -%}
     {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
-        settings.at) -%}
+        settings.at, logged_columns) -%}
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout]))) -%}
@@ -75,39 +85,48 @@
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
     {%- do mistakes.extend(healing_tables._ensure_audit(run, audit)) if audit is not none and not run.is_as_left -%}
-    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set log = healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- set history = healing_tables._history_relation(target, spec) if healing_tables._has_history(layout) else none
+        -%}
+    {%- do mistakes.extend(healing_tables._ensure_history(run, layout, history, run.stored or not log.is_new))
+        if history is not none and not run.is_as_left -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
         if stored_columns and (log.is_new or not seen) -%}
-    {%- do healing_tables._add_causes_to_log(run, layout, change_log, shown)
+    {%- do healing_tables._add_causes_to_log(run, spec, layout, change_log, shown)
         if stored_columns and log.has_new_causes -%}
     {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
-    {%- set batch = healing_tables._create_side_table(run, '_batch', healing_tables._batch_query(
-        spec, layout, sql, settings.micros, shown.end)) -%}
+    {%- set has_seeds = seen.has_seeds if 'has_seeds' in seen
+        else healing_tables._has_rows('(select 1 from ' ~ change_log ~ ' where is_seed)') -%}
+    {%- set rows_of_batch = healing_tables._batch_query(spec, layout, sql, settings.micros, shown.end) -%}
+    {%- set batch = healing_tables._create_side_table(run, '_batch', rows_of_batch if not has_seeds
+        else healing_tables._with_seeded_rows(layout, rows_of_batch, change_log)) -%}
     {%- set full_at = 'timestamp_micros(' ~ settings.micros ~ (' - pmod(' ~ settings.micros ~ ', 86400000000)'
         if layout.moment_type == 'date') ~ ')' if settings.is_full else none -%}
-    {%- set events = healing_tables._events_of_batch(layout, batch, full_at) -%}
+    {%- set events = healing_tables._events_of_batch(layout, batch, full_at, has_seeds) -%}
     {%- set log_version = format.commits.newest_version(change_log) -%}
     {%- set log_rows = change_log ~ ' version as of ' ~ log_version -%}
     {%- set has_full = settings.is_full or (seen.has_full if seen.get('version') == log_version
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
+    {%- set behind = history is not none and seen.get('history') and seen.history not in format.commits.newest(history)
+        | map(attribute='parameters') | join(' ') -%}
     {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
-        seen.get('version'), delivered)
+        seen.get('version'), delivered + (['sql-' ~ run.newest_tag.id] if behind else []))
         if stored_columns and not settings.is_full and not healing_tables._has_new_columns(layout, stored_columns)
-        else none -%}
+        and not (behind and seen.is_whole) else none -%}
     {%- set condition = 'true' if changed_keys is none or not has_full
         else '(is_full or ' ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list,
             changed_keys) ~ ')' -%}
-    {%- set run = dict(run, sql=healing_tables._merged_dimension(
-        spec, layout, events, log_rows, shown, has_full, condition)) -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
-    {%- set run = dict(run, changed_keys=changed_keys, audit=audit,
-        settings=healing_tables._settings_of_merge(spec, run.sql, format, settings.session),
-        definition=run.definition if changed_keys is none or run.is_as_left else none) -%}
+    {%- set run = dict(run, audit=audit, definition=run.definition if changed_keys is none or run.is_as_left
+        else none) -%}
     {{- return({
-        'run': run, 'layout': layout, 'batch': batch, 'change_log': change_log, 'log_version': log_version,
+        'run': healing_tables._run_of_keys(
+            run, spec, layout, shown, events, log_rows, has_full, condition, changed_keys),
+        'history': history, 'has_seeds': has_seeds, 'layout': layout, 'batch': batch, 'change_log': change_log,
+        'log_version': log_version,
         'has_full': has_full, 'shown': shown, 'full_at': full_at, 'log_rows': log_rows, 'events': events,
         'delivered': delivered}) -}}
 {%- endmacro %}

@@ -15,7 +15,7 @@
             run.target).incorporate(path={'identifier': run.target.identifier ~ '_audit'}, type='table'),
         'surrogate': surrogate if surrogate is string or not surrogate else surrogate.name,
         'valid_to': layout.names.valid_to, 'moment_type': layout.moment_type if has_start else none,
-        'options': spec.audit, 'causes': layout.causes | map(attribute='name') | list,
+        'row_start': none, 'ended': none, 'options': spec.audit, 'causes': layout.causes | map(attribute='name') | list,
         'said': healing_tables._said_causes(layout, change_log, merge_ids or [healing_tables._merge_id()])
             if layout.causes else none}) -}}
 {%- endmacro %}
@@ -56,10 +56,9 @@
     {%- do healing_tables._log_progress(run.target, 'adding the audit of version ' ~ tag.version
         ~ ', whose merge was stopped') -%}
     {%- set log_rows = change_log ~ ' version as of ' ~ seen.version -%}
-    {%- set sql = healing_tables._merged_dimension(
-        spec, layout, '(select * from ' ~ log_rows ~ ' where false)', log_rows, shown, seen.has_full, 'true') -%}
-    {%- set found = healing_tables._difference_of_commit(dict(run, sql=sql, audit=audit,
-        settings=healing_tables._settings_of_merge(spec, sql, run.format, run.settings.session)), tag.version) -%}
+    {%- set past = healing_tables._run_of_keys(dict(run, audit=audit), spec, layout, shown, '(select * from '
+        ~ log_rows ~ ' where false)', log_rows, seen.has_full, 'true', none) -%}
+    {%- set found = healing_tables._difference_of_commit(past, tag.version) -%}
     {%- do healing_tables._run(healing_tables._append_to_audit(
-        run, audit, found.staged, found['keys'], found.columns, tag.id, tag.version)) -%}
+        past, past.audit, found.staged, found['keys'], found.columns, tag.id, tag.version)) -%}
 {%- endmacro %}

@@ -55,6 +55,36 @@ from (
 )
 {%- endmacro %}
 
+{#-
+    The query, with `healing_tables_seeded` for a row that a seed of the log (see _seeds.sql) stands for: a stored
+    version, which does not tell the first values of type 0, nor of types 1 and 3 the values before the newest one. As
+    ChangeLog.agrees() of the library.
+-#}
+{% macro _with_seeded_rows(layout, query, change_log) -%}
+{%- set same, agrees, seeds = [], [], [] -%}
+{%- for key in layout['keys'] -%} {%- do same.append('batch.' ~ key.quoted ~ ' = seeds.key_' ~ loop.index) -%}
+{%- endfor -%}
+{%- for attribute in layout.attributes -%}
+    {%- do seeds.append(attribute.quoted) -%}
+    {%- set is_same = 'batch.' ~ attribute.quoted ~ ' <=> seeds.seed.' ~ attribute.quoted -%}
+    {%- do agrees.append(is_same if attribute.options.scd_type in [2, 4, 6]
+        else '(not seeds.is_last or ' ~ is_same ~ ')') if attribute.options.scd_type != 0 -%}
+{%- endfor -%}
+select batch.*, coalesce({{ (['seeds.seed is not null and not batch.is_deleted'] + agrees) | join(' and ') }}, false)
+    as healing_tables_seeded
+from (
+{{ query }}
+) as batch
+left join (
+    select {{ healing_tables._numbered_keys(layout) | join(', ') }}, changed_at, struct({{ seeds | join(', ')
+        or 'true as present' }}) as seed, changed_at = max(changed_at) over (partition by {{ layout['keys']
+        | map(attribute='quoted') | join(', ') }}) as is_last
+    from {{ change_log }}
+    where is_seed and not is_deleted
+) as seeds
+on seeds.changed_at = batch.changed_at and {{ same | join(' and ') }}
+{%- endmacro %}
+
 {#- A value of the batch as it is stored. -#}
 {% macro _value_in_batch(column) -%}
     {{- return('cast(' ~ healing_tables._normalized_value(column.column, column.given) ~ ' as ' ~ column.type ~ ')') -}}
@@ -69,11 +99,12 @@ from (
       batch, since a deletion may be newer than the row.
     - A key that has only later rows, or rows that are set aside, is present nevertheless: a row says that.
 -#}
-{% macro _events_of_batch(layout, batch, full_at) -%}
+{% macro _events_of_batch(layout, batch, full_at, has_seeds) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
 {%- set columns = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
 {%- set usable = batch ~ ' where healing_tables_reason is null' -%}
-{%- set rows = 'select ' ~ columns ~ ', changed_at, is_deleted, false as is_full from ' ~ usable -%}
+{%- set rows = 'select ' ~ columns ~ ', changed_at, is_deleted, false as is_full from ' ~ usable
+    ~ (' and not healing_tables_seeded' if has_seeds) -%}
 {%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
 {%- set no_keys = healing_tables._typed_nulls(layout['keys']) -%}
 {%- set no_values = healing_tables._typed_nulls(layout.carried) -%}

@@ -12,14 +12,14 @@
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
 -#}
-{% macro _merge_layout(mistakes, spec, given, stored_columns, at) -%}
+{% macro _merge_layout(mistakes, spec, given, stored_columns, at, logged_columns={}) -%}
     {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
         'moment': none,
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
     {%- do healing_tables._check_names_of_batch(mistakes, given) -%}
     {%- for name in spec.key_columns -%}
-        {%- do layout['keys'].append(healing_tables._batch_column(mistakes, 'key_columns', name, given, stored_columns))
-            -%}
+        {%- do layout['keys'].append(healing_tables._batch_column(mistakes, 'key_columns', name, given,
+            stored_columns or logged_columns)) -%}
     {%- endfor -%}
     {%- if spec.get('changed_at') -%}
         {%- set moment = healing_tables._batch_column(mistakes, 'changed_at', spec.changed_at, given, {}) -%}
@@ -43,7 +43,7 @@
         if not (appends and healing_tables._find_column(name, given) is none
             and healing_tables._find_column(name, stored_columns) is none) -%}
         {%- set attribute = healing_tables._missing_column(spec, name, given, stored_columns)
-            or healing_tables._batch_column(mistakes, 'attributes', name, given, stored_columns) -%}
+            or healing_tables._batch_column(mistakes, 'attributes', name, given, stored_columns or logged_columns) -%}
         {%- do layout.attributes.append(dict(attribute, options=options)) if attribute is not none -%}
     {%- endfor -%}
     {%- for attribute in layout.attributes if attribute.options.scd_type in [1, 3] -%}
@@ -57,12 +57,19 @@
     {%- do layout.update({'keys': layout['keys'] | reject('none') | list,
         'ties': layout.ties | reject('none') | list,
         'names': healing_tables._merged_names(spec, stored_columns)}) -%}
+    {%- for attribute in layout.attributes -%}
+        {%- for added in healing_tables._companion_columns(dict(attribute.options, name=attribute.name)) -%}
+            {%- set stored = healing_tables._find_column(layout.names.get(added) or added, stored_columns) -%}
+            {%- do layout.names.update({added: stored}) if stored is not none -%}
+        {%- endfor -%}
+    {%- endfor -%}
     {%- do layout.causes.extend(healing_tables._causes_of_batch(mistakes, spec, layout.names, given)) -%}
     {%- set taken = (layout['keys'] + layout.attributes) | map(attribute='name') | map('lower') | list -%}
     {%- for tie in layout.ties if tie.name | lower not in taken -%} {%- do layout.extra_ties.append(tie) -%}
     {%- endfor -%}
     {%- do layout.update({'carried': layout.attributes + layout.extra_ties + layout.causes}) -%}
     {%- do healing_tables._check_types_of_batch(mistakes, layout, stored_columns) -%}
+    {%- do healing_tables._check_type_4(mistakes, layout) if healing_tables._has_history(layout) -%}
     {%- do healing_tables._check_stored_moments(mistakes, spec, layout, stored_columns) if stored_columns -%}
     {{- return(layout) -}}
 {%- endmacro %}
@@ -128,7 +135,7 @@
     {%- set named = wanted | map('lower') | list -%}
     {%- set found = {} -%}
     {%- for name, value in wanted.items() -%}
-        {%- set options = healing_tables._attribute_options(mistakes, name, value) -%}
+        {%- set options = healing_tables._attribute_options(mistakes, name, value, [0, 1, 2, 3, 4, 6]) -%}
         {%- for option in ['from', 'rule', 'type'] if value is mapping and option in value -%}
             {%- do healing_tables._mistake(mistakes, 'attributes.' ~ name ~ '.' ~ option, 'scd_type or changed_at',
                 option, 'remove it: a batch has one source') -%}
@@ -157,7 +164,8 @@
     {%- set taken = spec.key_columns + (healing_tables._merged_names(spec, stored_columns).values() | reject('none')
         | list) + ([surrogate if surrogate is string else surrogate.name] if surrogate else []) -%}
     {%- for name in (wanted | list + found | list) | unique if name != '*' -%}
-        {%- set own = healing_tables._attribute_options([], name, wanted.get(name)) if name in wanted else options -%}
+        {%- set own = healing_tables._attribute_options([], name, wanted.get(name), [0, 1, 2, 3, 4, 6])
+            if name in wanted else options -%}
         {%- do taken.append(name) -%}
         {%- for added in healing_tables._companion_columns(dict(own, name=name)) + [name ~ '_changed_at'] -%}
             {%- do taken.append((spec.get('column_names') or {}).get(added) or added) -%}
@@ -181,7 +189,9 @@
     {%- set names = dict(given) -%}
     {%- for name, by_default in healing_tables._generated_names([], {}).items() if name not in given -%}
         {%- do names.update({name: healing_tables._find_column(name, stored_columns) if stored_columns
-            else none if name == 'compressed_row_count' else name if spec.get(name) is not none else by_default}) -%}
+            else name if spec.get(name) is not none else none if name == 'compressed_row_count'
+            else by_default if 4 not in healing_tables._scd_types(spec)
+            else name if name == 'last_updated' else none}) -%}
     {%- endfor -%}
     {{- return(names) -}}
 {%- endmacro %}
@@ -203,6 +213,9 @@
         {%- if healing_tables._has_no_equality(column.given) -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'a type with equality', column.given,
                 'convert it to text, an array or a struct without maps') -%}
+        {%- elif column.type.startswith('char(') -%}
+            {%- do healing_tables._mistake(mistakes, column.name, 'text of any length', column.type,
+                'make it string or varchar') -%}
         {%- elif column.given == 'void' and column.name not in stored_columns -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'a column with a type, since the table keeps it',
                 column.given, 'cast it in the batch, for example cast(null as string)') -%}
@@ -217,6 +230,23 @@
             {%- do healing_tables._mistake(mistakes, column.name, "a name other than the change log's own: "
                 ~ (own | join(', ')), 'a column of the batch', 'rename it in the batch') -%}
         {%- endif -%}
+    {%- endfor -%}
+{%- endmacro %}
+
+{#- What type 4 cannot go together with. -#}
+{% macro _check_type_4(mistakes, layout) -%}
+    {%- set others = layout.attributes | map(attribute='options.scd_type') | select('in', [2, 3, 6]) | unique | sort
+        | list -%}
+    {%- if others -%}
+        {%- do healing_tables._mistake(mistakes, 'attributes', 'type 4 alone, or with types 0 and 1',
+            'type 4 with type ' ~ (others | join(', ')),
+            'the history of type 4 is a separate table: choose 4 or the others') -%}
+    {%- endif -%}
+    {%- set own = ['valid_from', 'valid_to', 'history_id', 'change_reason'] -%}
+    {%- for column in layout['keys'] + layout.attributes if column.name | lower in own -%}
+        {%- do healing_tables._mistake(mistakes, column.name, "a name other than the history's own: "
+            ~ (own | join(', ')), 'a name that is taken',
+            'rename it in the batch, or leave it out of attributes') -%}
     {%- endfor -%}
 {%- endmacro %}
 
@@ -240,6 +270,11 @@
                 'type 2 or 6 have versions', 'none', 'name it in column_names.' ~ name) -%}
         {%- endif -%}
     {%- endfor -%}
+    {%- if healing_tables._has_history(layout) and names.last_updated is none -%}
+        {%- do healing_tables._mistake(mistakes, 'last_updated',
+            'a column of the stored table, since type 4 needs the start of a row', 'none',
+            'name it in column_names.last_updated') -%}
+    {%- endif -%}
     {%- set types = [] -%}
     {%- for name in ['valid_from', 'last_updated'] if names[name] is not none -%}
         {%- do types.append(healing_tables._type_of_column(stored_columns, names[name])) -%}

@@ -97,11 +97,12 @@
 {%- endmacro %}
 
 {#- Give rows of a log that had no causes those that the stored versions show. -#}
-{% macro _add_causes_to_log(run, layout, change_log, shown) -%}
-{%- set period = healing_tables._stored_period(layout, run.stored.columns, shown) -%}
+{% macro _add_causes_to_log(run, spec, layout, change_log, shown) -%}
+{%- set stored = healing_tables._stored_versions(run, spec, layout, shown) -%}
+{%- set period = healing_tables._stored_period(stored.layout, stored.columns, stored.shown) -%}
 {%- set same, causes, given, assignments = [], [], [], [] -%}
 {%- for key in layout['keys'] -%} {%- do same.append('t.' ~ key.quoted ~ ' = s.key_' ~ loop.index) -%} {%- endfor -%}
-{%- for name, value in healing_tables._stored_causes(layout, run.stored.columns).items() -%}
+{%- for name, value in healing_tables._stored_causes(stored.layout, stored.columns).items() -%}
     {%- do causes.append(value ~ ' as cause_' ~ loop.index) -%}
     {%- do given.append('cause_' ~ loop.index ~ ' is not null') -%}
     {%- do assignments.append('t.' ~ name ~ ' = s.cause_' ~ loop.index) -%}
@@ -112,7 +113,7 @@ using (
     select *
     from (
         select {{ (healing_tables._numbered_keys(layout) + causes) | join(', ') }}, {{ period.start }} as at
-        from {{ run.existing }}
+        from {{ stored.rows }}
     )
     where {{ given | join(' or ') }}
 ) as s
@@ -129,7 +130,9 @@ when matched then update set {{ assignments | join(', ') }}
             ~ healing_tables._properties_clause(run.notes)) -%}
     {%- endif -%}
     {%- if healing_tables._has_rows(change_log) -%} {{ return(none) }} {%- endif -%}
-    {%- set found = run_query(healing_tables._damaged_keys(layout, run.existing, run.stored.columns, shown)).rows[0] -%}
+    {%- set stored = healing_tables._stored_versions(run, spec, layout, shown) -%}
+    {%- set found = run_query(healing_tables._damaged_keys(
+        stored.layout, stored.rows, stored.columns, stored.shown)).rows[0] -%}
     {%- if found['damaged'] > 0 -%}
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(mistakes,
@@ -140,7 +143,7 @@ when matched then update set {{ assignments | join(', ') }}
         {%- do healing_tables._refuse(run, mistakes) -%}
     {%- endif -%}
     {%- do healing_tables._run(healing_tables._append_to_change_log(
-        spec, layout, healing_tables._seeds(spec, layout, run.existing, run.stored.columns, shown), change_log,
+        spec, layout, healing_tables._seeds(spec, stored.layout, stored.rows, stored.columns, stored.shown), change_log,
         'seed-' ~ invocation_id, is_seed=true)) -%}
 {%- endmacro %}
 

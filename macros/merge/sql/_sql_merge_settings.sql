@@ -32,7 +32,6 @@
 {#- Options that only the library has. -#}
 {% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
     {%- set only = {
-        'attributes: type 4': 4 in healing_tables._scd_types(spec),
         'change_log: false': spec.get('change_log') is sameas false,
         'missing_columns: keep': spec.get('missing_columns') == 'keep',
         'on_schema_change: sync_all_columns': config.get('on_schema_change') == 'sync_all_columns',

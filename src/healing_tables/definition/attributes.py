@@ -66,15 +66,6 @@ def check_attributes(values: dict[str, Any], mistakes: list[Mistake]) -> None:
                 + (", and set {'*': 4} for the columns that are not named" if "*" in attributes else ""),
             )
         )
-    if 4 in types and values["change_log"] is not None:
-        mistakes.append(
-            Mistake(
-                "change_log",
-                "None: type 4 stores replaced rows in a separate history",
-                repr(values["change_log"]),
-                "remove it; or use type 2, whose versions are computed from the log",
-            )
-        )
     taken = {name.lower() for name in values["key_columns"]}
     for name in attributes:
         if name.lower() in taken:

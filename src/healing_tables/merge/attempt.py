@@ -67,7 +67,7 @@ class Attempt:
     def run(self) -> None:
         """Raises: what the format raises on a conflict, or StalePlan; HealingTablesError."""
         spark = self.events.sparkSession
-        if self.snapshot is None and self.tables.layout.has_history:
+        if self.snapshot is None and self.tables.layout.has_history and not self.has_logged_rows():
             self.check_begins()
         # after the read, so that the side tables have everything that the dimension has
         recovered = self.tables.recover(spark)
@@ -75,6 +75,11 @@ class Attempt:
             self.merge_with_stored()
         else:
             self.merge_with_log(recovered)
+
+    def has_logged_rows(self) -> bool:
+        """Whether a dimension that was dropped comes back from its change log, and its history, too."""
+        log = self.tables.log
+        return log is not None and not log.target.rows(self.events.sparkSession).isEmpty()
 
     def check_begins(self) -> None:
         """Raises: TargetError if a new dimension already has a history."""
@@ -185,6 +190,7 @@ class Attempt:
             full_at=self.full_at,
             aside=self.aside,
             others=left,
+            history=tables.history.rows(spark) if layout.has_history else None,
             logged_keys=log.read(spark, version, range_),
         )
         figures = check_plan(found.plan, self.current_keys, layout, spec)
@@ -299,6 +305,7 @@ def changes_by_log(
     aside: DataFrame | None = None,
     others: DataFrame | None = None,
     logged_keys: DataFrame | None = None,
+    history: DataFrame | None = None,
 ) -> LogChanges:
     """The versions of the keys in a batch, from their rows in the log and in the batch.
 
@@ -309,6 +316,7 @@ def changes_by_log(
         full_at: the moment of a full batch.
         aside: ``k1..n`` of rows of the batch that are set aside.
         others: ``k1..n``, ``is_full``: keys that are to be planned as well.
+        history: of type 4, the rows of the history; none if there is no history yet.
     Raises: TargetError; BatchError if log and batch have different rows for a key and moment.
     """
     layout, spec = log.layout, log.spec
@@ -335,8 +343,18 @@ def changes_by_log(
         events = log.with_absences(found, full, present, full_at)
     made = changes(events, None, layout.with_values(), spec, at, False)
     now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
-    plan = difference(made, now, events, layout, spec).localCheckpoint()
+    past = None
+    if layout.has_history:
+        past = touched.sparkSession.createDataFrame([], made.select("archived.*").schema)
+        if history is not None:
+            past = history.join(named_like(touched, layout), [key.name for key in layout.keys], "left_semi")
+    plan = difference(made, now, events, layout, spec, past).localCheckpoint()
     return LogChanges(plan, found, full, present)
+
+
+def named_like(keys: DataFrame, layout: Layout) -> DataFrame:
+    """``k1..n`` under the names of the key columns."""
+    return keys.toDF(*(key.name for key in layout.keys))
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -8,7 +8,7 @@ arrive does not matter. Rows are added to the log by the outbox, once the dimens
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.plan.batch import cause, key_names, named_keys, one_per_moment, presence
-from healing_tables.plan.seed_events import seeds
+from healing_tables.plan.seed_events import seeds, with_history
 from healing_tables.plan.timeline import with_kept_values
 from healing_tables.plan.validation import check_stored
 from healing_tables.sql.identifiers import find, literal, quoted
@@ -119,10 +119,17 @@ class ChangeLog:
             self.target.change_types(spark, narrower)
         self.target.recover(spark)
 
-    def first_rows(self, stored: DataFrame, merge_id: str) -> DataFrame:
-        """The first rows of a new log. Raises: TargetError if the stored dimension is damaged."""
-        check_stored(stored, self.layout, self.spec)
-        return self.rows(seeds(stored, self.layout, self.spec, self.ties), merge_id, is_seed=True)
+    def first_rows(self, stored: DataFrame, merge_id: str, history: DataFrame | None = None) -> DataFrame:
+        """The first rows of a new log. Args: history: of type 4, its rows.
+
+        Raises: TargetError if the stored dimension is damaged.
+        """
+        layout, spec = self.layout, self.spec
+        if history is not None:
+            stored, layout = with_history(stored, history, layout, spec)
+            spec = replace(spec, valid_to_current=None)
+        check_stored(stored, layout, spec)
+        return self.rows(seeds(stored, layout, spec, self.ties), merge_id, is_seed=True)
 
     def logged_merge_ids(self, spark: SparkSession, merge_ids: Sequence[str]) -> set[str]:
         """Those of these merges that have rows in the log."""
@@ -134,14 +141,14 @@ class ChangeLog:
         """Its rows, as `as_events` returns them. Args: version: of the table; keys: a condition on ``t``, the table."""
         return self.as_events(self.target.rows(spark, version).alias("t").where(keys or "true"))
 
-    def preview(self, spark: SparkSession, stored: DataFrame | None) -> DataFrame:
+    def preview(self, spark: SparkSession, stored: DataFrame | None, history: DataFrame | None = None) -> DataFrame:
         """What `read` would return after `prepare`: for a new log, the stored rows. Nothing is written.
 
         Raises: TargetError if the stored dimension is damaged.
         """
         table = self.target.read(spark)
         if stored is not None and (table is None or table.isEmpty()):
-            table = self.first_rows(stored, "dry run")
+            table = self.first_rows(stored, "dry run", history)
         columns = self.columns()
         if table is None:
             ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items())
@@ -241,7 +248,7 @@ class ChangeLog:
 
     def agrees(self) -> str:
         """Whether a stored version may come from this change; it lacks first values, and old ones of types 1 and 3."""
-        same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 6)]
+        same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 4, 6)]
         same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
         return " and ".join(["seed is not null", "not is_deleted", *same])
 

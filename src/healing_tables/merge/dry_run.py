@@ -92,8 +92,11 @@ def dry_run(
     set_aside = figures.aside
     if log is not None:
         full_at = moment if is_full else None
-        logged = log.preview(spark, stored)
-        plan = changes_by_log(events, logged, stored, log, moment, is_full=is_full, full_at=full_at, aside=aside).plan
+        past = TABLES[type(table)](table, layout, spec, log).history.read(spark) if layout.has_history else None
+        logged = log.preview(spark, stored, past)
+        plan = changes_by_log(
+            events, logged, stored, log, moment, is_full=is_full, full_at=full_at, aside=aside, history=past
+        ).plan
     else:
         tables = TABLES[type(table)](table, layout, spec, None)
         past = tables.history.read(spark) if layout.has_history else None

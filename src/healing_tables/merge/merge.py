@@ -20,6 +20,7 @@ from healing_tables.errors import (
     BatchError,
     HealingTablesError,
     Mistake,
+    TargetError,
     counted,
     rows_text,
 )
@@ -287,6 +288,7 @@ class Merge:
             self.moment = instants.floored(self.moment, layout.moment_type)
         change_log = ChangeLog.of(self.table, layout, spec, types_of(batch.schema))
         tables = TABLES[type(self.table)](self.table, layout, spec, change_log)
+        check_log_of_history(tables)
         check_own_names(tables, spark)
         check_partitions(layout, spec)
         if snapshot is not None:
@@ -303,6 +305,19 @@ class Merge:
             change_log.prepare(spark, self.table.full_name(spark))
         tables.prepare(spark)
         self.layout, self.tables = layout, tables
+
+
+def check_log_of_history(tables: DimensionTables[Any]) -> None:
+    """Raises: TargetError for type 4 with a change log, where the rows of a history cannot change."""
+    if tables.log is None or not tables.layout.has_history or tables.can_log_history:
+        return
+    mistake = Mistake(
+        "change_log",
+        "a table in Delta or Iceberg, for type 4 with a change log: late changes change its history",
+        "a table of files",
+        "leave change_log out; or use type 2, whose versions are computed from the log",
+    )
+    raise TargetError(counted("the spec", [mistake]), [mistake])
 
 
 def check_own_names(tables: DimensionTables[Any], spark: SparkSession) -> None:

@@ -21,7 +21,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
 from healing_tables.merge.audit import AUDIT_COLUMNS
 from healing_tables.merge.change import Change, Written
-from healing_tables.merge.sql_merges import complete_audit, unpublished_merges
+from healing_tables.merge.sql_merges import complete_audit, merges_without_history, unpublished_merges
 from healing_tables.merge.tables import AUDIT, HISTORY, LOG, DimensionTables
 from healing_tables.plan.batch import named_keys
 from healing_tables.plan.set_aside import ROW_ID
@@ -50,6 +50,7 @@ class Outbox(DimensionTables[SqlTable]):
     """A dimension whose table commits alone. The outbox has a column per destination, a struct with the row."""
 
     target: SqlTable
+    can_log_history = True
 
     @property
     def table(self) -> SqlTable:
@@ -111,7 +112,7 @@ class Outbox(DimensionTables[SqlTable]):
         if log is None or not log.target.rows(spark).isEmpty():
             return
         merge_id = f"seed-{uuid.uuid4()}"
-        rows = log.first_rows(stored, merge_id)
+        rows = log.first_rows(stored, merge_id, self.history.rows(spark) if self.layout.has_history else None)
         base_version = log.target.version(spark)
         with as_view(rows) as view:
             statement = self.append_to_log(view, merge_id, is_decided=False)
@@ -262,6 +263,8 @@ class Outbox(DimensionTables[SqlTable]):
         recovered = [merge_id for merge_id in logged if merge_id in committed | in_log]
         if self.log is not None:
             recovered += unpublished_merges(self.target, self.log_table, spark)
+            if self.layout.has_history:
+                recovered += merges_without_history(self.target, self.history, self.log_table, spark)
             complete_audit(self, self.target, spark)
         return recovered
 
@@ -365,9 +368,15 @@ class Outbox(DimensionTables[SqlTable]):
                 f"t.{quoted(name)} = s.{quoted(name)}"
                 for name in [*[key.name for key in self.layout.keys], "valid_from"]
             )
+            when_matched, is_there = self.history.when_matched, ""
+            if self.log is not None:
+                # a late change moves and removes rows of the history, too
+                given = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in names)
+                when_matched = f"when matched and s.valid_to is null then delete when matched then update set {given}"
+                is_there = "and s.valid_to is not null "
             statement = (
                 f"merge into {self.history.sql_name} t using (select {HISTORY}.* {mine} {HISTORY} is not null) s "
-                f"on {on} {self.history.when_matched} when not matched "
+                f"on {on} {when_matched} when not matched {is_there}"
                 f"then insert ({', '.join(map(quoted, names))}) "
                 f"values ({', '.join(f's.{quoted(name)}' for name in names)})"
             )

@@ -60,6 +60,20 @@ def unpublished_merges(target: SqlTable, log_table: SqlTable, spark: SparkSessio
     return sorted({merge_id for version, ids in logged for merge_id in ids if version > published})
 
 
+def merges_without_history(target: SqlTable, history: SqlTable, log_table: SqlTable, spark: SparkSession) -> list[str]:
+    """Of type 4, the ids of merges whose keys may not be in the history as the newest merge has left the dimension.
+
+    A merge as SQL writes the history after the dimension, whose tag names the commit of the history.
+    """
+    found = newest_tag(target, spark)
+    wanted = None if found is None else found[1]["marks"]["changes"].get("history")
+    if found is None or wanted is None or any(wanted in text for _, text in history.newest_commits(spark)):
+        return []
+    if not found[1]["marks"]["changes"]["is_whole"]:
+        return [f"sql-{found[1]['id']}"]
+    return [str(row[0]) for row in log_table.rows(spark).select("merge_id").distinct().collect()]
+
+
 def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: SparkSession) -> None:
     """Add the audit of the newest merge, once, if it was stopped between its commit and that.
 
@@ -78,7 +92,15 @@ def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: S
     logged = log.read(spark, marks["version"])
     keys = differing_keys(tables, before, target.rows(spark, version)).selectExpr("*", "false as is_full")
     plan = changes_by_log(
-        logged.where("false"), logged, before, log, 0, is_full=False, full_at=None, others=keys.localCheckpoint()
+        logged.where("false"),
+        logged,
+        before,
+        log,
+        0,
+        is_full=False,
+        full_at=None,
+        others=keys.localCheckpoint(),
+        history=tables.history.rows(spark) if layout.has_history else None,
     ).plan
     if layout.is_sequence:
         plan = KeyMap(tables.key_map, layout, spec).with_numbers(plan, before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -39,6 +39,8 @@ class DimensionTables(ABC, Generic[Beside]):
     layout: Layout
     spec: DimensionSpec
     log: ChangeLog | None = None
+    # type 4 with a change log: late changes change rows of the history
+    can_log_history: ClassVar[bool] = False
 
     @staticmethod
     def as_rows_show(

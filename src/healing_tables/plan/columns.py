@@ -111,7 +111,9 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
         "case when not is_present then 'deleted' when row is null then 'new' "
         f"when {IS_EVENT} then 'changed' else 'overwritten' end"
     )
-    current = as_plan(kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not is_present")
+    current = as_plan(
+        kept_rows, layout, spec, values, action=action, reason=reason, ends_key="not is_present", new="is_present"
+    )
     kind = layout.moment_type
     values = values | {
         "valid_from": as_moment("at", kind),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
@@ -18,14 +19,64 @@ UNKNOWN = "a stored version that is not in the change log"
 KEPT = ("compressed_row_count",)
 
 
-def difference(made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+def difference(
+    made: DataFrame,
+    stored: DataFrame,
+    events: DataFrame,
+    layout: Layout,
+    spec: DimensionSpec,
+    history: DataFrame | None = None,
+) -> DataFrame:
     """The plan (see plan.plan) that turns the stored versions of some keys into the recomputed ones.
 
     Args:
         made: of `plan.changes` without stored rows.
         stored: of `stored_rows.stored_rows`.
         events: all events of these keys: ``k1..n``, ``at``.
+        history: of type 4, the stored rows of the history with these keys.
     """
+    if history is None:
+        return version_difference(made, stored, events, layout, spec)
+    rows = version_difference(made.where("action = 'insert'"), stored, events, layout, spec)
+    keys = [f"key.{quoted(key.name)}" for key in layout.keys]
+    ends = made.where("action in ('archive', 'absent')").groupBy("key").agg(f.expr("max(moment) as ended"))
+    same = " and ".join(f"of_key.{name} = of_end.{name}" for name in keys)
+    rows = rows.alias("of_key").join(ends.alias("of_end"), f.expr(same), "left")
+    # a key has one row: where it has none any more, it has ended, and does not belong to a late change
+    start = quoted(layout.names["last_updated"])
+    is_other = f"action = 'update' and not (new.{start} <=> stored.{start})"
+    rows = with_columns(
+        rows.selectExpr("of_key.*", "ended"),
+        moment="if(action = 'remove', ended, moment)",
+        reason=f"case when action = 'remove' then 'deleted' when {is_other} then 'changed' else reason end",
+    ).drop("ended")
+    return rows.unionByName(history_difference(made, history, layout, spec), allowMissingColumns=True)
+
+
+def history_difference(made: DataFrame, history: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """The rows of the history that differ, as ``archived``; of one that goes, ``valid_to`` is NULL."""
+    columns = list(layout.history_columns(spec))
+    listed = ", ".join(map(quoted, columns))
+    gone = ", ".join("null as valid_to" if name == "valid_to" else f"stored.{quoted(name)}" for name in columns)
+    wanted = made.where("action = 'archive'").selectExpr("archived as wanted")
+    present = history.selectExpr(f"struct({listed}) as stored")
+    places = [*(quoted(key.name) for key in layout.keys), "valid_from"]
+    same = " and ".join(f"wanted.{place} = stored.{place}" for place in places)
+    names = ", ".join(f"coalesce(wanted, stored).{quoted(key.name)} as {quoted(key.name)}" for key in layout.keys)
+    both = wanted.join(present, f.expr(same), "full").where("not (wanted <=> stored)")
+    return both.selectExpr(
+        "'archive' as action",
+        "'changed' as reason",
+        f"struct({names}) as key",
+        "0L as rows",
+        f"coalesce(wanted, struct({gone})) as archived",
+    )
+
+
+def version_difference(
+    made: DataFrame, stored: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec
+) -> DataFrame:
+    """Args: see `difference`."""
     keys, shown = key_names(layout), row_period(layout, spec, "new.")
     join = [*keys, "start"] if layout.is_versioned else keys
     partition = f"over (partition by {', '.join(keys)}"

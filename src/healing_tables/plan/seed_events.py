@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
@@ -70,6 +72,27 @@ def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[
         *keys, "until as at", "true as is_deleted", tie
     )
     return starts.unionByName(ended, allowMissingColumns=True)
+
+
+def with_history(
+    stored: DataFrame, history: DataFrame, layout: Layout, spec: DimensionSpec
+) -> tuple[DataFrame, Layout]:
+    """Type 4: the rows of the history and of the dimension as versions, and their layout."""
+    columns = [name for name in layout.history_columns(spec) if name != "history_id"]
+    reason = layout.names.get("change_reason")
+    shown = {
+        "valid_from": quoted(layout.names["last_updated"]),
+        "valid_to": f"cast(null as {layout.moment_type})",
+        "change_reason": "cast(null as string)" if reason is None else quoted(reason),
+    }
+    newest = stored.selectExpr(*(f"{shown.get(name, quoted(name))} as {quoted(name)}" for name in columns))
+    # that of the history is the reason for the end of a row
+    earlier = history.withColumn("change_reason", f.expr("cast(null as string)")).select(*map(quoted, columns))
+    attributes = tuple(
+        replace(attribute, scd_type=2) if attribute.scd_type == 4 else attribute for attribute in layout.attributes
+    )
+    names = {name: name for name in ("valid_from", "valid_to", "change_reason")}
+    return earlier.unionByName(newest), replace(layout, attributes=attributes, names=names, surrogate=None)
 
 
 def not_null(kind: str) -> str:

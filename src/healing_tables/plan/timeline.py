@@ -235,7 +235,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     return parts.selectExpr(
         "*",
         f"lead(if({IS_EVENT}, at, null)) over ({order}) as next_from",
-        f"coalesce(end_cause, lead(cause) over ({order})) as until_cause",
+        f"if(is_present, lead(cause) over ({order}), end_cause) as until_cause",
         f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
         f"lead(part) over ({order}) is null as is_last",
         f"max({IS_STORED} and stored_until is null) over (partition by {', '.join(keys)}) as was_open",

@@ -1,0 +1,123 @@
+{#- The table beside a dimension of type 4: the rows that have left it. The library makes the same one. -#}
+
+{% macro _history_relation(target, spec) -%}
+    {%- set named = healing_tables._parse_relation_name(spec.history) if spec.get('history') else none -%}
+    {{- return(named.incorporate(type='table') if named is not none else healing_tables._side_table_location(target)
+        .incorporate(path={'identifier': target.identifier ~ '_history'}, type='table')) -}}
+{%- endmacro %}
+
+{#- The columns of the history {name: type}. -#}
+{% macro _history_columns(layout) -%}
+    {%- set columns = {} -%}
+    {%- for column in layout['keys'] + layout.attributes -%} {%- do columns.update({column.name: column.type}) -%}
+    {%- endfor -%}
+    {%- for attribute in layout.attributes if attribute.options.changed_at -%}
+        {%- do columns.update({healing_tables._moment_column(layout, attribute): layout.moment_type}) -%}
+    {%- endfor -%}
+    {%- do columns.update({'valid_from': layout.moment_type, 'valid_to': layout.moment_type, 'history_id': 'string',
+        'change_reason': 'string'}) -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
+{% macro _moment_column(layout, attribute) -%}
+    {%- set name = attribute.name ~ '_changed_at' -%}
+    {{- return(layout.names.get(name) or name) -}}
+{%- endmacro %}
+
+{#- Make the history if there is none, and add new columns. Returns mistakes. `is_begun`: the dimension exists, or its
+    log has rows. -#}
+{% macro _ensure_history(run, layout, history, is_begun) -%}
+    {%- set columns, listed, mistakes = healing_tables._history_columns(layout), [], [] -%}
+    {%- for name, type in columns.items() -%} {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
+    {%- endfor -%}
+    {%- if not healing_tables._table_exists(history) -%}
+        {%- do healing_tables._run('create table if not exists ' ~ history ~ ' (' ~ (listed | join(', ')) ~ ') using '
+            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
+                run.format.properties.for_columns(columns, true), **run.format.properties.audit))) -%}
+        {%- do healing_tables._order_files(run.format, history, healing_tables._cluster_by_key(
+            run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
+        {{- return([]) -}}
+    {%- endif -%}
+    {%- set stored, added = healing_tables._columns_of(history), [] -%}
+    {%- set own = layout['keys'] | map(attribute='name') | list + ['valid_from', 'valid_to'] -%}
+    {%- for name, type in columns.items() -%}
+        {%- set found = healing_tables._type_of_column(stored, name) -%}
+        {%- if found is none and name not in own -%}
+            {%- do added.append(listed[loop.index0]) -%}
+        {%- elif found != type -%}
+            {%- do healing_tables._mistake(mistakes, history | string, 'the history of a dimension, or no table yet',
+                'a table ' ~ ('without ' ~ name if found is none else 'whose ' ~ name ~ ' is ' ~ found) ~ ', where '
+                ~ type ~ ' is needed', 'choose another name') -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not mistakes and not is_begun and healing_tables._has_rows(history) -%}
+        {%- do healing_tables._mistake(mistakes, history | string, 'no history, since the dimension does not exist',
+            'the history of an earlier table of this name',
+            'restore the dimension, or drop or rename its history, too') -%}
+    {%- endif -%}
+    {%- do healing_tables._run('alter table ' ~ history ~ ' add columns (' ~ (added | join(', ')) ~ ')')
+        if added and not mistakes -%}
+    {{- return(mistakes) -}}
+{%- endmacro %}
+
+{#-
+    The statement that makes the history of the keys in the table of versions what these say; it can be repeated.
+    `id`: which merge has done it, for its commit.
+-#}
+{% macro _merge_history(layout, versions, history, change_log, id) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set columns, values, same, pairs = healing_tables._history_columns(layout), [], [], [] -%}
+{%- set assignments, inserted = [], [] -%}
+{%- set said = 'change_reason' in layout.causes | map(attribute='name') | list -%}
+{%- set start = 'healing_tables_valid_from' -%}
+{%- for name in columns -%}
+    {%- set column = healing_tables._quoted(name) -%}
+    {%- do values.append(({
+        'valid_from': start, 'valid_to': 'healing_tables_valid_to',
+        'history_id': healing_tables._version_key('hash', [], start, 'healing_tables_key_hash',
+            healing_tables._as_text(start, layout.moment_type)),
+        'change_reason': 'coalesce(' ~ ('healing_tables_said.reason, ' if said)
+            ~ "if(healing_tables_ended_by_delete, 'deleted', 'changed'))"}.get(name) or 'versions.' ~ column) ~ ' as '
+        ~ column) -%}
+    {%- do assignments.append('t.' ~ column ~ ' = s.row.' ~ column) -%}
+    {%- do inserted.append('s.row.' ~ column) -%}
+{%- endfor -%}
+{%- for column in keys + ['valid_from'] -%}
+    {%- do same.append('made.row.' ~ column ~ ' = stored.row.' ~ column) -%}
+    {%- do pairs.append('t.' ~ column ~ ' = s.row.' ~ column) -%}
+{%- endfor -%}
+{%- set names = healing_tables._quoted_list(columns) -%}
+merge into {{ history }} as t
+using (
+    select coalesce(made.row, stored.row) as row, made.row is null as is_gone, {{ healing_tables._string_literal(id)
+        }} as id
+    from (
+        select struct({{ values | join(', ') }}) as row
+        from {{ versions }} as versions
+        {%- if said %}
+        left join (
+            select {{ healing_tables._numbered_keys(layout) | join(', ') }}, changed_at, max_by(change_reason, struct({{
+                healing_tables._tie_of_batch(layout) }}, {{ healing_tables._state_of_batch(layout) }})) as reason
+            from {{ change_log }}
+            where not is_full and ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from {{ versions }})
+            group by {{ keys | join(', ') }}, changed_at
+        ) as healing_tables_said
+        on healing_tables_said.changed_at = timestamp_micros({{ healing_tables._to_micros('healing_tables_valid_to',
+            layout.moment_type) }})
+            {%- for key in keys %} and healing_tables_said.key_{{ loop.index }} = versions.{{ key }}{% endfor %}
+        {%- endif %}
+        where healing_tables_valid_to is not null
+    ) as made
+    full outer join (
+        select struct({{ names | join(', ') }}) as row
+        from {{ history }}
+        where ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from {{ versions }})
+    ) as stored
+    on {{ same | join(' and ') }}
+    where not (made.row <=> stored.row)
+) as s
+on {{ pairs | join(' and ') }} and s.id = {{ healing_tables._string_literal(id) }}
+when matched and s.is_gone then delete
+when matched then update set {{ assignments | join(', ') }}
+when not matched then insert ({{ names | join(', ') }}) values ({{ inserted | join(', ') }})
+{%- endmacro %}
