@@ -63,7 +63,14 @@ from values (1, '2024-01-20'), (1, '2024-03-01') as rows (id, visited_at)
 select id, name, city from {{ ref('batch') }}
 """,
     "dim_merged": """
-{{ config(materialized='healing_merge', unique_key='id', meta={'healing_tables': {'changed_at': 'changed_at'}}) }}
+{{ config(materialized='healing_merge', unique_key='id', meta={'healing_tables': {
+    'attributes': ['name', 'city'], 'changed_at': 'changed_at', 'change_reason': 'why', 'audit': {'actor': 'night'},
+    'surrogate_key': {'name': 'person_key', 'strategy': 'sequence'}}}) }}
+select *, 'batch {{ var('batch', 1) }}' as why from {{ ref('batch') }}
+""",
+    "dim_newest": """
+{{ config(materialized='healing_merge', unique_key='id', meta={'healing_tables': {
+    'attributes': {'*': 4}, 'changed_at': 'changed_at', 'audit': {}}}) }}
 select * from {{ ref('batch') }}
 """,
     "dim_refused": """
@@ -103,7 +110,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 ROWS = {
     "dim_person": "id, name, city, valid_from",
     "hashes": "id, name, city, key_hash, row_hash from {s}.dim_person",
-    "dim_merged": "id, name, city, valid_from",
+    "dim_merged": "id, name, city, valid_from, change_reason",
+    "merged_keys": "count(distinct person_key) from {s}.dim_merged",
+    "merged_audit": "key, change_type, change_reason, reason from {s}.dim_merged_audit",
+    "dim_newest": "id, name, city, last_updated",
+    "newest_history": "id, name, city, valid_from, valid_to from {s}.dim_newest_history",
+    "newest_audit": "key, change_type, change_reason from {s}.dim_newest_audit",
     "person_states": "id, name, city, is_deleted",
     "correct_visits": (
         "f.visited_at, d.name from {s}.fct_visits f join {s}.dim_person d on d.person_key = f.person_key"
@@ -167,8 +179,8 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
         names = ["batch", "person_changes", "dim_person"]
         names += {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"]}.get(batch, [])
         runs.run(f"batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *names)
-        if batch < 3:
-            runs.run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", "batch dim_merged")
+        merged = ["batch", "dim_merged", "dim_newest"]
+        runs.run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *merged)
     runs.run("test", project, "test", "--select", "dim_person")
     runs.run("no news", project, "run", "--select", "dim_person")
     for operation, arguments in OPERATIONS.items():

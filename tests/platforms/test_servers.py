@@ -65,7 +65,7 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 
 
 def test_rows(answer: Answer) -> None:
-    check_people(answer.rows, dim_merged=MERGED)
+    check_people(answer.rows, **MERGED)
 
 
 def test_batches_are_healed(answer: Answer) -> None:

@@ -52,7 +52,7 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 
 
 def test_rows(answer: Answer) -> None:
-    check_people(answer.rows, dim_merged=MERGED)
+    check_people(answer.rows, **MERGED)
 
 
 def test_no_backslash_is_sent(answer: Answer) -> None:

@@ -1,58 +1,21 @@
-"""The Python models of this project over their batches, and facts: after each, the tables hold what data/batches says.
-
-The pages in data/batches have a heading such as "dim_player after batch 2" with one table or several, each with some of
-the columns of all rows. A header is a SQL expression; NULL stands for NULL.
-"""
+"""The Python models of this project over their batches, and facts: the tables hold what data/batches says."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
+from example_batches import EXPECTED, FACTS, MODELS, Rows, stored
 from lab import PROFILE, Lab
 from sessions import ROOT
 
-BATCHES = ROOT / "data" / "batches"
-MODELS = sorted((ROOT / "python_models").glob("*.py"))
-FACTS = ["fct_slot_play", "fct_cash_transactions"]
-
-
-Rows = list[list[str]]
-
-
-def tables_of(page: str) -> dict[tuple[str, int], list[Rows]]:
-    """Table name and batch to the tables of that heading; each is a header and its rows."""
-    found: dict[tuple[str, int], list[Rows]] = {}
-    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
-        title = re.match(r"(\w+) after batch (\d)\n", section)
-        assert title, section
-        blocks = re.findall(r"(?:^\|.*\n)+", section, flags=re.MULTILINE)
-        found[title[1], int(title[2])] = [rows_of(block) for block in blocks]
-    return found
-
-
-def rows_of(block: str) -> Rows:
-    lines = [[cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()]
-    return [lines[0], *lines[2:]]
-
-
-EXPECTED = {
-    key: tables for path in sorted(BATCHES.glob("*/README.md")) for key, tables in tables_of(path.read_text()).items()
-}
 # the history of type 4 has no model, and no row after the first batch
 WANTED = {(model.stem, batch) for model in MODELS for batch in (1, 2, 3)}
 WANTED |= {(facts, batch) for facts in FACTS for batch in (1, 2, 3)}
 WANTED |= {("dim_machine_current_history", 2), ("dim_machine_current_history", 3)}
-
-
-def stored(lab: Lab, table: str, header: list[str]) -> Rows:
-    frame = lab.spark.table(f"{lab.schema}.{table}")
-    texts = frame.selectExpr(*[f"cast({name} as string)" for name in header]).collect()
-    return [["NULL" if cell is None else str(cell) for cell in row] for row in texts]
 
 
 def commits(lab: Lab) -> dict[str, int]:

@@ -11,8 +11,42 @@ PEOPLE = [
     ["2", "B|a", "Rome", "2024-01-01"],
     ["3", "Cid", "Rome", "2024-02-01"],
 ]
-# the batches 1 and 2
-MERGED = [row for row in PEOPLE if row[1] != "Anne"]
+# what merges of the three batches leave
+MERGED = {
+    "dim_merged": [
+        ["1", "Ann", "Bern", "2024-02-01", "batch 2"],
+        ["1", "Ann", "Oslo", "2024-01-01", "batch 1"],
+        ["1", "Anne", "Oslo", "2024-01-15", "batch 3"],
+        ["2", "B|a", "Rome", "2024-01-01", "batch 1"],
+        ["3", "Cid", "Rome", "2024-02-01", "batch 2"],
+    ],
+    "merged_keys": [["5"]],
+    "merged_audit": [
+        ['{"id":1}', "close", "changed", "batch 2"],
+        ['{"id":1}', "insert", "changed", "batch 2"],
+        ['{"id":1}', "insert", "changed", "batch 3"],
+        ['{"id":1}', "insert", "new", "batch 1"],
+        ['{"id":1}', "update", "overwritte", "batch 3"],
+        ['{"id":1}', "update", "overwritte", "batch 3"],
+        ['{"id":2}', "insert", "new", "batch 1"],
+        ['{"id":3}', "insert", "new", "batch 2"],
+    ],
+    "dim_newest": [
+        ["1", "Ann", "Bern", "2024-02-01"],
+        ["2", "B|a", "Rome", "2024-01-01"],
+        ["3", "Cid", "Rome", "2024-02-01"],
+    ],
+    "newest_history": [
+        ["1", "Ann", "Oslo", "2024-01-01", "2024-01-15"],
+        ["1", "Anne", "Oslo", "2024-01-15", "2024-02-01"],
+    ],
+    "newest_audit": [
+        ['{"id":1}', "insert", "new"],
+        ['{"id":1}', "update", "changed"],
+        ['{"id":2}', "insert", "new"],
+        ['{"id":3}', "insert", "new"],
+    ],
+}
 STATES = [
     ["1", "Ann", "Bern", "False"],
     ["1", "Ann", "Oslo", "False"],
