@@ -24,29 +24,11 @@
                 none
 -#}
 
-{#- Make the table if there is none; returns what is wrong with one that is there. -#}
-{% macro _ensure_audit(run, audit) -%}
+{% macro _ensure_audit(run, mistakes, audit) -%}
     {%- set columns = healing_tables._audit_columns() -%}
-    {%- set listed, mistakes = [], [] -%}
-    {%- for name, type in columns.items() -%} {%- do listed.append(name ~ ' ' ~ type) -%} {%- endfor -%}
-    {%- if not healing_tables._table_exists(audit.table) -%}
-        {%- do healing_tables._run('create table if not exists ' ~ audit.table ~ ' (' ~ (listed | join(', '))
-            ~ ') using ' ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
-                run.format.properties.for_columns(columns, true), **run.format.properties.audit))) -%}
-        {%- do healing_tables._order_files(run.format, audit.table, healing_tables._cluster_by_key(
-            run.format, ['changed_at'], columns)) -%}
-        {{- return([]) -}}
-    {%- endif -%}
-    {%- set stored = healing_tables._columns_of(audit.table) -%}
     {#- older audits lack the cause of a row -#}
-    {%- set missing = healing_tables._missing_names(columns, stored) -%}
-    {%- for name in missing if name != 'correlation_id' -%}
-        {%- do healing_tables._mistake(mistakes, 'audit.table', 'the audit of a dimension, or no table yet',
-            audit.table ~ ', which has no column ' ~ name, 'choose another name') -%}
-    {%- endfor -%}
-    {%- do healing_tables._run('alter table ' ~ audit.table ~ ' add columns (correlation_id string)')
-        if missing == ['correlation_id'] -%}
-    {{- return(mistakes) -}}
+    {%- do healing_tables._ensure_table_beside(run.format, mistakes, audit.table, 'audit', columns,
+        columns | reject('equalto', 'correlation_id') | list, run.format.properties.audit, ['changed_at']) -%}
 {%- endmacro %}
 
 {#- The statement that adds rows of the outbox of the library. `rows`: SQL for a `from`. -#}

@@ -83,21 +83,9 @@
     {%- set shown = seen.get('shown') if stored_columns and run.last is not none and run.last.is_tagged else none -%}
     {%- set shown = shown or healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
-    {%- do mistakes.extend(healing_tables._ensure_audit(run, audit)) if audit is not none and not run.is_as_left -%}
-    {%- set log = healing_tables._ensure_change_log(run, layout, change_log) -%}
-    {%- set history = healing_tables._history_relation(target, spec) if healing_tables._has_history(layout) else none
+    {%- set beside = healing_tables._prepare_tables_beside(run, spec, layout, change_log, seen, shown, stored_columns)
         -%}
-    {%- do mistakes.extend(healing_tables._ensure_history(run, layout, history, run.stored or not log.is_new))
-        if history is not none and not run.is_as_left -%}
-    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
-        if stored_columns and (log.is_new or not seen) -%}
-    {%- do healing_tables._add_causes_to_log(run, spec, layout, change_log, shown)
-        if stored_columns and log.has_new_causes -%}
-    {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
-    {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
-    {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
+    {%- set audit, history, delivered = beside.audit, beside.history, beside.delivered -%}
     {%- set has_seeds = seen.has_seeds if 'has_seeds' in seen
         else healing_tables._has_rows('(select 1 from ' ~ change_log ~ ' where is_seed)') -%}
     {%- set rows_of_batch = healing_tables._batch_query(spec, layout, sql, settings.micros, shown.end) -%}
@@ -126,9 +114,36 @@
         'run': healing_tables._run_of_keys(
             run, spec, layout, shown, events, log_rows, has_full, condition, changed_keys),
         'history': history, 'has_seeds': has_seeds, 'layout': layout, 'batch': batch, 'change_log': change_log,
-        'log_version': log_version,
-        'has_full': has_full, 'shown': shown, 'full_at': full_at, 'log_rows': log_rows, 'events': events,
-        'delivered': delivered}) -}}
+        'log_version': log_version, 'has_full': has_full, 'shown': shown, 'full_at': full_at, 'log_rows': log_rows,
+        'events': events, 'delivered': delivered}) -}}
+{%- endmacro %}
+
+{#- The tables beside the dimension, and what earlier merges have left to do there: {audit (see audit/_audit.sql),
+    history (the relation), delivered (see _outbox.sql)}. -#}
+{% macro _prepare_tables_beside(run, spec, layout, change_log, seen, shown, stored_columns) -%}
+    {%- set mistakes = [] -%}
+    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
+    {%- do healing_tables._ensure_audit(run, mistakes, audit) if audit is not none
+        and not healing_tables._has_been_checked(run, audit.table) -%}
+    {%- set log = healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- set history = healing_tables._history_relation(run.target, spec) if healing_tables._has_history(layout)
+        else none -%}
+    {%- do healing_tables._ensure_history(run, mistakes, layout, history, run.stored or not log.is_new)
+        if history is not none and not healing_tables._has_been_checked(run, history) -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
+        if stored_columns and (log.is_new or not seen) -%}
+    {%- do healing_tables._add_causes_to_log(run, spec, layout, change_log, shown)
+        if stored_columns and log.has_new_causes -%}
+    {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
+    {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
+    {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
+    {{- return({'audit': audit, 'history': history, 'delivered': delivered}) -}}
+{%- endmacro %}
+
+{#- Whether the last merge, of this definition, has looked at a table beside the dimension that is still there. -#}
+{% macro _has_been_checked(run, relation) -%}
+    {{- return(run.is_as_left and healing_tables._table_exists(relation)) -}}
 {%- endmacro %}
 
 {#- With a new column, every row gets another hash. -#}

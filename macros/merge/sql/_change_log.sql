@@ -34,38 +34,16 @@
 {#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns.
     Returns {is_new, has_new_causes}. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
-    {%- set columns = healing_tables._columns_of_change_log(layout) -%}
-    {%- set exists = healing_tables._table_exists(relation) -%}
     {#- the last merge, of this definition, has looked -#}
-    {%- if exists and run.is_as_left -%} {{ return({'is_new': false, 'has_new_causes': false}) }} {%- endif -%}
-    {%- set owner = healing_tables._full_name(run.target) -%}
-    {%- set details = healing_tables._table_details(relation) if exists else {} -%}
-    {%- if not exists -%}
-        {%- set listed = [] -%}
-        {%- for name, type in columns.items() -%} {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
-        {%- endfor -%}
-        {%- do healing_tables._run('create table if not exists ' ~ relation ~ ' (' ~ (listed | join(', ')) ~ ') using '
-            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
-                run.format.properties.for_columns(columns, true), **dict(run.format.properties.change_log,
-                    **{'healing_tables.dimension': owner})))) -%}
-        {%- do healing_tables._order_files(run.format, relation, healing_tables._cluster_by_key(
-            run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
-        {{- return({'is_new': true, 'has_new_causes': false}) -}}
+    {%- if run.is_as_left and healing_tables._table_exists(relation) -%}
+        {{- return({'is_new': false, 'has_new_causes': false}) -}}
     {%- endif -%}
-    {%- set mistakes, added, causes = [], [], layout.causes | map(attribute='name') | list -%}
-    {%- for name, type in columns.items() -%}
-        {%- set stored = healing_tables._type_of_column(details.columns, name) -%}
-        {%- if stored is none and name not in healing_tables._log_of_changes_columns()
-            and name not in layout['keys'] | map(attribute='name') -%}
-            {%- do added.append({'name': name, 'sql': healing_tables._quoted(name) ~ ' ' ~ type}) -%}
-        {%- elif stored != type -%}
-            {%- do healing_tables._mistake(mistakes, relation | string,
-                'the change log of a dimension, which a merge has made, or no table yet',
-                'a table ' ~ ('without ' ~ name if stored is none else 'whose ' ~ name ~ ' is ' ~ stored)
-                ~ ', where ' ~ type ~ ' is needed', 'choose another name') -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- set noted = healing_tables._property(details, 'healing_tables.dimension') -%}
+    {%- set owner, mistakes = healing_tables._full_name(run.target), [] -%}
+    {%- set keys = layout['keys'] | map(attribute='name') | list -%}
+    {%- set found = healing_tables._ensure_table_beside(run.format, mistakes, relation, 'change log',
+        healing_tables._columns_of_change_log(layout), keys + healing_tables._log_of_changes_columns(),
+        dict(run.format.properties.change_log, **{'healing_tables.dimension': owner}), keys) -%}
+    {%- set noted = none if found.is_new else healing_tables._property(found.details, 'healing_tables.dimension') -%}
     {%- if noted is not none and noted != owner -%}
         {%- do healing_tables._mistake(mistakes, relation | string,
             'the change log of ' ~ owner ~ ', or no table yet',
@@ -74,9 +52,8 @@
             ~ " SET TBLPROPERTIES ('healing_tables.dimension' = '" ~ owner ~ "')") -%}
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns ('
-        ~ (added | map(attribute='sql') | join(', ')) ~ ')') if added -%}
-    {{- return({'is_new': false, 'has_new_causes': added | selectattr('name', 'in', causes) | list | length > 0}) -}}
+    {{- return({'is_new': found.is_new, 'has_new_causes': layout.causes | selectattr('name', 'in', found.added)
+        | list | length > 0}) -}}
 {%- endmacro %}
 
 {#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}

@@ -24,40 +24,17 @@
     {{- return(layout.names.get(name) or name) -}}
 {%- endmacro %}
 
-{#- Make the history if there is none, and add new columns. Returns mistakes. `is_begun`: the dimension exists, or its
-    log has rows. -#}
-{% macro _ensure_history(run, layout, history, is_begun) -%}
-    {%- set columns, listed, mistakes = healing_tables._history_columns(layout), [], [] -%}
-    {%- for name, type in columns.items() -%} {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
-    {%- endfor -%}
-    {%- if not healing_tables._table_exists(history) -%}
-        {%- do healing_tables._run('create table if not exists ' ~ history ~ ' (' ~ (listed | join(', ')) ~ ') using '
-            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
-                run.format.properties.for_columns(columns, true), **run.format.properties.audit))) -%}
-        {%- do healing_tables._order_files(run.format, history, healing_tables._cluster_by_key(
-            run.format, layout['keys'] | map(attribute='name') | list, columns)) -%}
-        {{- return([]) -}}
-    {%- endif -%}
-    {%- set stored, added = healing_tables._columns_of(history), [] -%}
-    {%- set own = layout['keys'] | map(attribute='name') | list + ['valid_from', 'valid_to'] -%}
-    {%- for name, type in columns.items() -%}
-        {%- set found = healing_tables._type_of_column(stored, name) -%}
-        {%- if found is none and name not in own -%}
-            {%- do added.append(listed[loop.index0]) -%}
-        {%- elif found != type -%}
-            {%- do healing_tables._mistake(mistakes, history | string, 'the history of a dimension, or no table yet',
-                'a table ' ~ ('without ' ~ name if found is none else 'whose ' ~ name ~ ' is ' ~ found) ~ ', where '
-                ~ type ~ ' is needed', 'choose another name') -%}
-        {%- endif -%}
-    {%- endfor -%}
+{#- `is_begun`: the dimension exists, or its log has rows. -#}
+{% macro _ensure_history(run, mistakes, layout, history, is_begun) -%}
+    {%- set keys = layout['keys'] | map(attribute='name') | list -%}
+    {%- do healing_tables._ensure_table_beside(run.format, mistakes, history, 'history',
+        healing_tables._history_columns(layout), keys + ['valid_from', 'valid_to'], run.format.properties.audit, keys)
+        -%}
     {%- if not mistakes and not is_begun and healing_tables._has_rows(history) -%}
         {%- do healing_tables._mistake(mistakes, history | string, 'no history, since the dimension does not exist',
             'the history of an earlier table of this name',
             'restore the dimension, or drop or rename its history, too') -%}
     {%- endif -%}
-    {%- do healing_tables._run('alter table ' ~ history ~ ' add columns (' ~ (added | join(', ')) ~ ')')
-        if added and not mistakes -%}
-    {{- return(mistakes) -}}
 {%- endmacro %}
 
 {#-

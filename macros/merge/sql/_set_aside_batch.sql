@@ -46,19 +46,8 @@
     {%- if not number -%} {{ return(none) }} {%- endif -%}
     {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
     {%- set columns = healing_tables._set_aside_columns(layout) -%}
-    {%- set stored = healing_tables._columns_of(table) if healing_tables._table_exists(table) else {} -%}
-    {%- set listed, added = [], [] -%}
-    {%- for name, type in columns.items() -%}
-        {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
-        {%- do added.append(listed[-1]) if healing_tables._find_column(name, stored) is none -%}
-    {%- endfor -%}
-    {%- if not stored -%}
-        {%- do healing_tables._run('create table if not exists ' ~ table ~ ' (' ~ (listed | join(', ')) ~ ') using '
-            ~ run.format.name ~ ' ' ~ healing_tables._properties_clause(dict(
-                run.format.properties.for_columns(columns, true), **run.format.properties.change_log))) -%}
-    {%- elif added -%}
-        {%- do healing_tables._run('alter table ' ~ table ~ ' add columns (' ~ (added | join(', ')) ~ ')') -%}
-    {%- endif -%}
+    {%- do healing_tables._ensure_table_beside(run.format, [], table, 'table of the rows set aside', columns, [],
+        run.format.properties.change_log, same_types=false) -%}
     {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table, columns)) -%}
     {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': ' ~ healing_tables._counted(number, 'row')
         ~ ' of the batch set aside, see ' ~ table)) -%}
