@@ -88,9 +88,9 @@ def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
 
 
 def test_an_option_that_needs_the_library(lab: Lab) -> None:
-    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), attributes={"*": 4}, audit={}, changed_at="seen")
+    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), change_log=False, missing_columns="keep", **OPTIONS)
     message = refused(lab, "dim_options")
-    for part in ("attributes: type 4", "audit", "the method session for this option", "method thrift"):
+    for part in ("change_log: false", "missing_columns: keep", "the method session for this option", "method thrift"):
         assert part in message, message
 
 
@@ -323,7 +323,7 @@ def test_causes_that_are_stored_already(lab: Lab, is_named: bool, has_log: bool)
 @pytest.mark.slow
 def test_a_batch_again_over_stored_versions(lab: Lab) -> None:
     """Of types 0, 1 and 3, a stored version does not tell what a row at its start has said."""
-    name = f"{lab.schema}.dim_again"
+    name = f"{lab.schema}.dim_resent"
     columns = [["id", "int"], ["name", "string"], ["born", "string"], ["mail", "string"], ["seen", "timestamp"]]
     options: dict[str, Any] = {"attributes": {"name": 2, "born": 0, "mail": 1}, "changed_at": "seen"}
     days = [
@@ -335,11 +335,11 @@ def test_a_batch_again_over_stored_versions(lab: Lab) -> None:
         merge(lab.frame(columns, day), name, spec)
     before = plain_rows(lab.spark.table(name))
     for day in reversed(days):
-        merge_model(lab, "dim_again", lab.frame(columns, day), **options)
-        merge_by_sql(lab, "dim_again")
+        merge_model(lab, "dim_resent", lab.frame(columns, day), **options)
+        merge_by_sql(lab, "dim_resent")
         assert plain_rows(lab.spark.table(name)) == before
-    merge_model(lab, "dim_again", lab.frame(columns, [[1, "D", "x", "m1", "2024-01-01"]]), **options)
-    assert "two different rows for one key and moment" in refused(lab, "dim_again")
+    merge_model(lab, "dim_resent", lab.frame(columns, [[1, "D", "x", "m1", "2024-01-01"]]), **options)
+    assert "two different rows for one key and moment" in refused(lab, "dim_resent")
 
 
 @pytest.mark.slow

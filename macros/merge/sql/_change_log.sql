@@ -140,7 +140,7 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
 
 {#- Refuse to remove a stored version that starts at a moment of which the log has no row: the log is not complete. -#}
 {% macro _refuse_unlogged(run, spec, layout, change, events, log_rows) -%}
-    {%- if not change.figures.rows_removed -%} {{ return(none) }} {%- endif -%}
+    {%- if not change.figures.rows_removed or should_full_refresh() -%} {{ return(none) }} {%- endif -%}
     {%- set found = run_query(healing_tables._unlogged_versions(spec, layout, change.staged, events, log_rows)).rows[0]
         -%}
     {%- if found['keys'] > 0 -%}
