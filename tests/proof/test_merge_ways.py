@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
+from pyspark.sql import DataFrame
 from random_histories import (
     LOGGED,
     SEED,
@@ -211,6 +212,42 @@ def test_the_next_merge_completes_a_killed_one(lab: Lab, scd_type: int, is_full:
     assert len(told) > len(statements) * 2 + 3
     logged_keys = lab.spark.table(f"{name}_changes").where("not is_full").groupBy("id", "changed_at").count()
     assert logged_keys.where("count > 1").count() == 0
+
+
+@pytest.mark.parametrize("way", ["sql", "library"])
+def test_a_stopped_merge_whose_past_is_gone(lab: Lab, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Without the version before, there is a warning instead of an audit, and merges go on."""
+    model = f"gone_{way}"
+    name, attributes = f"{lab.schema}.{model}", {"a": 2, "b": 1}
+    spec = spec_for(attributes, change_log=f"{name}_changes", audit={})
+
+    def batch(number: int) -> DataFrame:
+        at = START + dt.timedelta(days=number)
+        rows: list[Row] = [{"id": 1, "at": at, "op": "U", **dict.fromkeys("abcd", f"{number}")}]
+        merge_model(lab, model, frame(lab.spark, rows), **options_of(spec, attributes))
+        return frame(lab.spark, rows)
+
+    for number in (1, 2):
+        batch(number)
+        merge_by_sql(lab, model)
+    batch(3)
+    stop(lab, model, r"merge into \S+_audit ", "before")
+    lab.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    lab.spark.sql(f"optimize {name}")
+    lab.spark.sql(f"vacuum {name} retain 0 hours")
+    lab.spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    last = batch(4)
+    lab.log.clear()
+    if way == "library":
+        merge(last, name, spec)
+    else:
+        merge_by_sql(lab, model)
+    assert "has no audit: its merge was stopped" in caplog.text + "\n".join(lab.log)
+    audited = [
+        row["changed_at"].day for row in lab.spark.table(f"{name}_audit").where("change_type = 'insert'").collect()
+    ]
+    assert sorted(audited) == [2, 3, 5]
+    assert lab.spark.table(name).count() == 4
 
 
 def assert_audited(lab: Lab, name: str) -> None:

@@ -53,6 +53,12 @@
             ~ healing_tables._string_literal(tag.id) ~ ')') -%}
         {{- return(none) -}}
     {%- endif -%}
+    {%- set commits = run.format.commits.since(run.existing, tag.version - 1 if tag.version > 0 else none) -%}
+    {%- if commits is none or healing_tables._may_be_vacuumed(commits, run.stored) -%}
+        {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': version ' ~ tag.version
+            ~ ' has no audit: its merge was stopped, and VACUUM may have removed the version before')) -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- do healing_tables._log_progress(run.target, 'adding the audit of version ' ~ tag.version
         ~ ', whose merge was stopped') -%}
     {%- set log_rows = change_log ~ ' version as of ' ~ seen.version -%}

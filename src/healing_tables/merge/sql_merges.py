@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -11,8 +13,10 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from healing_tables.errors import HealingTablesError
 from healing_tables.merge.attempt import changes_by_log
 from healing_tables.merge.audit import AUDIT_COLUMNS, audit_rows
+from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.sql.identifiers import literal, quoted
@@ -22,6 +26,8 @@ from healing_tables.targets.key_map import KeyMap
 from healing_tables.targets.naming import as_view
 from healing_tables.targets.retry import retrying
 from healing_tables.targets.sql_table import SqlTable
+
+logger = logging.getLogger("healing_tables")
 
 # The ids of such merges in the commits of a change log
 SQL_MERGE = re.compile("sql-[0-9a-f-]{36}")
@@ -79,8 +85,8 @@ def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: S
 
     As the macro `_complete_audit`: its changes are computed from the log as that commit has it, and the version before.
     """
-    layout, spec, log = tables.layout, tables.spec, tables.log
-    if log is None or spec.audit is None or (found := newest_tag(target, spark)) is None:
+    log = tables.log
+    if log is None or tables.spec.audit is None or (found := newest_tag(target, spark)) is None:
         return
     version, tag = found
     marks, audit, publish = tag["marks"]["changes"], tables.audit, f"{tag['id']}/{version}"
@@ -88,8 +94,28 @@ def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: S
         return
     if not audit.rows(spark).where(f"batch_id = {literal(tag['id'])}").isEmpty():
         return
+    try:
+        add_audit(tables, log, target, version, tag, spark)
+    except Exception as error:
+        if isinstance(error, HealingTablesError):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        text = "%s: version %s has no audit: its merge was stopped, and the version before cannot be read: %s"
+        logger.warning(text, target.name, version, reason)
+
+
+def add_audit(
+    tables: DimensionTables[SqlTable],
+    log: ChangeLog,
+    target: SqlTable,
+    version: int,
+    tag: Mapping[str, Any],
+    spark: SparkSession,
+) -> None:
+    """The audit of one commit. Args: version, tag: of `newest_tag`."""
+    layout, spec, audit, publish = tables.layout, tables.spec, tables.audit, f"{tag['id']}/{version}"
     before = target.rows(spark, version - 1) if version > 0 else None
-    logged = log.read(spark, marks["version"])
+    logged = log.read(spark, tag["marks"]["changes"]["version"])
     keys = differing_keys(tables, before, target.rows(spark, version)).selectExpr("*", "false as is_full")
     plan = changes_by_log(
         logged.where("false"),
