@@ -179,8 +179,9 @@
     {%- if merges is none or merges or delivered -%}
         {%- set left = healing_tables._is_of_merges(merges, delivered) -%}
         {%- do selects.append('select ' ~ keys ~ ' from ' ~ change_log ~ ' where not is_full and ' ~ left) -%}
-        {#- a full batch may have ended any key -#}
-        {%- do selects.append('select ' ~ keys ~ ' from ' ~ run.existing ~ ' where exists (select 1 from ' ~ change_log
+        {#- a full batch may have ended any key; of type 4, also one that has left the table -#}
+        {%- set all_keys = change_log if healing_tables._has_history(layout) else run.existing -%}
+        {%- do selects.append('select ' ~ keys ~ ' from ' ~ all_keys ~ ' where exists (select 1 from ' ~ change_log
             ~ ' where is_full and ' ~ left ~ ')') -%}
     {%- endif -%}
     {{- return('(' ~ (selects | join(' union ')) ~ ')') -}}

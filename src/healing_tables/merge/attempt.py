@@ -327,6 +327,8 @@ def changes_by_log(
         touched = touched.unionByName(others.where("not is_full").select(*keys))
     if is_full and stored is not None:
         touched = touched.unionByName(stored.selectExpr(*named_keys(layout)))
+    if is_full and history is not None:  # keys that have left the table
+        touched = touched.unionByName(history.selectExpr(*named_keys(layout)))
     if stored is None:  # it was dropped: restore all keys from the log
         touched = touched.unionByName(logged.where("not is_full").select(*keys))
     touched = touched.distinct()
