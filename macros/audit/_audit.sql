@@ -47,12 +47,9 @@ when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | joi
     The statement that adds the audit of a publish, once. `staged`: its table of changes (build/_difference.sql);
     `columns`: those of the dimension; `version`: that of its commit.
 -#}
-{% macro _append_to_audit(run, audit, staged, key_columns, columns, invocation, version) -%}
-{%- set publish, names, values, changed = healing_tables._publish_id(invocation, version), [], [], [] -%}
-{%- for name in healing_tables._audit_columns() -%}
-    {%- do names.append(name) -%}
-    {%- do values.append('s.' ~ name) -%}
-{%- endfor -%}
+{% macro _append_to_audit(run, staged, columns, invocation, version) -%}
+{%- set audit, key_columns, changed = run.audit, run.settings.key_columns, [] -%}
+{%- set publish, names = healing_tables._publish_id(invocation, version), healing_tables._audit_columns() | list -%}
 {%- for name in columns -%}
     {%- set column = healing_tables._quoted(name) -%}
     {%- do changed.append('if(new.' ~ column ~ ' <=> old.' ~ column ~ ', null, ' ~ healing_tables._string_literal(name)
@@ -136,5 +133,5 @@ using (
 ) as s
 on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id
 and s.publish = {{ healing_tables._string_literal(publish) }}
-when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
 {%- endmacro %}

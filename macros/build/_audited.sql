@@ -4,12 +4,12 @@
     {%- if run.audit is none -%} {{ return(none) }} {%- endif -%}
     {%- set found = {'staged': change.staged, 'columns': change.candidate.columns} if change.how == 'merge'
         else healing_tables._difference_of_commit(run, version) -%}
-    {%- do healing_tables._run(healing_tables._append_to_audit(run, run.audit, found.staged, run.settings.key_columns,
-        found.columns, invocation_id, version)) -%}
+    {%- do healing_tables._run(healing_tables._append_to_audit(
+        run, found.staged, found.columns, invocation_id, version)) -%}
 {%- endmacro %}
 
 {#-
-    What a commit has changed: {staged (a table of changes, see _difference.sql), columns, keys}. The rows of the run
+    What a commit has changed: {staged (a table of changes, see _difference.sql), columns}. The rows of the run
     are compared with the version before, of the keys that differ between the two versions.
 -#}
 {% macro _difference_of_commit(run, version) -%}
@@ -33,5 +33,5 @@
         stored=dict(past.stored, columns=stored or past.stored.columns)) -%}
     {%- set staged = healing_tables._create_side_table(run, '_audit', healing_tables._changes(past, candidate,
         healing_tables._diff_inputs(past, candidate))) -%}
-    {{- return({'staged': staged, 'columns': candidate.columns, 'keys': run.settings.key_columns}) -}}
+    {{- return({'staged': staged, 'columns': candidate.columns}) -}}
 {%- endmacro %}

@@ -35,6 +35,16 @@
     {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
 {%- endmacro %}
 
+{#- A table beside a dimension: as it is named, or else the dimension's name with a suffix, there. -#}
+{% macro _table_named_or_beside(target, named, suffix) -%}
+    {%- set found = healing_tables._parse_relation_name(named) if named is string else none -%}
+    {%- if found is none -%}
+        {%- set found = healing_tables._side_table_location(target).incorporate(
+            path={'identifier': target.identifier ~ suffix}) -%}
+    {%- endif -%}
+    {{- return(found.incorporate(type='table')) -}}
+{%- endmacro %}
+
 {#- Put change log, history and audit tables that are named without a schema into the schema of the side tables. -#}
 {% macro _set_side_table_locations(spec, target) -%}
     {%- set place = healing_tables._side_table_location(target) -%}

@@ -125,7 +125,8 @@
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
     {%- do healing_tables._ensure_audit(run, mistakes, audit) if audit is not none
         and not healing_tables._has_been_checked(run, audit.table) -%}
-    {%- set log = healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- set log = {'is_new': false, 'has_new_causes': false} if healing_tables._has_been_checked(run, change_log)
+        else healing_tables._ensure_change_log(run, layout, change_log) -%}
     {%- set history = healing_tables._history_relation(run.target, spec) if healing_tables._has_history(layout)
         else none -%}
     {%- do healing_tables._ensure_history(run, mistakes, layout, history, run.stored or not log.is_new)

@@ -7,12 +7,10 @@
 {#- The `audit` of a run (see audit/_audit.sql); none without the option. -#}
 {% macro _audit_of_merge(run, spec, layout, change_log, merge_ids=none) -%}
     {%- if spec.get('audit') is none -%} {{ return(none) }} {%- endif -%}
-    {%- set named = healing_tables._parse_relation_name(spec.audit.table) if spec.audit.get('table') else none -%}
     {%- set surrogate = spec.get('surrogate_key') -%}
     {%- set has_start = layout.names.valid_from is not none -%}
     {{- return({
-        'table': named.incorporate(type='table') if named is not none else healing_tables._side_table_location(
-            run.target).incorporate(path={'identifier': run.target.identifier ~ '_audit'}, type='table'),
+        'table': healing_tables._table_named_or_beside(run.target, spec.audit.get('table'), '_audit'),
         'surrogate': surrogate if surrogate is string or not surrogate else surrogate.name,
         'valid_to': layout.names.valid_to, 'moment_type': layout.moment_type if has_start else none,
         'row_start': none, 'ended': none, 'options': spec.audit, 'causes': layout.causes | map(attribute='name') | list,
@@ -45,8 +43,7 @@
     {%- set seen = (tag.get('marks') or {}).get('changes') or {} -%}
     {%- if not seen.get('is_audited') -%} {{ return(none) }} {%- endif -%}
     {%- set spec = dict({'audit': {}}, **spec) -%}
-    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log,
-        ['sql-' ~ tag.id]) -%}
+    {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
     {%- set publish = healing_tables._publish_id(tag.id, tag.version) -%}
     {%- if publish in run.format.commits.newest(audit.table) | map(attribute='parameters') | join(' ')
         or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
@@ -66,5 +63,5 @@
         ~ log_rows ~ ' where false)', log_rows, seen.has_full, 'true', none) -%}
     {%- set found = healing_tables._difference_of_commit(past, tag.version) -%}
     {%- do healing_tables._run(healing_tables._append_to_audit(
-        past, past.audit, found.staged, found['keys'], found.columns, tag.id, tag.version)) -%}
+        past, found.staged, found.columns, tag.id, tag.version)) -%}
 {%- endmacro %}

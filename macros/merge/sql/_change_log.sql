@@ -10,13 +10,7 @@
 {%- endmacro %}
 
 {% macro _change_log_relation(target, spec) -%}
-    {%- set named = spec.get('change_log') -%}
-    {%- if named is string -%}
-        {%- set found = healing_tables._parse_relation_name(named) -%}
-        {%- if found is not none -%} {{ return(found.incorporate(type='table')) }} {%- endif -%}
-    {%- endif -%}
-    {{- return(healing_tables._side_table_location(target).incorporate(
-        path={'identifier': target.identifier ~ '_changes'}, type='table')) -}}
+    {{- return(healing_tables._table_named_or_beside(target, spec.get('change_log'), '_changes')) -}}
 {%- endmacro %}
 
 {#- The columns of the log {name: type}, in the order in which the library makes them. -#}
@@ -34,10 +28,6 @@
 {#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns.
     Returns {is_new, has_new_causes}. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
-    {#- the last merge, of this definition, has looked -#}
-    {%- if run.is_as_left and healing_tables._table_exists(relation) -%}
-        {{- return({'is_new': false, 'has_new_causes': false}) -}}
-    {%- endif -%}
     {%- set owner, mistakes = healing_tables._full_name(run.target), [] -%}
     {%- set keys = layout['keys'] | map(attribute='name') | list -%}
     {%- set found = healing_tables._ensure_table_beside(run.format, mistakes, relation, 'change log',

@@ -1,9 +1,7 @@
 {#- The table beside a dimension of type 4: the rows that have left it. The library makes the same one. -#}
 
 {% macro _history_relation(target, spec) -%}
-    {%- set named = healing_tables._parse_relation_name(spec.history) if spec.get('history') else none -%}
-    {{- return(named.incorporate(type='table') if named is not none else healing_tables._side_table_location(target)
-        .incorporate(path={'identifier': target.identifier ~ '_history'}, type='table')) -}}
+    {{- return(healing_tables._table_named_or_beside(target, spec.get('history'), '_history')) -}}
 {%- endmacro %}
 
 {#- The columns of the history {name: type}. -#}

@@ -92,7 +92,8 @@
         'type': stored_columns[stored] if stored is not none else type}) -}}
 {%- endmacro %}
 
-{#- A cause that no option names is NULL in the batch; the log keeps that of stored versions. -#}
+{#- Without an option for it, a cause is NULL in the rows of the batch. It is a column nevertheless, if the dimension
+    has it: the log keeps the causes of stored versions. -#}
 {% macro _causes_of_batch(mistakes, spec, names, given) -%}
     {%- set causes = [] -%}
     {%- for name in healing_tables._cause_options() -%}

@@ -107,6 +107,14 @@ healing_tables_present as (
 )
 {%- endmacro %}
 
+{#- The settings that a merge has for every dimension. -#}
+{% macro _common_settings(spec, format, session) -%}
+    {{- return({
+        'publish': 'merge', 'mode': 'rebuild', 'shards': 1, 'session': session, 'format': format,
+        'ratios': {'max_removed_keys_ratio': spec.get('max_removed_keys_ratio', 0.5),
+            'max_removed_versions_ratio': 1}}) -}}
+{%- endmacro %}
+
 {#-
     What the build of that call knows, as _build_settings() gives it for a model: only the rows of some keys are
     computed, and they are merged.
@@ -116,17 +124,14 @@ healing_tables_present as (
     {%- set metadata = call.metadata -%}
     {#- current_while_deleted: the flag of a deleted key hides that it has ended, its end does not -#}
     {%- set is_bounded = metadata.names.valid_from is not none and metadata.names.valid_to is not none -%}
-    {%- set settings = {
-        'publish': 'merge', 'mode': 'rebuild', 'shards': 1, 'session': session, 'call': call, 'metadata': metadata,
-        'format': format,
-        'ratios': {'max_removed_keys_ratio': spec.get('max_removed_keys_ratio', 0.5),
-            'max_removed_versions_ratio': 1},
+    {%- set settings = dict(healing_tables._common_settings(spec, format, session), **{
+        'call': call, 'metadata': metadata,
         'key_columns': metadata.key_columns, 'valid_from': metadata.names.valid_from,
         'valid_to': metadata.names.valid_to,
         'is_current': metadata.names.is_current if not spec.get('current_while_deleted') else none,
         'current_value': metadata.current_value, 'valid_to_current': metadata.valid_to_current,
         'tracked': metadata.versioned, 'sequence': metadata.get('sequence'),
         'checks': healing_tables._default_checks(metadata.can_delete, metadata.has_gaps,
-            metadata.versioned | select | list | length > 0) if is_bounded else {}} -%}
+            metadata.versioned | select | list | length > 0) if is_bounded else {}}) -%}
     {{- return(dict(settings, property=healing_tables._check_property(settings))) -}}
 {%- endmacro %}

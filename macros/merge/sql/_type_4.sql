@@ -54,15 +54,12 @@
 
 {#- As _settings_of_merge(): the dimension has one row per key, so there is nothing to check. -#}
 {% macro _settings_of_newest_rows(spec, layout, run) -%}
-    {%- set settings = {
-        'publish': 'merge', 'mode': 'rebuild', 'shards': 1, 'session': run.settings.session, 'call': none,
-        'metadata': {'names': layout.names, 'versioned': [], 'hashes': [], 'scans': []}, 'format': run.format,
-        'ratios': {'max_removed_keys_ratio': spec.get('max_removed_keys_ratio', 0.5),
-            'max_removed_versions_ratio': 1},
+    {%- set settings = dict(healing_tables._common_settings(spec, run.format, run.settings.session), **{
+        'call': none, 'metadata': {'names': layout.names, 'versioned': [], 'hashes': [], 'scans': []},
         'key_columns': layout['keys'] | map(attribute='name') | list, 'valid_from': none, 'valid_to': none,
         'is_current': none, 'current_value': true, 'valid_to_current': none, 'tracked': [],
         'sequence': healing_tables._sequence_name(healing_tables._surrogate_key([], spec.get('surrogate_key'))),
-        'checks': {}} -%}
+        'checks': {}}) -%}
     {{- return(dict(settings, property=healing_tables._check_property(settings))) -}}
 {%- endmacro %}
 

@@ -347,16 +347,11 @@ def changes_by_log(
     now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
     past = None
     if layout.has_history:
-        past = touched.sparkSession.createDataFrame([], made.select("archived.*").schema)
-        if history is not None:
-            past = history.join(named_like(touched, layout), [key.name for key in layout.keys], "left_semi")
+        past = rows_of(touched, history, layout)
+        if past is None:
+            past = made.select("archived.*").limit(0)
     plan = difference(made, now, events, layout, spec, past).localCheckpoint()
     return LogChanges(plan, found, full, present)
-
-
-def named_like(keys: DataFrame, layout: Layout) -> DataFrame:
-    """``k1..n`` under the names of the key columns."""
-    return keys.toDF(*(key.name for key in layout.keys))
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -11,14 +11,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from healing_tables.errors import HealingTablesError
 from healing_tables.merge.attempt import changes_by_log
 from healing_tables.merge.audit import AUDIT_COLUMNS, audit_rows
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.tables import DimensionTables
-from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.batch import named_keys
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import as_micros
 from healing_tables.sql.values import JSON
@@ -159,4 +158,4 @@ def differing_keys(tables: DimensionTables[SqlTable], before: DataFrame | None, 
         return after.selectExpr(*named_keys(tables.layout)).distinct()
     after = after.select(*map(quoted, before.columns))
     rows = before.subtract(after).unionByName(after.subtract(before))
-    return rows.selectExpr(*named_keys(tables.layout)).distinct().select(*map(f.col, key_names(tables.layout)))
+    return rows.selectExpr(*named_keys(tables.layout)).distinct()

@@ -42,7 +42,7 @@ def difference(
     ends = made.where("action in ('archive', 'absent')").groupBy("key").agg(f.expr("max(moment) as ended"))
     same = " and ".join(f"of_key.{name} = of_end.{name}" for name in keys)
     rows = rows.alias("of_key").join(ends.alias("of_end"), f.expr(same), "left")
-    # a key has one row: where it has none any more, it has ended, and does not belong to a late change
+    # a key has at most one row: if that is removed, the key has ended
     start = quoted(layout.names["last_updated"])
     is_other = f"action = 'update' and not (new.{start} <=> stored.{start})"
     rows = with_columns(

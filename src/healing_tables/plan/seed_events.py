@@ -86,7 +86,7 @@ def with_history(
         "change_reason": "cast(null as string)" if reason is None else quoted(reason),
     }
     newest = stored.selectExpr(*(f"{shown.get(name, quoted(name))} as {quoted(name)}" for name in columns))
-    # that of the history is the reason for the end of a row
+    # in the history, it says why a row ended, and not why it began
     earlier = history.withColumn("change_reason", f.expr("cast(null as string)")).select(*map(quoted, columns))
     attributes = tuple(
         replace(attribute, scd_type=2) if attribute.scd_type == 4 else attribute for attribute in layout.attributes
