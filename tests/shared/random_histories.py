@@ -94,6 +94,7 @@ def spec_for(attributes: Mapping[str, Any], **options: Any) -> DimensionSpec:
             "key_columns": "id",
             "attributes": attributes,
             "changed_at": "at",
+            "change_log": False,
             "deleted_when": "op = 'D'",
             "max_removed_keys_ratio": 1,
             "valid_to_current": LAST,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,9 @@ from healing_tables import (
     BatchError,
     ConflictError,
     DimensionSpec,
+    FilesTarget,
     GuardError,
+    HiveTarget,
     LateChangeError,
     TargetError,
     merge,
@@ -403,7 +406,7 @@ def test_a_key_of_a_full_batch_is_not_absent_from_it(tables: Tables, kind: str, 
     batches = {1: [row(n, "A", day(1)) for n in (1, 2, 3)], 3: later, 5: later}
     spec = spec_of(dim, attributes=["name"], changed_at="at", full_batch=True)
     if kind == "plain":
-        spec = replace(spec, change_log=None)
+        spec = replace(spec, change_log=False)
     for number in (*order, order[-1]):
         result = merge(tables.spark.sql(" union all ".join(batches[number])), dim, spec, at=day(number))
     assert result.commit_version is None
@@ -439,7 +442,7 @@ def test_a_key_is_back_in_a_full_batch_with_its_old_moment(tables: Tables, kind:
     dim = f"{tables.schema}.back_{kind}"
     spec = spec_of(dim, attributes=["name"], changed_at="at", full_batch=True)
     if kind == "plain":
-        spec = replace(spec, change_log=None)
+        spec = replace(spec, change_log=False)
     row = f"select {{}} as id, 'A' as name, timestamp '{day(1)}' as at".format
     for number, ids in ((2, (1, 2)), (3, (2,)), (4, (1, 2)), (4, (1, 2))):
         rows = tables.spark.sql(" union all ".join(row(id_) for id_ in ids))
@@ -450,3 +453,41 @@ def test_a_key_is_back_in_a_full_batch_with_its_old_moment(tables: Tables, kind:
         (1, day(4), END),
         (2, day(1), END),
     ]
+
+
+@pytest.mark.parametrize("kind", ["delta", "hive", "files"])
+def test_a_new_dimension_of_changes_keeps_a_log(tables: Tables, kind: str, tmp_path: Path) -> None:
+    """Without it, changes that come out of order can be silently wrong."""
+
+    def target(name: str) -> Any:
+        if kind == "files":
+            return FilesTarget(f"{tmp_path}/{name}")
+        name = f"{tables.schema}.{name}_{kind}"
+        return HiveTarget(name, "parquet") if kind == "hive" else DeltaTarget(name)
+
+    def merge_days(dim: Any, *days: int, **options: Any) -> bool:
+        """Whether there is a log."""
+        for number in days:
+            rows = batch(tables, (1, f"on day {number}", day(number)), ddl="id int, name string, at string")
+            merge(rows.selectExpr("id", "name", "cast(at as timestamp) as at"), dim, replace(spec, **options))
+        return dim.beside("_changes").read(tables.spark) is not None
+
+    spec = DimensionSpec(key_columns="id", attributes={"name": 2}, changed_at="at")
+    dim = target("kept")
+    assert merge_days(dim, 2, 4, 3)  # the last one is late
+    assert plain_rows(dim.read(tables.spark), ["name", "valid_to"]) == [
+        ("on day 2", day(3)),
+        ("on day 3", day(4)),
+        ("on day 4", END),
+    ]
+    with pytest.raises(TargetError, match="_changes, the change log of this dimension"):
+        merge_days(dim, 5, change_log=False)
+    # told not to: also later, when it is no longer new
+    plain = target("none")
+    assert not merge_days(plain, 2, change_log=False)
+    with pytest.raises(LateChangeError):
+        merge_days(plain, 1)
+    assert plain.beside("_changes").read(tables.spark) is None
+    assert not merge_days(target("aside"), 2, 1, on_late="set_aside")
+    assert not merge_days(target("batches"), 2, changed_at=None, attributes=["name"])
+    assert merge_days(target("type_4"), 2, 4, attributes={"name": 4}) == (kind == "delta")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 OTHERS = [] if FORMAT == "iceberg" else ["hive", "files", "postgres"]
 KINDS = ["sql", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 TIMED: dict[str, Any] = {"key_columns": "id", "changed_at": "at", "deleted_when": "op = 'D'"}
-TYPES = DimensionSpec(attributes={"name": 2, "mail": 1}, **TIMED)
+TYPES = DimensionSpec(attributes={"name": 2, "mail": 1}, change_log=False, **TIMED)
 DDL = "id int, name string, mail string, op string, at string"
 
 
@@ -154,7 +155,7 @@ def test_late_rows(tables: Tables, dim: Any) -> None:
 
 def test_columns_that_a_batch_lacks(tables: Tables, dim: Any) -> None:
     attributes = {"name": 2, "mail": 1, "tier": 3}
-    spec = DimensionSpec(key_columns="id", changed_at="at", attributes=attributes)
+    spec = DimensionSpec(key_columns="id", changed_at="at", attributes=attributes, change_log=False)
     ddl = "id int, name string, mail string, tier string, at string"
     merge(batch(tables, (1, "A", "a", "gold", 1), (2, "B", "b", "tin", 1), ddl=ddl), dim, spec)
     lost = batch(tables, (1, "A2", 2), (1, "A3", 3), (2, "B", 3), (3, "C", 2), ddl="id int, name string, at string")
@@ -226,7 +227,7 @@ def test_a_plan_leaves_rows_out(tables: Tables) -> None:
 def test_ties_with_what_is_stored(tables: Tables) -> None:
     """A row at the moment of a deletion, and one at the moment of a change of type 1: no order would help."""
     dim = f"{tables.schema}.ties"
-    spec = DimensionSpec(attributes={"name": 2, "mail": {"scd_type": 1, "changed_at": True}}, **TIMED)
+    spec = DimensionSpec(attributes={"name": 2, "mail": {"scd_type": 1, "changed_at": True}}, change_log=False, **TIMED)
     merge(batch(tables, (1, "A", "a", "U", 1), (1, "A", "a", "D", 5)), dim, spec)
     merge(batch(tables, (2, "A", "a", "U", 1), (2, "A", "b", "U", 5)), dim, spec)
     for row in [(1, "B", "a", "U", 5), (2, "A", "c", "U", 5)]:
@@ -280,7 +281,7 @@ def test_rows_that_changed_nothing(tables: Tables) -> None:
     assert (result.unchanged, result.updated) == (2, 2)
     assert "2 rows without effect" in str(result)
     # type 4 moves rows to its history
-    type_4 = DimensionSpec(attributes={"name": 4, "mail": 4}, **TIMED)
+    type_4 = DimensionSpec(attributes={"name": 4, "mail": 4}, change_log=False, **TIMED)
     rows = [
         (1, "A", "a", "U", 1),
         (1, "B", "a", "U", 2),
@@ -298,21 +299,22 @@ def test_a_recorded_change_log(tables: Tables, dim: Any) -> None:
         pytest.skip("PostgreSQL keeps no change log")
     log = dim.beside("_changes").name
     spec = DimensionSpec(attributes={"name": 2, "mail": 1}, change_log=log, **TIMED)
+    unnamed = replace(spec, change_log=None)
     planned = dry_run(batch(tables, (1, "A", "a", "U", 1), (1, "B", "a", "U", 5)), dim, spec)
     assert dict(planned.counts) == {"insert": 2}
     assert dim.read(tables.spark) is None and dim.beside("_changes").read(tables.spark) is None
     result = merge(batch(tables, (1, "A", "a", "U", 1), (1, "B", "a", "U", 5)), dim, spec)
     assert result.unchanged is None
     late = batch(tables, (1, "X", "a", "U", 3), (None, "X", "a", "U", 3))
-    planned = dry_run(late, dim, TYPES)
+    planned = dry_run(late, dim, unnamed)
     assert (planned.set_aside, dict(planned.counts)) == (1, {"insert": 1, "update": 2})
     assert len(versions(tables, dim)) == 2
-    result = merge(late, dim, TYPES)
+    result = merge(late, dim, unnamed)
     assert (result.inserted, result.updated, result.set_aside) == (1, 2, 1)
     assert [(row[1], row[3]) for row in versions(tables, dim)] == [("A", day(1)), ("B", day(5)), ("X", day(3))]
     # a key whose row of a full batch is set aside is not absent, now and when the log is read again
-    merge(batch(tables, (2, "N", "n", "U", 1), (1, "B", "b", "U", None)), dim, TYPES, at=day(8), full_batch=True)
-    merge(batch(tables, (1, "Y", "a", "U", 2)), dim, TYPES)
+    merge(batch(tables, (2, "N", "n", "U", 1), (1, "B", "b", "U", None)), dim, unnamed, at=day(8), full_batch=True)
+    merge(batch(tables, (1, "Y", "a", "U", 2)), dim, unnamed)
     assert {row[:2] for row in versions(tables, dim) if row[-1]} == {(1, "B"), (2, "N")}
     # a batch without a column: the value before it in the log
     keep = DimensionSpec(attributes={"name": 2, "mail": 1}, missing_columns="keep", **TIMED)

@@ -65,6 +65,16 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- The change log that the library keeps of a new dimension has its default name; in `log_schema` it must be named. -#}
+{% macro _set_location_of_new_log(spec, target, format) -%}
+    {%- set moves = healing_tables._side_table_location(target).schema != target.schema -%}
+    {%- set is_kept = spec.get('changed_at') and spec.get('change_log') is none and spec.get('on_late') != 'set_aside'
+        and (format.has_commits or 4 not in healing_tables._scd_types(spec)) -%}
+    {%- if moves and is_kept -%}
+        {%- do spec.update({'change_log': healing_tables._table_named_or_beside(target, none, '_changes') | string}) -%}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- The options that name a column with the cause of each row. -#}
 {% macro _cause_options() -%} {{ return(['change_reason', 'change_source', 'correlation_id']) }} {%- endmacro %}
 

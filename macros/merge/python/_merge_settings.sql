@@ -12,6 +12,9 @@
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set replaced = healing_tables._full_refresh(mistakes, target, existing,
         healing_tables._merged_columns(spec)) -%}
+    {%- if existing is none or replaced -%}
+        {%- do healing_tables._set_location_of_new_log(spec, target, format) -%}
+    {%- endif -%}
     {%- do healing_tables._raise_mistakes('healing_merge', mistakes) -%}
     {%- do healing_tables._ensure_schema(target, healing_tables._side_table_location(target)) -%}
     {%- set root = config.get('location_root') -%}

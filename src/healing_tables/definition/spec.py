@@ -57,7 +57,8 @@ class DimensionSpec:
         change_source: column of the batch with the source of a row; stored in the same way.
         correlation_id: column of the batch with the id of the upstream event; stored in the audit only.
         change_log: table that stores every change; the versions of the keys in a batch are computed from it, so that
-            late changes can be merged.
+            late changes can be merged. Default: ``<dimension>_changes`` for a new dimension with ``changed_at``; not in
+            PostgreSQL, for type 4 in files and Hive tables, or with ``on_late: set_aside``. False: none is kept.
         history: of type 4, the table of the earlier rows; default ``<dimension>_history``.
         max_removed_keys_ratio: a merge that would end a larger share of the current keys is refused, if there are at
             least 20.
@@ -91,7 +92,7 @@ class DimensionSpec:
     change_reason: str | None = None
     change_source: str | None = None
     correlation_id: str | None = None
-    change_log: str | None = None
+    change_log: str | bool | None = None
     history: str | None = None
     max_removed_keys_ratio: float = 0.5
     current_while_deleted: bool = False
@@ -219,8 +220,11 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     ):
         check_choice(name, values[name], wanted, mistakes)
     for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
-        if values[name] is not None and not (isinstance(values[name], str) and values[name].strip()):
-            mistakes.append(Mistake(name, "a text", repr(values[name]), "correct or remove it"))
+        value, can_be_off = values[name], name == "change_log"
+        if value is None or (isinstance(value, str) and value.strip()) or (can_be_off and value is False):
+            continue
+        wanted = "a text, or False" if can_be_off else "a text"
+        mistakes.append(Mistake(name, wanted, repr(value), "correct or remove it"))
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(

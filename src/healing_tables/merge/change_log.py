@@ -58,7 +58,7 @@ class ChangeLog:
         cls, table: DimensionTable[Any], layout: Layout, spec: DimensionSpec, batch: Mapping[str, str]
     ) -> ChangeLog | None:
         """The log of a dimension; None if it has none. Args: table: the dimension; batch: columns with their types."""
-        if spec.change_log is None:
+        if not isinstance(spec.change_log, str):
             return None
         ties = {name: batch[find(name, batch) or name] for name in spec.tie_break_by}
         keys = {column.name: column.type for column in layout.keys}  # its first columns
@@ -83,7 +83,7 @@ class ChangeLog:
                 name,
                 f"a name other than the change log's own: {', '.join(own)}",
                 "a column of the batch",
-                "rename it in the batch",
+                "rename it in the batch, or set change_log to False: then batches are merged in the order of their moments",
             )
             for name in given
             if find(name, own) is not None
@@ -108,7 +108,7 @@ class ChangeLog:
                 self.target.name,
                 f"the change log of {dimension}, or no table yet",
                 f"the change log of {owner}: two dimensions cannot share one",
-                f"name another table in change_log; if the dimension was renamed: ALTER TABLE {self.target.sql_name} "
+                f"name another table in change_log, or False for none; if the dimension was renamed: ALTER TABLE {self.target.sql_name} "
                 f"SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
             )
             raise TargetError(counted("the change log", [mistake]), [mistake])

@@ -18,7 +18,7 @@ from healing_tables.errors import rows_text
 from healing_tables.merge.attempt import changes_by_log, filtered
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.frames import spark_frame
-from healing_tables.merge.merge import TABLES
+from healing_tables.merge.merge import TABLES, with_log
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.plan import changes, resolved, without_late
@@ -83,7 +83,8 @@ def dry_run(
     )
     if stored is not None:
         stored = with_wider_types(stored, layout)
-        spec = replace(spec, change_log=spec.change_log or table.noted(spark, CHANGE_LOG))
+    noted = None if stored is None else table.noted(spark, CHANGE_LOG)
+    spec = with_log(spec, table, layout, noted, is_new=stored is None)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
     events, aside = events.where("reason is null"), events.where("reason is not null")

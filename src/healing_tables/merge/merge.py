@@ -268,10 +268,9 @@ class Merge:
         partitions = self.table.partition_columns if snapshot is None else snapshot.partitions
         layout = replace(layout, partitions=tuple(partitions))
         if snapshot is None:
-            return layout, self.spec, False
+            return layout, with_log(self.spec, self.table, layout, None, is_new=True), False
         spec, has_open_rows = TABLES[type(self.table)].as_rows_show(self.table, snapshot, layout, self.spec)
-        if spec.change_log is None:
-            spec = replace(spec, change_log=snapshot.properties.get(CHANGE_LOG))
+        spec = with_log(spec, self.table, layout, snapshot.properties.get(CHANGE_LOG), is_new=False)
         return layout, spec, has_open_rows
 
     def prepare(self, snapshot: Snapshot | None, layout: Layout, spec: DimensionSpec) -> None:
@@ -305,6 +304,17 @@ class Merge:
             change_log.prepare(spark, self.table.full_name(spark))
         tables.prepare(spark)
         self.layout, self.tables = layout, tables
+
+
+def with_log(
+    spec: DimensionSpec, table: DimensionTable[Any], layout: Layout, noted: str | None, *, is_new: bool
+) -> DimensionSpec:
+    """The definition with the name of its change log, if it has one: as given, as noted, or of a new dimension."""
+    if spec.change_log is not None:
+        return spec
+    if is_new and TABLES[type(table)].keeps_log(layout, spec):
+        return replace(spec, change_log=table.beside("_changes").name)
+    return replace(spec, change_log=noted)
 
 
 def check_log_of_history(tables: DimensionTables[Any]) -> None:

@@ -49,7 +49,7 @@ class PostgresTables(DimensionTables[PostgresTarget]):
     target: PostgresTarget
 
     def __post_init__(self) -> None:
-        if self.spec.change_log is not None:
+        if isinstance(self.spec.change_log, str):
             raise ArgumentError.one(
                 "the spec",
                 "change_log",
@@ -57,6 +57,10 @@ class PostgresTables(DimensionTables[PostgresTarget]):
                 self.spec.change_log,
                 "leave it out and merge in the order of the moments",
             )
+
+    @classmethod
+    def keeps_log(cls, layout: Layout, spec: DimensionSpec) -> bool:
+        return False
 
     @staticmethod
     def as_rows_show(

@@ -42,6 +42,13 @@ class DimensionTables(ABC, Generic[Beside]):
     # type 4 with a change log: late changes change rows of the history
     can_log_history: ClassVar[bool] = False
 
+    @classmethod
+    def keeps_log(cls, layout: Layout, spec: DimensionSpec) -> bool:
+        """Whether a new dimension has a change log although its definition names none."""
+        # a log places late changes, so none is set aside
+        is_wanted = spec.changed_at is not None and spec.on_late == "error"
+        return is_wanted and (cls.can_log_history or not layout.has_history)
+
     @staticmethod
     def as_rows_show(
         table: DimensionTable[Beside], snapshot: Snapshot, layout: Layout, spec: DimensionSpec
