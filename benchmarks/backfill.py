@@ -49,7 +49,9 @@ def run(options: argparse.Namespace, home: Path) -> None:
     spark = session(home, options.memory)
     lab = Lab(spark, home, schema="bench")
     history(spark, options).write.saveAsTable("bench.s1", format="delta")
-    spec = DimensionSpec(key_columns="customer_id", attributes=columns_of(options, 0), changed_at="updated_at")
+    attributes = columns_of(options, 0)
+    settings = {"attributes": attributes, "changed_at": "updated_at", "change_log": False}
+    spec = DimensionSpec.from_dict({"key_columns": "customer_id", **settings})
     sql = compiled(lab, options, ["s1"])
     rebuilds = [rebuild(spark, sql) for _ in range(options.repeat + 1)][1:]  # the first warms up
     first = [load(spark, spec, "first", day, day + 1) for day in range(options.measured + 3)][3:]

@@ -37,14 +37,14 @@ from rebuild import in_temporary_folder
 
 from healing_tables import DimensionSpec, merge
 
-OPTIONS: dict[str, Any] = {"key_columns": "id", "changed_at": "changed_at"}
+OPTIONS: dict[str, Any] = {"key_columns": "id", "changed_at": "changed_at", "change_log": False}
 SPECS = {
     "plain": DimensionSpec(attributes={"name": 2, "tier": 2}, **OPTIONS),
     "sequence": DimensionSpec(
         attributes={"name": 2, "tier": 1}, surrogate_key={"name": "sk", "strategy": "sequence"}, **OPTIONS
     ),
     "audit": DimensionSpec(attributes={"name": 2, "tier": 2}, audit={}, **OPTIONS),
-    "log": DimensionSpec(attributes={"name": 2, "tier": 2}, change_log="log_changes", **OPTIONS),
+    "log": DimensionSpec(attributes={"name": 2, "tier": 2}, **OPTIONS | {"change_log": "log_changes"}),
     "type4": DimensionSpec(attributes={"name": 4, "tier": 4}, **OPTIONS),
 }
 # The work by hand for each of them

@@ -88,9 +88,10 @@ def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
 
 
 def test_an_option_that_needs_the_library(lab: Lab) -> None:
-    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), change_log=False, missing_columns="keep", **OPTIONS)
+    config = {"on_schema_change": "sync_all_columns"}
+    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), config=config, change_log=False, **OPTIONS)
     message = refused(lab, "dim_options")
-    for part in ("change_log: false", "missing_columns: keep", "the method session for this option", "method thrift"):
+    for part in ("change_log: false", "sync_all_columns", "the method session for this option", "method thrift"):
         assert part in message, message
 
 
@@ -175,7 +176,7 @@ def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
     merge_by_sql(lab, "dim_columns")
     merge_model(lab, "dim_columns", lab.frame(wider, later), **options)
     message = refused(lab, "dim_columns")
-    for part in ("mail", "set on_schema_change: append_new_columns", "tier", "set missing_columns: null"):
+    for part in ("mail", "set on_schema_change: append_new_columns", "tier", "set missing_columns: keep, or null"):
         assert part in message, message
     more = {**options, "missing_columns": "null"}
     merge_model(lab, "dim_columns", None, config={"on_schema_change": "append_new_columns"}, **more)
@@ -188,6 +189,44 @@ def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
         (2, "B", "x", None, "2024-01-01 00:00:00", True),
         (3, "C", None, None, "2024-01-02 00:00:00", True),
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_seeds", [False, True])
+def test_a_column_that_a_batch_lacks_keeps_its_values(lab: Lab, has_seeds: bool) -> None:
+    """As in the library: the value of the key's row before it in the log, also of a late row."""
+    name = f"dim_kept_{has_seeds}".lower()
+    options: dict[str, Any] = {"attributes": {"name": 2, "tier": 2}, "changed_at": "seen"}
+    options["deleted_when"] = "name = 'gone'"
+    full = [[1, "A", "x", "2024-01-01"], [1, "B", "y", "2024-01-05"], [2, "A", "x", "2024-01-01"]]
+    short = [COLUMNS[0], COLUMNS[1], COLUMNS[3]]
+    # late, later, twice, after an end, of a new key, that end a key, without a place
+    less = [[1, "C", "2024-01-03"], [1, "D", "2024-01-07"], [1, "E", "2024-01-08"], [2, "gone", "2024-01-02"]]
+    less += [[3, "A", "2024-01-02"], [None, "A", "2024-01-02"]]
+    back = [[2, "F", "2024-01-09"], [1, "B", "2024-01-05"]]
+    if has_seeds:
+        spec = DimensionSpec(key_columns="id", change_log=False, **options)
+        merge(lab.frame(COLUMNS, full), f"{lab.schema}.{name}", spec)
+    merge_model(lab, name, lab.frame(COLUMNS, full), **options)
+    merge_by_sql(lab, name)
+    by_library = f"{lab.schema}.{name}_by_library"
+    spec = DimensionSpec(key_columns="id", change_log=not has_seeds and f"{by_library}_changes", **options)
+    merge(lab.frame(COLUMNS, full), by_library, spec)
+    spec = DimensionSpec(key_columns="id", missing_columns="keep", change_log=f"{by_library}_changes", **options)
+    for rows in (less, back):
+        merge_model(lab, name, lab.frame(short, rows), missing_columns="keep", **options)
+        merge_by_sql(lab, name)
+        assert "lacks tier, which the table has: their stored values stay" in "\n".join(lab.log)
+        merge(lab.frame(short, rows), by_library, spec)
+    shown = ["id", "name", "tier", "valid_from", "valid_to"]
+    found = plain_rows(lab.spark.table(f"{lab.schema}.{name}"), shown)
+    assert found == plain_rows(lab.spark.table(by_library), shown)
+    assert [row[2] for row in found] == ["x", "y", "x", "y", "y", "x", "x", None]
+    logs = [
+        plain_rows(lab.spark.table(f"{table}_changes"), ["id", "name", "tier", "changed_at", "is_deleted"])
+        for table in (f"{lab.schema}.{name}", by_library)
+    ]
+    assert logs[0] == logs[1]
 
 
 @pytest.mark.slow

@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from dbt.cli.main import dbtRunner
+from merge_lists import differences, last_batch, write_models
 from sessions import ROOT, install_package
 
 PROJECT = """
-name: people
+name: {name}
 version: 1.0.0
 profile: people
 model-paths: [models]
-flags: {send_anonymous_usage_stats: false}
+flags: {{send_anonymous_usage_stats: false}}
 """
 TESTS = """
 version: 2
@@ -163,7 +164,7 @@ class Runs:
 def write_project(home: Path) -> Path:
     project = home / "people"
     for name, text in {
-        "dbt_project.yml": PROJECT,
+        "dbt_project.yml": PROJECT.format(name="people"),
         "models/tests.yml": TESTS,
         **{f"models/{name}.sql": sql.lstrip() for name, sql in MODELS.items()},
     }.items():
@@ -193,9 +194,25 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
     return rows
 
 
+def run_merges(runs: Runs) -> dict[str, list[list[str]]]:
+    """The list of merges; what differs from the rows that are right, by batch."""
+    project = runs.home / "merges"
+    project.mkdir()
+    (project / "dbt_project.yml").write_text(PROJECT.format(name="merges"))
+    install_package(project)
+    found = {}
+    for batch in range(last_batch() + 1):
+        write_models(project / "models", batch)
+        runs.run(f"merges, batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}")
+        if query := differences("people", batch):
+            found[f"merges, batch {batch}"] = runs.rows(project, query)
+    return found
+
+
 def main(home: Path) -> None:
     runs = Runs(home)
     rows = run_people(runs, write_project(home))
+    rows |= run_merges(runs)
     runs.run("tied", home / "people", "run", "--select", "dim_tied")
     os.environ["DBT_PROJECT_DIR"] = str(ROOT)
     runs.run("examples", ROOT, "build", "--select", "+dim_customer", "+dim_legislator")

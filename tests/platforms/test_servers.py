@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from people import MERGED, check_people
+from people import MERGED, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
 from spark_servers import SERVERS, SparkServer
@@ -66,6 +66,7 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 
 def test_rows(answer: Answer) -> None:
     check_people(answer.rows, **MERGED)
+    check_merges(answer.rows)
 
 
 def test_batches_are_healed(answer: Answer) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from merge_lists import types_of
 
 from healing_tables import DimensionSpec
 
@@ -19,14 +20,10 @@ def load(name: str) -> list[dict[str, Any]]:
 
 def spec_of(case: dict[str, Any]) -> DimensionSpec:
     """Of a case of merges."""
-    params, kind = case["params"], case["capability"].removeprefix("merge_")
-    types = params.get("types")
-    if types is None:
-        types = dict.fromkeys(params["attrs"], int(kind.removeprefix("type")))
-    types |= dict.fromkeys(params.get("type1_attrs", []), 1)
+    params = case["params"]
     return DimensionSpec(
         key_columns=params["key"],
-        attributes=types,
+        attributes=types_of(case),
         valid_to_current=params.get("end", "9999-12-31 23:59:59"),
     )
 

@@ -7,9 +7,12 @@ all rows. A header is a SQL expression; NULL stands for NULL.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from lab import Lab
 from sessions import ROOT
+
+if TYPE_CHECKING:  # other environments, without what it imports, read this file, too
+    from lab import Lab
 
 BATCHES = ROOT / "data" / "batches"
 MODELS = sorted((ROOT / "python_models").glob("*.py"))

@@ -88,9 +88,8 @@
     {%- set audit, history, delivered = beside.audit, beside.history, beside.delivered -%}
     {%- set has_seeds = seen.has_seeds if 'has_seeds' in seen
         else healing_tables._has_rows('(select 1 from ' ~ change_log ~ ' where is_seed)') -%}
-    {%- set rows_of_batch = healing_tables._batch_query(spec, layout, sql, settings.micros, shown.end) -%}
-    {%- set batch = healing_tables._create_side_table(run, '_batch', rows_of_batch if not has_seeds
-        else healing_tables._with_seeded_rows(layout, rows_of_batch, change_log)) -%}
+    {%- set batch = healing_tables._table_of_batch(run, spec, layout, sql, settings.micros, shown.end, change_log,
+        has_seeds) -%}
     {%- set full_at = 'timestamp_micros(' ~ settings.micros ~ (' - pmod(' ~ settings.micros ~ ', 86400000000)'
         if layout.moment_type == 'date') ~ ')' if settings.is_full else none -%}
     {%- set events = healing_tables._events_of_batch(layout, batch, full_at, has_seeds) -%}

@@ -1,5 +1,23 @@
 {#- The batch of a model as a table of the run, and what is wrong with it. -#}
 
+{#- The batch as a table of the run. `sql`: of the model; others: see _batch_query(). -#}
+{% macro _table_of_batch(run, spec, layout, sql, micros, end, change_log, has_seeds) -%}
+    {%- set query = healing_tables._batch_query(spec, layout, sql, micros, end) -%}
+    {%- set missing = layout.attributes | selectattr('is_kept', 'defined') | list -%}
+    {%- if missing -%}
+        {%- set are_kept = spec.missing_columns == 'keep' -%}
+        {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': the batch lacks '
+            ~ (missing | map(attribute='name') | join(', ')) ~ ', which the table has: '
+            ~ ('their stored values stay' if are_kept else 'they become NULL') ~ ' (missing_columns)')) -%}
+        {%- if are_kept -%}
+            {%- set query = healing_tables._with_kept_values(layout, missing | map(attribute='quoted') | list,
+                healing_tables._create_side_table(run, '_given', query), change_log) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {{- return(healing_tables._create_side_table(run, '_batch', query if not has_seeds
+        else healing_tables._with_seeded_rows(layout, query, change_log))) -}}
+{%- endmacro %}
+
 {#-
     The query of that table. `micros`: the moment of the batch, as SQL; `end`: the open end. The row as it was given
     (see _set_aside_batch.sql) is kept where it is set aside.
@@ -83,6 +101,37 @@ left join (
     where is_seed and not is_deleted
 ) as seeds
 on seeds.changed_at = batch.changed_at and {{ same | join(' and ') }}
+{%- endmacro %}
+
+{#-
+    A query of the table `batch`, where a row has the value of its key's row before it in the log for each attribute
+    that the batch lacks. As with_kept_values() of the library.
+-#}
+{% macro _with_kept_values(layout, missing, batch, change_log) -%}
+{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set own = ['changed_at', 'is_deleted', 'healing_tables_reason', 'healing_tables_given'] -%}
+{%- set columns, given = keys + [], keys + layout.carried | map(attribute='quoted') | list + own -%}
+{%- for column in layout.carried -%}
+    {%- do columns.append(column.quoted if column.quoted not in missing
+        else 'if(is_deleted, null, healing_tables_before.' ~ column.quoted ~ ') as ' ~ column.quoted) -%}
+{%- endfor -%}
+{%- set logged = keys + healing_tables._typed_nulls(layout.carried) + ['changed_at', 'cast(null as boolean)',
+    'cast(null as string)', 'null', 'if(is_deleted, null, struct(' ~ (missing | join(', ')) ~ '))', 'true'] -%}
+select {{ (columns + own) | join(', ') }}
+from (
+    select *, last(healing_tables_logged, true) over (partition by {{ keys | join(', ') }}
+        order by changed_at, healing_tables_is_logged desc) as healing_tables_before
+    from (
+        select {{ given | join(', ') }}, null as healing_tables_logged, false as healing_tables_is_logged
+        from {{ batch }}
+        union all
+        select {{ logged | join(', ') }}
+        from {{ change_log }}
+        where not is_full and {{ healing_tables._is_changed_key(keys, '(select ' ~ (keys | join(', ')) ~ ' from '
+            ~ batch ~ ')') }}
+    )
+)
+where not healing_tables_is_logged
 {%- endmacro %}
 
 {#- A value of the batch as it is stored. -#}

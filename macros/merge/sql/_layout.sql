@@ -107,19 +107,20 @@
     {{- return(causes) -}}
 {%- endmacro %}
 
-{#- An attribute that the batch lacks and that may be NULL then; none for others. -#}
+{#- An attribute that the batch lacks and may lack, with is_kept: the stored value of each key stays, and is not NULL;
+    none for others. -#}
 {% macro _missing_column(spec, name, given, stored_columns) -%}
     {%- set stored = healing_tables._find_column(name, stored_columns) -%}
-    {%- if spec.get('missing_columns') != 'null' or stored is none
+    {%- if spec.get('missing_columns') not in ['keep', 'null'] or stored is none
         or healing_tables._find_column(name, given) is not none -%}
         {{- return(none) -}}
     {%- endif -%}
     {{- return({'name': stored, 'quoted': healing_tables._quoted(stored), 'given_name': stored, 'column': 'null',
-        'given': 'void', 'type': stored_columns[stored]}) -}}
+        'given': 'void', 'type': stored_columns[stored], 'is_kept': spec.missing_columns == 'keep'}) -}}
 {%- endmacro %}
 
 {#- {attribute: options}, in the order of the options. '*' stands for all columns but keys, moments, tie breakers and
-    those that deleted_when names; if missing columns are NULL, also for other stored columns. -#}
+    those that deleted_when names; if columns may be missing, also for other stored columns. -#}
 {% macro _merged_attributes(mistakes, spec, given, stored_columns) -%}
     {%- set wanted = spec.get('attributes') -%}
     {%- if wanted is none or wanted is undefined -%} {%- set wanted = {'*': 2} -%}
@@ -149,7 +150,7 @@
                 {%- do found.update({column: options}) -%}
             {%- endfor -%}
             {%- do found.update(healing_tables._other_stored_columns(spec, options, wanted, found, stored_columns))
-                if spec.get('missing_columns') == 'null' -%}
+                if spec.get('missing_columns') in ['keep', 'null'] -%}
         {%- endif -%}
     {%- endfor -%}
     {%- for name in spec.key_columns if name | lower in named -%}
@@ -294,7 +295,7 @@
         {%- do healing_tables._mistake(mistakes, name, 'a column of the spec',
             'a stored column of type ' ~ kind ~ ' that the batch and the spec do not have',
             'add it to the batch and to attributes; if it was renamed in the source, use the old name; '
-            'if the source has lost it, set missing_columns: null') -%}
+            'if the source has lost it, set missing_columns: keep, or null') -%}
     {%- endfor -%}
     {%- for column in layout.attributes if config.get('on_schema_change') != 'append_new_columns'
         and healing_tables._find_column(column.name, stored_columns) is none -%}

@@ -221,10 +221,9 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         check_choice(name, values[name], wanted, mistakes)
     for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
         value, can_be_off = values[name], name == "change_log"
-        if value is None or (isinstance(value, str) and value.strip()) or (can_be_off and value is False):
-            continue
-        wanted = "a text, or False" if can_be_off else "a text"
-        mistakes.append(Mistake(name, wanted, repr(value), "correct or remove it"))
+        if value is not None and not (isinstance(value, str) and value.strip()) and not (can_be_off and value is False):
+            text = "a text, or False" if can_be_off else "a text"
+            mistakes.append(Mistake(name, text, repr(value), "correct or remove it"))
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(

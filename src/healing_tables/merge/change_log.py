@@ -83,7 +83,7 @@ class ChangeLog:
                 name,
                 f"a name other than the change log's own: {', '.join(own)}",
                 "a column of the batch",
-                "rename it in the batch, or set change_log to False: then batches are merged in the order of their moments",
+                "rename it in the batch; or set change_log to False, and merge in the order of the moments",
             )
             for name in given
             if find(name, own) is not None
@@ -108,8 +108,8 @@ class ChangeLog:
                 self.target.name,
                 f"the change log of {dimension}, or no table yet",
                 f"the change log of {owner}: two dimensions cannot share one",
-                f"name another table in change_log, or False for none; if the dimension was renamed: ALTER TABLE {self.target.sql_name} "
-                f"SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
+                "name another table in change_log, or False for none; if the dimension was renamed: "
+                f"ALTER TABLE {self.target.sql_name} SET TBLPROPERTIES ('{DIMENSION}' = '{dimension}')",
             )
             raise TargetError(counted("the change log", [mistake]), [mistake])
         if missing := missing_columns(wanted, present):
