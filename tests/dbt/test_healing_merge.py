@@ -108,6 +108,15 @@ def merged(lab: Lab) -> Lab:
         tags=["nightly"],
         meta={"healing_tables": {"attributes": {"*": 4}, "log_schema": f"{lab.schema}_logs"}},
     )
+    options = {"attributes": {"name": 2}, "changed_at": "seen", "log_schema": f"{lab.schema}_logs"}
+    lab.model(
+        "dim_timed",
+        "select id, name, current_timestamp() as seen from {{ source('raw', 'players') }}",
+        materialized="healing_merge",
+        unique_key="id",
+        tags=["nightly"],
+        meta={"healing_tables": options},
+    )
     batch(
         lab,
         "dim_orc",
@@ -181,6 +190,8 @@ def test_side_tables_go_to_log_schema(merged: Lab) -> None:
     earlier = merged.spark.table(f"{merged.schema}_logs.dim_four_history")
     assert [(row["id"], row["name"]) for row in earlier.collect()] == [(1, "Ann")]
     assert not merged.spark.catalog.tableExists(f"{merged.schema}.dim_four_history")
+    assert merged.spark.table(f"{merged.schema}_logs.dim_timed_changes").count() == 5
+    assert not merged.spark.catalog.tableExists(f"{merged.schema}.dim_timed_changes")
 
 
 def test_the_generic_tests_run_on_it(merged: Lab) -> None:
