@@ -250,6 +250,52 @@ def test_a_full_refresh_comes_from_the_log(lab: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_what_dbt_does_with_any_model(lab: Lab) -> None:
+    """Unit tests, comments, a deferred upstream model, a retry."""
+    merge_model(lab, "dim_around", lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"]]))
+    lab.model("stg_around", f"select * from {lab.schema}.dim_around_batch")
+    config = {"unique_key": "id", "persist_docs": {"relation": True, "columns": True}}
+    config["meta"] = {"healing_tables": OPTIONS}
+    lab.model("dim_around", "select * from {{ ref('stg_around') }}", materialized="healing_merge", **config)
+    lab.write(
+        "models/around.yml",
+        """
+version: 2
+models:
+  - name: dim_around
+    description: Who they are
+    columns: [{name: name, description: What they are called}]
+unit_tests:
+  - name: a_batch
+    model: dim_around
+    given: [{input: ref('stg_around'), rows: [{id: 7, name: Ann, tier: x, seen: '2024-01-01'}]}]
+    expect: {rows: [{id: 7, name: Ann}]}
+""",
+    )
+    lab.writes_artifacts = True
+    with without_library():
+        assert lab.dbt("build", "--select", "stg_around", "dim_around").keys() == {
+            "stg_around",
+            "dim_around",
+            "a_batch",
+        }
+        assert lab.succeeded, lab.results
+        (lab.home / "target").rename(lab.home / "state")
+        lab.spark.sql(f"drop view {lab.schema}.stg_around")
+        tied = [[1, "B", "x", "2024-01-02"], [1, "C", "x", "2024-01-02"]]
+        lab.frame(COLUMNS, tied).write.saveAsTable(f"{lab.schema}.dim_around_batch", format="parquet", mode="overwrite")
+        lab.spark.sql(f"create view {lab.schema}.stg_around as select * from {lab.schema}.dim_around_batch")
+        where = ["--select", "dim_around", "--defer", "--state", str(lab.home / "state")]
+        assert lab.dbt("run", *where)["dim_around"][0] == "error"
+        lab.frame(COLUMNS, tied[:1]).write.insertInto(f"{lab.schema}.dim_around_batch", overwrite=True)
+        assert lab.dbt("retry")["dim_around"][0] == "success", lab.results
+    lab.writes_artifacts = False
+    details = {row[0]: row for row in lab.spark.sql(f"describe table extended {lab.schema}.dim_around").collect()}
+    assert details["Comment"][1] == "Who they are" and details["name"][2] == "What they are called"
+    assert lab.rows("dim_around", "name", "is_current") == [("A", False), ("B", True)]
+
+
+@pytest.mark.slow
 def test_an_empty_run_ends_no_key(lab: Lab) -> None:
     rows = [[1, "A", "x", "2024-01-01"], [2, "B", "x", "2024-01-01"]]
     merge_model(lab, "dim_empty", lab.frame(COLUMNS, rows), full_batch=True, at="2024-01-02", **OPTIONS)

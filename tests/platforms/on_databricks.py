@@ -19,7 +19,7 @@ from typing import Any
 import databricks.sql  # type: ignore[import-not-found,unused-ignore]
 import yaml
 from databricks.sql.exc import ServerOperationError  # type: ignore[import-not-found,unused-ignore]
-from on_server import Runs, run_people, write_project
+from on_server import Runs, run_merges, run_people, write_project
 from pyspark.sql import SparkSession
 from sessions import session_settings
 
@@ -134,7 +134,7 @@ def main(home: Path) -> None:
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))
     runs = Runs(home)
     project = write_project(home)
-    rows = run_people(runs, project)
+    rows = run_people(runs, project) | run_merges(runs)
     arguments = json.dumps({"dimension": "spark_catalog.people.dim_person", "key_columns": "id"})
     runs.run("three parts", project, "run-operation", "healing_tables.diagnose", "--args", arguments)
     answer = {"runs": runs.found, "rows": rows, "statements": STATEMENTS}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import yaml
-from on_server import Runs, run_people, write_project
+from on_server import Runs, run_merges, run_people, write_project
 from pyspark.sql import DataFrame, SparkSession
 from sessions import session_settings
 
@@ -94,7 +94,7 @@ def main(home: Path) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": profile(server.server_port)}))
     runs = Runs(home)
-    rows = run_people(runs, write_project(home))
+    rows = run_people(runs, write_project(home)) | run_merges(runs)
     server.shutdown()
     (home / "answer.json").write_text(json.dumps({"runs": runs.found, "rows": rows, "statements": STATEMENTS}))
 

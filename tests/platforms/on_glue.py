@@ -21,7 +21,7 @@ from typing import Any
 import boto3
 import yaml
 from dbt.adapters.glue.gluedbapi import connection  # type: ignore[import-not-found,unused-ignore]
-from on_server import Runs, run_people, write_project
+from on_server import Runs, run_merges, run_people, write_project
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from sessions import session_settings
@@ -122,7 +122,7 @@ def main(home: Path) -> None:
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))
     runs = Runs(home)
     project = write_project(home)
-    rows = run_people(runs, project)
+    rows = run_people(runs, project) | run_merges(runs)
     (home / "answer.json").write_text(json.dumps({"runs": runs.found, "rows": rows, "statements": STATEMENTS}))
 
 

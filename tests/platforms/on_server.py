@@ -174,6 +174,14 @@ def write_project(home: Path) -> Path:
     return project
 
 
+def write_merges(home: Path) -> Path:
+    project = home / "merges"
+    project.mkdir()
+    (project / "dbt_project.yml").write_text(PROJECT.format(name="merges"))
+    install_package(project)
+    return project
+
+
 def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
     """The runs of the project `people`; what its tables hold then."""
     for batch in (1, 2, 3):
@@ -195,12 +203,8 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
 
 
 def run_merges(runs: Runs) -> dict[str, list[list[str]]]:
-    """The list of merges; what differs from the rows that are right, by batch."""
-    project = runs.home / "merges"
-    project.mkdir()
-    (project / "dbt_project.yml").write_text(PROJECT.format(name="merges"))
-    install_package(project)
-    found = {}
+    """The list of merges (merge_lists.py); what differs from the rows that are right, by batch."""
+    project, found = write_merges(runs.home), {}
     for batch in range(last_batch() + 1):
         write_models(project / "models", batch)
         runs.run(f"merges, batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}")

@@ -10,11 +10,13 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dbt_v2 import COMPILER, DbtV2, set_up
-from on_server import MODELS, OPERATIONS, ROWS, write_project
-from people import MERGED, PEOPLE, check_people
+from merge_lists import differences, last_batch, write_models
+from on_server import MODELS, OPERATIONS, ROWS, write_merges, write_project
+from people import MERGED, PEOPLE, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
 from spark_servers import thrift_and_connect
@@ -78,6 +80,7 @@ MORE_OPERATIONS = {
     "generate_yml": "{dimension: dim_person}",
     "adopt": "{relation: dim_person, key: id}",
 }
+Tables = dict[str, list[list[str]]]
 BUILT = ["batch", "person_changes", "dim_person", "dim_files"]
 IN_BATCH = {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"], 3: []}
 
@@ -123,6 +126,19 @@ def runs_of(dbt: DbtV2, home: Path) -> dict[str, tuple[bool, str]]:
     return found
 
 
+def merges_of(dbt: DbtV2, home: Path, spark: SparkSession) -> tuple[dict[str, tuple[bool, str]], Tables]:
+    """The list of merges: its runs, and what differs from the rows that are right, by batch."""
+    project, runs, found = write_merges(home), {}, {}
+    for batch in range(last_batch() + 1):
+        write_models(project / "models", batch)
+        answer = dbt(project, "run", "--vars", f"{{batch: {batch}}}")
+        name = f"merges, batch {batch}"
+        runs[name] = (answer.returncode == 0, answer.stdout + answer.stderr)
+        if query := differences("people", batch):
+            found[name] = [[str(cell) for cell in row] for row in spark.sql(query).collect()]
+    return runs, found
+
+
 def rows_of(spark: SparkSession) -> dict[str, list[list[str]]]:
     found = {}
     for name, query in {**ROWS, "dim_files": ROWS["dim_person"], "dim_soft": ROWS["dim_person"]}.items():
@@ -144,10 +160,11 @@ def answer(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ans
     with thrift_and_connect(home, jars) as server:
         dbt = set_up(home, server, {"people": "people", "healing_tables": "warehouse"})
         runs = runs_of(dbt, home)
-        client = Remote.builder.remote(server.settings["spark.remote"]).create()
-        rows = rows_of(client)  # type: ignore[arg-type]
+        client: Any = Remote.builder.remote(server.settings["spark.remote"]).create()
+        more_runs, merges = merges_of(dbt, home, client)
+        rows = rows_of(client) | merges
         client.client.close()
-    return Answer(runs, rows)
+    return Answer(runs | more_runs, rows)
 
 
 def test_all_runs_succeed_that_should(answer: Answer) -> None:
@@ -159,6 +176,7 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 
 def test_rows(answer: Answer) -> None:
     check_people(answer.rows, dim_files=PEOPLE, dim_soft=PEOPLE, **MERGED)
+    check_merges(answer.rows)
 
 
 def test_batches_are_healed_once(answer: Answer) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from people import MERGED, check_people
+from people import MERGED, check_merges, check_people
 from sessions import ROOT
 
 VENDORS = {"databricks": "databricks", "glue": "glue", "fabric": "fabricspark"}  # the type of the adapter
@@ -53,6 +53,7 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 
 def test_rows(answer: Answer) -> None:
     check_people(answer.rows, **MERGED)
+    check_merges(answer.rows)
 
 
 def test_no_backslash_is_sent(answer: Answer) -> None:

@@ -67,7 +67,7 @@ def catalog_class(spark: SparkSession, name: str) -> str:
     setting = "spark.sql.catalog."
     found = spark.conf.get(setting + parts[0], None) if len(parts) > 1 else None
     if found is None and parts[0].lower() != "spark_catalog":
-        found = spark.conf.get(setting + spark.sql("select current_catalog()").collect()[0][0], None)
+        found = spark.conf.get(setting + spark.catalog.currentCatalog(), None)
     return found or ""
 
 

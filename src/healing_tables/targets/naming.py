@@ -60,6 +60,7 @@ def full_name(spark: SparkSession, name: str) -> str:
     """A name with its catalog and schema, in lower case without quotes."""
     names = [part.lower() for part in name_parts(name)]
     if len(names) < 3:
-        current = spark.sql("select current_catalog(), current_database()").collect()[0]
-        names = [*[str(part).lower() for part in current][: 3 - len(names)], *names]
+        # not by a query, which is a job: a merge asks several times
+        current = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+        names = [*[part.lower() for part in current][: 3 - len(names)], *names]
     return ".".join(names)
