@@ -2,11 +2,13 @@
 
 {#-
     [{sql (over the columns of the candidate, true for a good row), argument, wanted, got ({rows}: how many),
-    remedy; of_all: it reads other rows, too}]: the constraints of a contract, partition columns whose values are not
-    stored exactly, and surrogate keys that are not unique.
+    remedy; of_all: it reads other rows, too}]: the constraints of a contract and of the stored table, partition columns
+    whose values are not stored exactly, and surrogate keys that are not unique.
 -#}
 {% macro _row_conditions(run, columns) -%}
-    {{- return(healing_tables._partition_conditions(run, columns) + healing_tables._contract_conditions()
+    {%- set contract = healing_tables._contract_conditions() -%}
+    {{- return(healing_tables._partition_conditions(run, columns) + contract
+        + (healing_tables._stored_constraints(run) if not contract else [])
         + healing_tables._unique_key_conditions(run.settings.metadata)) -}}
 {%- endmacro %}
 
@@ -52,6 +54,21 @@
     {%- endfor -%}
     {%- for condition in conditions -%}
         {%- do condition.update({'got': '{rows} in violation', 'remedy': 'correct the sources, or the constraint'}) -%}
+    {%- endfor -%}
+    {{- return(conditions) -}}
+{%- endmacro %}
+
+{#- The CHECK constraints that a Delta table has. Delta would refuse the rows, too, but only when they are published: a
+    merge has them in its change log then. -#}
+{% macro _stored_constraints(run) -%}
+    {%- set conditions, prefix = [], 'delta.constraints.' -%}
+    {%- if prefix not in (run.stored.get('properties') or '') or should_full_refresh() -%}
+        {{- return(conditions) -}}
+    {%- endif -%}
+    {%- for property in run_query('show tblproperties ' ~ run.existing).rows if property[0].startswith(prefix) -%}
+        {%- do conditions.append({'sql': '(' ~ property[1] ~ ')', 'argument': property[0][prefix | length:],
+            'wanted': 'rows that satisfy this constraint of the table: ' ~ property[1], 'got': '{rows} in violation',
+            'remedy': 'correct the sources, or drop the constraint'}) -%}
     {%- endfor -%}
     {{- return(conditions) -}}
 {%- endmacro %}

@@ -250,6 +250,24 @@ def test_a_full_refresh_comes_from_the_log(lab: Lab) -> None:
 
 
 @pytest.mark.slow
+def test_a_constraint_of_the_table_leaves_no_row_in_the_log(lab: Lab) -> None:
+    """Delta refuses NULL, too. A later merge without such rows goes on."""
+    name = f"{lab.schema}.dim_checked"
+    merge_model(lab, "dim_checked", lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"]]), **OPTIONS)
+    merge_by_sql(lab, "dim_checked")
+    lab.spark.sql(f"alter table {name} add constraint some_tiers check (tier in ('x', 'y,]=') and id > 0)")
+    rows = [[1, "B", None, "2024-01-02"], [2, "B", "z", "2024-01-02"], [3, "B", "y,]=", "2024-01-02"]]
+    merge_model(lab, "dim_checked", lab.frame(COLUMNS, rows), **OPTIONS)
+    message = refused(lab, "dim_checked")
+    for part in ("some_tiers", "rows that satisfy this constraint of the table: tier in", "3 rows in violation"):
+        assert part in message, message
+    assert lab.spark.table(f"{name}_changes").count() == 1
+    merge_model(lab, "dim_checked", lab.frame(COLUMNS, rows[2:]), **OPTIONS)
+    merge_by_sql(lab, "dim_checked")
+    assert lab.rows("dim_checked", "id", "tier") == [(1, "x"), (3, "y,]=")]
+
+
+@pytest.mark.slow
 def test_what_dbt_does_with_any_model(lab: Lab) -> None:
     """Unit tests, comments, a deferred upstream model, a retry."""
     merge_model(lab, "dim_around", lab.frame(COLUMNS, [[1, "A", "x", "2024-01-01"]]))
