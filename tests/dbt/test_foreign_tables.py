@@ -161,7 +161,7 @@ def test_a_table_whose_format_changes_is_there_until_the_new_one_is(
             assert len(built.rows("moved")) == 3
 
 
-MERGED = {"attributes": {"name": 2}, "changed_at": "changed_at", "allow_full_refresh": True}
+MERGED = {"attributes": {"name": 2}, "changed_at": "changed_at", "change_log": False, "allow_full_refresh": True}
 REFRESHED = {
     "merged": ("healing_merge", MERGED, "valid_from"),
     "captured": ("capture", {"allow_full_refresh": True}, "captured_at, is_deleted"),
