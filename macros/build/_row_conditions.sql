@@ -58,16 +58,15 @@
     {{- return(conditions) -}}
 {%- endmacro %}
 
-{#- The CHECK constraints that a Delta table has. Delta would refuse the rows, too, but only when they are published: a
-    merge has them in its change log then. -#}
+{#- The constraints of the stored table. It would refuse the rows, too, but only when they are published: a merge has
+    them in its change log then. -#}
 {% macro _stored_constraints(run) -%}
-    {%- set conditions, prefix = [], 'delta.constraints.' -%}
-    {%- if prefix not in (run.stored.get('properties') or '') or should_full_refresh() -%}
-        {{- return(conditions) -}}
-    {%- endif -%}
-    {%- for property in run_query('show tblproperties ' ~ run.existing).rows if property[0].startswith(prefix) -%}
-        {%- do conditions.append({'sql': '(' ~ property[1] ~ ')', 'argument': property[0][prefix | length:],
-            'wanted': 'rows that satisfy this constraint of the table: ' ~ property[1], 'got': '{rows} in violation',
+    {%- set conditions = [] -%}
+    {%- set format = healing_tables._stored_format(run.stored) if not should_full_refresh() else none -%}
+    {%- set found = format.constraints(run.existing, run.stored) if format is not none else none -%}
+    {%- for name, expression in (found or {}).items() -%}
+        {%- do conditions.append({'sql': '(' ~ expression ~ ')', 'argument': name,
+            'wanted': 'rows that satisfy this constraint of the table: ' ~ expression, 'got': '{rows} in violation',
             'remedy': 'correct the sources, or drop the constraint'}) -%}
     {%- endfor -%}
     {{- return(conditions) -}}

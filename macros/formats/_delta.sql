@@ -6,6 +6,7 @@
     {{- return({
         'name': 'delta', 'has_commits': true, 'can_shard': true, 'staging_format': 'parquet',
         'check_session': healing_tables._check_delta, 'table_id': healing_tables._delta_table_id,
+        'constraints': healing_tables._delta_constraints,
         'commits': {
             'newest_version': healing_tables._delta_version, 'has_ordered_versions': true,
             'newest': healing_tables._delta_newest_commits, 'since': healing_tables._delta_commits_since,
@@ -181,4 +182,15 @@
     {%- do properties.update({'delta.columnMapping.mode': 'name'})
         if modules.re.search('[ ,;{}()\n\t=]', (columns | list + fields) | join('')) -%}
     {{- return(properties) -}}
+{%- endmacro %}
+
+{% macro _delta_constraints(relation, details) -%}
+    {%- set found, prefix = {}, 'delta.constraints.' -%}
+    {#- from the rows: in the text of all properties, a comma in an expression ends it #}
+    {%- if prefix in (details.get('properties') or '') -%}
+        {%- for property in run_query('show tblproperties ' ~ relation).rows if property[0].startswith(prefix) -%}
+            {%- do found.update({property[0][prefix | length:]: property[1]}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{- return(found) -}}
 {%- endmacro %}

@@ -14,6 +14,7 @@
     table_id          (relation, details): an id that changes if the table is recreated, or none; in a format without
                       commits, it also changes with each write
     part_obstacle     (details): why the stored rows cannot be partly rewritten, or none
+    constraints       (relation, details): the conditions that the table requires of its rows, {name: SQL}, or none
 
     commits
       newest_version  (relation): the number of the newest commit, or none
@@ -81,7 +82,7 @@
     {{- return({
         'has_commits': false, 'has_branches': false, 'can_shard': false,
         'check_session': nothing, 'stored_type': healing_tables._same_type,
-        'table_id': nothing, 'part_obstacle': nothing,
+        'table_id': nothing, 'part_obstacle': nothing, 'constraints': nothing,
         'commits': {
             'newest_version': nothing, 'has_ordered_versions': false, 'newest': none_of_them, 'since': nothing,
             'engine': nothing, 'has_tags': false, 'begin': healing_tables._in_place, 'end': none_of_them},

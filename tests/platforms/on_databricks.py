@@ -134,7 +134,7 @@ def main(home: Path) -> None:
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))
     runs = Runs(home)
     project = write_project(home)
-    rows = run_people(runs, project) | run_merges(runs)
+    rows = run_people(runs, project) | run_merges(home, runs.run, runs.rows)
     arguments = json.dumps({"dimension": "spark_catalog.people.dim_person", "key_columns": "id"})
     runs.run("three parts", project, "run-operation", "healing_tables.diagnose", "--args", arguments)
     answer = {"runs": runs.found, "rows": rows, "statements": STATEMENTS}

@@ -94,7 +94,7 @@ def main(home: Path) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": profile(server.server_port)}))
     runs = Runs(home)
-    rows = run_people(runs, write_project(home)) | run_merges(runs)
+    rows = run_people(runs, write_project(home)) | run_merges(home, runs.run, runs.rows)
     server.shutdown()
     (home / "answer.json").write_text(json.dumps({"runs": runs.found, "rows": rows, "statements": STATEMENTS}))
 

@@ -122,7 +122,7 @@ def main(home: Path) -> None:
     (home / "profiles.yml").write_text(yaml.safe_dump({"people": PROFILE}))
     runs = Runs(home)
     project = write_project(home)
-    rows = run_people(runs, project) | run_merges(runs)
+    rows = run_people(runs, project) | run_merges(home, runs.run, runs.rows)
     (home / "answer.json").write_text(json.dumps({"runs": runs.found, "rows": rows, "statements": STATEMENTS}))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from dbt.cli.main import dbtRunner
 from merge_lists import differences, last_batch, write_models
 from sessions import ROOT, install_package
 
+Rows = list[list[str]]
 PROJECT = """
 name: {name}
 version: 1.0.0
@@ -202,21 +204,24 @@ def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
     return rows
 
 
-def run_merges(runs: Runs) -> dict[str, list[list[str]]]:
-    """The list of merges (merge_lists.py); what differs from the rows that are right, by batch."""
-    project, found = write_merges(runs.home), {}
+def run_merges(home: Path, run: Callable[..., None], rows: Callable[[Path, str], Rows]) -> dict[str, Rows]:
+    """The list of merges (merge_lists.py); what differs from the rows that are right, by batch.
+
+    Args: run, rows: as of `Runs`.
+    """
+    project, found = write_merges(home), {}
     for batch in range(last_batch() + 1):
         write_models(project / "models", batch)
-        runs.run(f"merges, batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}")
+        run(f"merges, batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}")
         if query := differences("people", batch):
-            found[f"merges, batch {batch}"] = runs.rows(project, query)
+            found[f"merges, batch {batch}"] = rows(project, query)
     return found
 
 
 def main(home: Path) -> None:
     runs = Runs(home)
     rows = run_people(runs, write_project(home))
-    rows |= run_merges(runs)
+    rows |= run_merges(home, runs.run, runs.rows)
     runs.run("tied", home / "people", "run", "--select", "dim_tied")
     os.environ["DBT_PROJECT_DIR"] = str(ROOT)
     runs.run("examples", ROOT, "build", "--select", "+dim_customer", "+dim_legislator")

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from dbt_v2 import COMPILER, DbtV2, set_up
-from merge_lists import differences, last_batch, write_models
-from on_server import MODELS, OPERATIONS, ROWS, write_merges, write_project
+from on_server import MODELS, OPERATIONS, ROWS, Rows, run_merges, write_project
 from people import MERGED, PEOPLE, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
@@ -80,7 +79,6 @@ MORE_OPERATIONS = {
     "generate_yml": "{dimension: dim_person}",
     "adopt": "{relation: dim_person, key: id}",
 }
-Tables = dict[str, list[list[str]]]
 BUILT = ["batch", "person_changes", "dim_person", "dim_files"]
 IN_BATCH = {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"], 3: []}
 
@@ -126,17 +124,18 @@ def runs_of(dbt: DbtV2, home: Path) -> dict[str, tuple[bool, str]]:
     return found
 
 
-def merges_of(dbt: DbtV2, home: Path, spark: SparkSession) -> tuple[dict[str, tuple[bool, str]], Tables]:
-    """The list of merges: its runs, and what differs from the rows that are right, by batch."""
-    project, runs, found = write_merges(home), {}, {}
-    for batch in range(last_batch() + 1):
-        write_models(project / "models", batch)
-        answer = dbt(project, "run", "--vars", f"{{batch: {batch}}}")
-        name = f"merges, batch {batch}"
+def merges_of(dbt: DbtV2, home: Path, spark: SparkSession) -> tuple[dict[str, tuple[bool, str]], dict[str, Rows]]:
+    """The runs of the list of merges, and what they leave: see `run_merges`."""
+    runs = {}
+
+    def run(name: str, project: Path, *args: str) -> None:
+        answer = dbt(project, *args)
         runs[name] = (answer.returncode == 0, answer.stdout + answer.stderr)
-        if query := differences("people", batch):
-            found[name] = [[str(cell) for cell in row] for row in spark.sql(query).collect()]
-    return runs, found
+
+    def rows(_: Path, query: str) -> Rows:
+        return [[str(cell) for cell in row] for row in spark.sql(query).collect()]
+
+    return runs, run_merges(home, run, rows)
 
 
 def rows_of(spark: SparkSession) -> dict[str, list[list[str]]]:

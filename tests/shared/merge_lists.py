@@ -11,6 +11,7 @@ import re
 import runpy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -138,13 +139,14 @@ def example_model(model: Path) -> MergeModel:
     return MergeModel(model.stem, [sql] * 3, {}, expected)
 
 
+@cache
 def merge_models() -> list[MergeModel]:
     examples = [example_model(model) for model in MODELS if model.stem not in NOT_IN_DELTA]
     return [*map(case_model, json.loads(CASES.read_text())), *examples]
 
 
-def write_models(models: Path, batch: int) -> list[str]:
-    """Write the models that have a batch, and no others. Returns: their names."""
+def write_models(models: Path, batch: int) -> None:
+    """Write the models that have a batch, and no others."""
     for old in models.glob("*.sql"):
         old.unlink()
     models.mkdir(parents=True, exist_ok=True)
@@ -157,7 +159,6 @@ def write_models(models: Path, batch: int) -> list[str]:
             texts[model.name] = model.sql[batch - 1]
     for name, sql in texts.items():
         (models / f"{name}.sql").write_text(f"{sql}\n")
-    return list(texts)
 
 
 def last_batch() -> int:
@@ -165,7 +166,7 @@ def last_batch() -> int:
 
 
 def differences(schema: str, batch: int) -> str | None:
-    """SQL: the tables that this batch completes, the number of their rows, and that of rows missing or too many."""
+    """SQL: of each table that is complete after this batch, its rows, and how many of them are missing or wrong."""
     parts = []
     for model in merge_models():
         for table, stored, expected in model.expected.get(batch, []):

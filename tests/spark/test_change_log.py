@@ -482,7 +482,7 @@ def test_a_new_dimension_of_changes_keeps_a_log(tables: Tables, kind: str, tmp_p
     ]
     with pytest.raises(TargetError, match="_changes, the change log of this dimension"):
         merge_days(dim, 5, change_log=False)
-    # told not to: also later, when it is no longer new
+    # a dimension that began without a log has none later
     plain = target("none")
     assert not merge_days(plain, 2, change_log=False)
     with pytest.raises(LateChangeError):

@@ -3,7 +3,7 @@
 {#- The batch as a table of the run. `sql`: of the model; others: see _batch_query(). -#}
 {% macro _table_of_batch(run, spec, layout, sql, micros, end, change_log, has_seeds) -%}
     {%- set query = healing_tables._batch_query(spec, layout, sql, micros, end) -%}
-    {%- set missing = layout.attributes | selectattr('is_kept', 'defined') | list -%}
+    {%- set missing = layout.attributes | selectattr('is_missing', 'defined') | list -%}
     {%- if missing -%}
         {%- set are_kept = spec.missing_columns == 'keep' -%}
         {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': the batch lacks '

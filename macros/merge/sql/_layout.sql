@@ -4,7 +4,8 @@
 
     given               the columns of the batch {name: type}
     keys, attributes    [{name, quoted (of the dimension), type (as it is stored), given_name, column (of the batch, as
-                        text and as SQL), given (its type)}]; attributes also have options (see _attribute_options)
+                        text and as SQL), given (its type)}]; attributes also have options (see _attribute_options),
+                        and is_missing if the batch lacks them
     ties                the same of the tie breakers; extra_ties: those that are neither keys nor attributes
     causes              the same of the causes of a row, under the names of their options: those that the batch or the
                         stored table has
@@ -107,8 +108,7 @@
     {{- return(causes) -}}
 {%- endmacro %}
 
-{#- An attribute that the batch lacks and may lack, with is_kept: the stored value of each key stays, and is not NULL;
-    none for others. -#}
+{#- An attribute that the batch lacks and may lack; none for others. -#}
 {% macro _missing_column(spec, name, given, stored_columns) -%}
     {%- set stored = healing_tables._find_column(name, stored_columns) -%}
     {%- if spec.get('missing_columns') not in ['keep', 'null'] or stored is none
@@ -116,7 +116,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {{- return({'name': stored, 'quoted': healing_tables._quoted(stored), 'given_name': stored, 'column': 'null',
-        'given': 'void', 'type': stored_columns[stored], 'is_kept': spec.missing_columns == 'keep'}) -}}
+        'given': 'void', 'type': stored_columns[stored], 'is_missing': true}) -}}
 {%- endmacro %}
 
 {#- {attribute: options}, in the order of the options. '*' stands for all columns but keys, moments, tie breakers and
