@@ -32,21 +32,30 @@
 {%- endmacro %}
 
 {#- The statement that adds rows of the outbox of the library. `rows`: SQL for a `from`. -#}
-{% macro _deliver_audit(audit, rows) -%}
+{% macro _deliver_audit(format, audit, rows) -%}
 {%- set names = healing_tables._audit_columns() | list -%}
 merge into {{ audit.table }} as t
 using (select audit.{{ names | join(', audit.') }} from {{ rows }}) as s
 on t.row_id = s.row_id
+{%- if format.commits.when_matched %}
+{{ format.commits.when_matched }}
+{%- endif %}
 when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
 {%- endmacro %}
 
 {#- The id of a publish, which the commit of its audit names. -#}
 {% macro _publish_id(invocation, version) -%} {{ return(invocation ~ '/' ~ version) }} {%- endmacro %}
 
-{#-
-    The statement that adds the audit of a publish, once. `staged`: its table of changes (build/_difference.sql);
-    `columns`: those of the dimension; `version`: that of its commit.
--#}
+{#- Add the audit of a publish, once. `found`: see _difference_of_commit() in build/_audited.sql; `version`: that of
+    its commit. -#}
+{% macro _write_audit(run, found, invocation, version) -%}
+    {%- do healing_tables._run(healing_tables._append_to_audit(
+        run, found.staged, found.columns, invocation, version)) -%}
+    {%- do healing_tables._run(healing_tables._note_written_by(
+        run.format, run.audit.table, healing_tables._publish_id(invocation, version))) -%}
+{%- endmacro %}
+
+{#- The statement for that. `staged`: a table of changes (build/_difference.sql); `columns`: those of the dimension. -#}
 {% macro _append_to_audit(run, staged, columns, invocation, version) -%}
 {%- set audit, key_columns, changed = run.audit, run.settings.key_columns, [] -%}
 {%- set publish, names = healing_tables._publish_id(invocation, version), healing_tables._audit_columns() | list -%}
@@ -133,5 +142,8 @@ using (
 ) as s
 on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id
 and s.publish = {{ healing_tables._string_literal(publish) }}
+{%- if run.format.commits.when_matched %}
+{{ run.format.commits.when_matched }}
+{%- endif %}
 when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
 {%- endmacro %}

@@ -3,20 +3,21 @@
 {% macro _audit_change(run, change, version) -%}
     {%- if run.audit is none -%} {{ return(none) }} {%- endif -%}
     {%- set found = {'staged': change.staged, 'columns': change.candidate.columns} if change.how == 'merge'
-        else healing_tables._difference_of_commit(run, version) -%}
-    {%- do healing_tables._run(healing_tables._append_to_audit(
-        run, found.staged, found.columns, invocation_id, version)) -%}
+        else healing_tables._difference_of_commit(run, version, run.version_before) -%}
+    {%- do healing_tables._write_audit(run, found, invocation_id, version) -%}
 {%- endmacro %}
 
 {#-
     What a commit has changed: {staged (a table of changes, see _difference.sql), columns}. The rows of the run
-    are compared with the version before, of the keys that differ between the two versions.
+    are compared with the version before, of the keys that differ between the two versions. `base`: the
+    version that the run has seen, or none.
 -#}
-{% macro _difference_of_commit(run, version) -%}
+{% macro _difference_of_commit(run, version, base) -%}
+    {%- set base = run.format.commits.before(version, base) -%}
     {%- set keys = healing_tables._quoted_list(run.settings.key_columns) -%}
     {%- set after = run.target ~ ' version as of ' ~ version -%}
-    {%- set before = run.target ~ ' version as of ' ~ (version - 1) -%}
-    {%- set stored = healing_tables._query_columns('select * from ' ~ before) if version > 0 else {} -%}
+    {%- set before = run.target ~ ' version as of ' ~ base -%}
+    {%- set stored = healing_tables._query_columns('select * from ' ~ before) if base is not none else {} -%}
     {%- set changed_keys = none -%}
     {%- if stored -%}
         {%- set listed = healing_tables._quoted_list(stored) | join(', ') -%}

@@ -1,7 +1,8 @@
 {#-
     The tag of a commit: a string in the commit itself that identifies the build. From it, the next build knows without
     reading the log that the table is as this package left it, even if the build was killed after its commit.
-    Delta shows the tag in the history, in the predicate of a MERGE or in the properties that a statement sets.
+    Delta shows the tag in the history, in the predicate of a MERGE or in the properties that a statement sets. In
+    Iceberg, it is a property of the table that names the snapshot.
 
     id           of the run (invocation_id)
     mode, spec   of the build, as in the log
@@ -18,10 +19,11 @@
         'marks': healing_tables._kept_marks(run.marks)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
 
-{#- The tag as a table property, {} if the format has no tags. -#}
-{% macro _tag_properties(run, row_count=none, is_of_target=true) -%}
-    {{- return({'healing_tables.build': healing_tables._commit_tag(run, row_count, is_of_target)}
-        if run.format.commits.has_tags else {}) -}}
+{#- The tag as a table property, {} if the format has no tags. `version`: that of the commit, or none. -#}
+{% macro _tag_properties(run, row_count=none, is_of_target=true, version=none) -%}
+    {%- if not run.format.commits.has_tags -%} {{ return({}) }} {%- endif -%}
+    {{- return({run.format.commits.tag_property(run.version_before if is_of_target else none, version):
+        healing_tables._commit_tag(run, row_count, is_of_target)}) -}}
 {%- endmacro %}
 
 {#- The tag of a commit, or none. `parameters`: the operation's parameters in the history. -#}
@@ -34,24 +36,27 @@
 
 {#-
     The build that made the newest commit that changes rows, as _earlier_builds() returns it; none if the commit has no
-    tag, or one that is ignored. `commits`: the newest commits of a table, newest first, without gaps.
+    tag, or one that is ignored. `commits`: the newest commits of a table, newest first, without gaps; `is_ordered`:
+    their versions are numbers without gaps. Otherwise a build commits only if nothing has changed since its base.
 -#}
-{% macro _tagged_build(commits) -%}
-    {%- set newest = namespace(commit=none, tag=none) -%}
+{% macro _tagged_build(commits, is_ordered=true) -%}
+    {%- set newest, others, between = namespace(commit=none, tag=none, base_seen=not is_ordered), [], [] -%}
     {%- for commit in commits -%}
         {%- if newest.commit is none -%}
             {%- set tag = healing_tables._read_tag(commit.parameters) -%}
             {%- if tag is not none or commit.changes_rows -%}
                 {%- set newest.commit, newest.tag = commit, tag -%}
+            {%- else -%} {%- do others.append(commit) -%}
+            {%- endif -%}
+        {%- elif not newest.base_seen -%}
+            {%- if newest.tag is not none and commit.version == newest.tag.base -%} {%- set newest.base_seen = true -%}
+            {%- else -%} {%- do between.append(commit) -%}
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set commit, tag = newest.commit, newest.tag -%}
-    {%- if tag is none -%} {{ return(none) }} {%- endif -%}
-    {%- set base = -1 if tag.base is none else tag.base -%}
-    {%- set between = commits | selectattr('version', 'gt', base) | selectattr('version', 'lt', commit.version)
-        | list -%}
-    {%- if between | selectattr('changes_rows') | list or between | length != commit.version - base - 1 -%}
+    {%- if tag is none or between | selectattr('changes_rows') | list
+        or not (newest.base_seen or (tag.base is none and commits[-1].version == 0)) -%}
         {{- return(none) -}}
     {%- endif -%}
     {{- return({
@@ -59,8 +64,7 @@
             'mode': tag.mode, 'spec': tag.spec, 'table_id': tag.id, 'version_after': commit.version,
             'marks': tag.marks, 'is_tagged': true,
             'row_count': tag.row_count if tag.row_count is not none else commit.written_rows},
-        'newest': commits[0].version,
-        'others': commits | selectattr('version', 'gt', commit.version) | list}) -}}
+        'newest': commits[0].version, 'others': others}) -}}
 {%- endmacro %}
 
 {#- The tag of the newest of these commits that has one, with the `version` of the commit, or none. -#}

@@ -19,11 +19,12 @@
     {%- set newest_tag = none -%}
     {%- if format is not none and format.commits.has_tags -%}
         {%- set commits = format.commits.newest(run.existing) -%}
-        {%- set found = healing_tables._tagged_build(commits) -%}
+        {%- set is_ordered = format.commits.has_ordered_versions -%}
+        {%- set found = healing_tables._tagged_build(commits, is_ordered) -%}
         {%- set newest_tag = healing_tables._newest_tag(commits) -%}
         {#- the newest commits may all be from OPTIMIZE and VACUUM -#}
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
-            {%- set found = healing_tables._tagged_build(format.commits.newest(run.existing, none)) -%}
+            {%- set found = healing_tables._tagged_build(format.commits.newest(run.existing, none), is_ordered) -%}
         {%- endif -%}
         {%- if found is not none -%} {{ return(dict(found, newest_tag=newest_tag)) }} {%- endif -%}
     {%- endif -%}

@@ -42,19 +42,20 @@
 {% macro _publish_merge(run, change) -%}
     {%- set place = run.format.commits.begin(run.target, run.version_before) -%}
     {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.commits.has_tags else none -%}
+    {%- set shown = tag if run.format.commits.shows_predicates else none -%}
     {#- in a table clustered by key, the list lets Delta skip files; elsewhere it would only make Spark compile new code
         in each heal -#}
     {%- set listed_keys = run.listed_keys if healing_tables._cluster_by()
         | map('lower') | first == run.settings.key_columns[0] | lower else none -%}
     {{- return(healing_tables._run_or_conflict(run, 'main',
-        healing_tables._merge_row_diff(place, change, tag, listed_keys))
-        or run.format.commits.end(run.target, run.version_before)) -}}
+        healing_tables._merge_row_diff(place, change, shown, listed_keys))
+        or run.format.commits.end(run.target, run.version_before, tag)) -}}
 {%- endmacro %}
 
 {% macro _publish_branch(run, candidate) -%}
     {{- return(healing_tables._run_checked(run, candidate, 'main', healing_tables._insert_candidate(
         candidate, healing_tables._empty_branch(run), healing_tables._checked_select(run, candidate)))
-        or run.format.commits.end(run.target, run.version_before)) -}}
+        or run.format.commits.end(run.target, run.version_before, healing_tables._commit_tag(run, none))) -}}
 {%- endmacro %}
 
 {% macro _publish_files(run, candidate, created, way) -%}
@@ -101,7 +102,7 @@
         {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode in ['heal', 'merge']
             and healing_tables._kept_marks(run.marks) != run.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
-            healing_tables._tag_properties(run, change.row_count))) if is_retagged -%}
+            healing_tables._tag_properties(run, change.row_count, version=run.version_before))) if is_retagged -%}
         {%- set table_id = invocation_id if is_retagged or not is_unchanged else table_id -%}
     {%- elif healing_tables._can_heal() and (table_id is none or change.how == 'overwrite'
         or (run.location is not none and not is_unchanged)) -%}

@@ -11,6 +11,7 @@
 
 {#- Run a statement that returns no rows. run_query would fetch rows, which fails in some adapters. -#}
 {% macro _run(statement_text) -%}
+    {%- if statement_text is none -%} {{ return(none) }} {%- endif -%}
     {%- call statement(auto_begin=false) -%} {{ statement_text }} {%- endcall -%}
 {%- endmacro %}
 

@@ -10,7 +10,9 @@
         'commits': {
             'newest_version': healing_tables._delta_version, 'has_ordered_versions': true,
             'newest': healing_tables._delta_newest_commits, 'since': healing_tables._delta_commits_since,
-            'engine': healing_tables._delta_engine, 'has_tags': true},
+            'engine': healing_tables._delta_engine, 'has_tags': true,
+            'tag_property': healing_tables._delta_tag_property, 'shows_predicates': true,
+            'may_be_gone': healing_tables._may_be_vacuumed, 'before': healing_tables._delta_version_before},
         'change_feed': {
             'is_on': healing_tables._has_delta_change_feed, 'source': healing_tables._delta_change_feed,
             'gap': healing_tables._delta_change_feed_gap},
@@ -74,6 +76,13 @@
 {% macro _delta_version(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
 {%- endmacro %}
+
+{% macro _delta_version_before(version, base) -%}
+    {{- return(version - 1 if version > 0 else none) -}}
+{%- endmacro %}
+
+{#- One for all: the history shows what each statement has set. -#}
+{% macro _delta_tag_property(base, version) -%} {{ return('healing_tables.build') }} {%- endmacro %}
 
 {% macro _delta_engine(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['engineInfo']) -}}

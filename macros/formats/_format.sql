@@ -24,11 +24,18 @@
       since           (relation, version): the commits after a version, as in `newest`, or from the beginning if version
                       is none; none if the history does not reach back that far, or is another table's
       engine          (relation): the name and version of the library that has written the newest commit, or none
-      has_tags        the history shows a literal of the predicate of a MERGE, and the properties that a statement sets:
-                      see build/_commit_tag.sql
+      may_be_gone     (commits, details): whether the rows before these commits may have been removed
+      before          (version, base): the version before a commit, or none; `base`: the one that its build has seen
+      has_tags        a commit of a build can have a tag, which `newest` shows in `parameters`: build/_commit_tag.sql
+      tag_property    (base, version): the table property that is the tag of a commit; version none: of the statement
+                      that makes the table after the version `base`
+      shows_predicates   `newest` and `since` show the predicate of a MERGE
+      when_matched    a clause that a MERGE needs which only inserts: without it, the format would not see that another
+                      writer inserts the same rows; or none
       begin           (relation, version): the table or branch to which statements write that become one commit after
                       this version
-      end             (relation, version): publish the branch; returns a list of conflicts
+      end             (relation, version, tag=none): publish the branch; returns a list of conflicts
+      renew           (relation): a statement after which the newest version has all columns, or none if that is so
 
     branches          of builds
       leftovers       (relation): those that builds have left, [{name, id (of the build's run, without dashes), hours
@@ -85,7 +92,9 @@
         'table_id': nothing, 'part_obstacle': nothing, 'constraints': nothing,
         'commits': {
             'newest_version': nothing, 'has_ordered_versions': false, 'newest': none_of_them, 'since': nothing,
-            'engine': nothing, 'has_tags': false, 'begin': healing_tables._in_place, 'end': none_of_them},
+            'engine': nothing, 'has_tags': false, 'tag_property': nothing, 'shows_predicates': false, 'renew': nothing,
+            'when_matched': none, 'may_be_gone': nothing, 'before': nothing,
+            'begin': healing_tables._in_place, 'end': none_of_them},
         'branches': {'leftovers': none_of_them, 'drop': nothing},
         'change_feed': {'is_on': nothing, 'source': nothing, 'gap': nothing},
         'properties': {

@@ -8,20 +8,24 @@
 -#}
 
 {% macro _format_iceberg() -%}
-    {%- set appended = {'commit.retry.num-retries': '20', 'write.metadata.delete-after-commit.enabled': 'true',
-        'write.metadata.previous-versions-max': '20'} -%}
+    {%- set merged = {'commit.retry.num-retries': '20', 'write.metadata.delete-after-commit.enabled': 'true'} -%}
+    {%- set appended = dict(merged, **{'write.metadata.previous-versions-max': '20'}) -%}
     {{- return({
         'name': 'iceberg', 'has_commits': true, 'has_branches': true, 'staging_format': 'iceberg',
         'check_session': healing_tables._check_iceberg, 'stored_type': healing_tables._iceberg_type,
         'commits': {
-            'newest_version': healing_tables._iceberg_version, 'since': healing_tables._iceberg_commits_since,
-            'engine': healing_tables._iceberg_engine, 'begin': healing_tables._iceberg_begin_commit,
-            'end': healing_tables._iceberg_end_commit},
+            'newest_version': healing_tables._iceberg_version, 'newest': healing_tables._iceberg_newest_commits,
+            'since': healing_tables._iceberg_commits_since, 'engine': healing_tables._iceberg_engine,
+            'begin': healing_tables._iceberg_begin_commit, 'end': healing_tables._iceberg_end_commit,
+            'has_tags': true, 'tag_property': healing_tables._iceberg_tag_property,
+            'renew': healing_tables._iceberg_renew, 'before': healing_tables._iceberg_version_before,
+            'when_matched': 'when matched and false then delete'},
         'branches': {'leftovers': healing_tables._iceberg_branches, 'drop': healing_tables._iceberg_drop_branch},
         'change_feed': {
             'is_on': healing_tables._has_iceberg_change_feed, 'source': healing_tables._iceberg_change_feed,
             'gap': healing_tables._iceberg_change_feed_gap},
-        'properties': {'for_columns': healing_tables._iceberg_properties, 'log': appended, 'key_map': appended},
+        'properties': {'for_columns': healing_tables._iceberg_properties, 'log': appended, 'key_map': appended,
+            'change_log': merged, 'audit': merged},
         'files': {
             'written_at': healing_tables._iceberg_written_at, 'order': healing_tables._iceberg_order,
             'kept_hours': healing_tables._iceberg_kept_hours, 'maintain': healing_tables._iceberg_maintain}}) -}}
@@ -91,7 +95,7 @@
 {#- Create the branch of this run at a snapshot of main. Returns the table name to write to. -#}
 {% macro _iceberg_begin_commit(relation, version) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
-    {%- do healing_tables._iceberg_change_branch(relation, 'create or replace branch ' ~ branch
+    {%- do healing_tables._iceberg_alter(relation, 'create or replace branch ' ~ branch
         ~ (' as of version ' ~ version if version is not none)) -%}
     {{- return(relation ~ '.branch_' ~ branch) -}}
 {%- endmacro %}
@@ -100,10 +104,13 @@
 
 {#-
     Publish the branch of this run, unless main has moved: then return the conflicts, as strings. Iceberg rejects a
-    fast_forward if another writer changes anything in the table at the same time; it is then retried.
+    fast_forward if another writer changes anything in the table at the same time; it is then retried. `tag`: of the
+    commit, or none.
 -#}
-{% macro _iceberg_end_commit(relation, version) -%}
+{% macro _iceberg_end_commit(relation, version, tag=none) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
+    {%- set earlier = healing_tables._iceberg_set_tag(relation, healing_tables._iceberg_head(relation, branch), tag)
+        if tag is not none else [] -%}
     {%- set fast_forward = healing_tables._iceberg_call(relation, 'fast_forward') ~ ", 'main', "
         ~ healing_tables._string_literal(branch) ~ ')' -%}
     {%- set outcome = namespace(conflicts=none, main=none) -%}
@@ -122,42 +129,16 @@
     {#- the cause is another error: this raises it -#}
     {%- do healing_tables._run(fast_forward) if outcome.conflicts is none -%}
     {%- do healing_tables._iceberg_drop_branch(relation, branch) -%}
+    {#- a run that has set one of these, too, started before this commit, and cannot publish any more -#}
+    {%- do healing_tables._iceberg_alter(relation, 'unset tblproperties if exists (' ~ (earlier | join(', ')) ~ ')')
+        if earlier | length > 3 and not outcome.conflicts -%}
     {{- return(outcome.conflicts or []) -}}
 {%- endmacro %}
-
-{#- As of a merge, see src/healing_tables/targets/iceberg.py. -#}
-{% macro _iceberg_attempts() -%} {{ return(20) }} {%- endmacro %}
 
 {% macro _iceberg_head(relation, branch) -%}
     {%- set found = run_query('select snapshot_id from ' ~ relation ~ '.refs where name = '
         ~ healing_tables._string_literal(branch)).rows -%}
     {{- return(found[0]['snapshot_id'] | int if found else none) -}}
-{%- endmacro %}
-
-{#- Create or drop a branch; retry if Iceberg rejects it because another writer changes the table at the same time. -#}
-{% macro _iceberg_change_branch(relation, change) -%}
-    {%- set statement_text, done = 'alter table ' ~ relation ~ ' ' ~ change, [] -%}
-    {%- for attempt in range(healing_tables._iceberg_attempts()) -%}
-        {%- if not done -%}
-            {%- do done.append(true) if healing_tables._iceberg_try(statement_text) is none
-                else run_query('refresh table ' ~ relation) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- do healing_tables._run(statement_text) if not done -%}
-{%- endmacro %}
-
-{#-
-    Run a statement. Returns the class of its exception if Iceberg rejects the commit, or none. Jinja cannot catch an
-    error; the adapter can if the plugin of the pip library has extended it. Otherwise the error ends the run.
--#}
-{% macro _iceberg_try(statement_text) -%}
-    {%- if adapter.healing_tables_try is defined -%}
-        {{- return(adapter.healing_tables_try(statement_text, [
-            'org.apache.iceberg.exceptions.CommitFailedException',
-            'org.apache.iceberg.exceptions.CommitStateUnknownException', 'java.lang.IllegalArgumentException'])) -}}
-    {%- endif -%}
-    {%- do healing_tables._run(statement_text) -%}
-    {{- return(none) -}}
 {%- endmacro %}
 
 {#- The names of _iceberg_own_branch(); those of merges, healing_merge_<...>, do not match. -#}
@@ -180,6 +161,15 @@
 {%- endmacro %}
 
 {% macro _iceberg_drop_branch(relation, branch) -%}
-    {%- do healing_tables._iceberg_change_branch(relation, 'drop branch if exists '
+    {%- do healing_tables._iceberg_alter(relation, 'drop branch if exists '
         ~ healing_tables._quoted(branch)) -%}
 {%- endmacro %}
+
+{#- It gives a new table a snapshot, and the newest snapshot of any table all columns: so that it can be read by
+    version. -#}
+{% macro _iceberg_renew(relation) -%}
+    {{- return('insert into ' ~ relation ~ ' select * from ' ~ relation ~ ' where false') -}}
+{%- endmacro %}
+
+{#- A build commits only if nothing has changed since its base. -#}
+{% macro _iceberg_version_before(version, base) -%} {{ return(base) }} {%- endmacro %}

@@ -81,7 +81,7 @@
 
 {#-
     A source as it is stored: relation, details, format (none if it is not a table with commits), and the newest commit
-    (none if the format does not list commits): version, and newest_commit, which includes the time of the commit,
+    (none if its versions have no order): version, and newest_commit, which includes the time of the commit,
     because the versions of a table that is dropped and created again start from 0.
 -#}
 {% macro _stored_source(scan) -%}
@@ -91,7 +91,7 @@
     {%- if format is none or not format.has_commits or details.get('type') == 'VIEW' -%}
         {{- return({'relation': relation, 'details': details, 'format': none, 'newest_commit': none}) -}}
     {%- endif -%}
-    {%- set commits = format.commits.newest(relation) -%}
+    {%- set commits = format.commits.newest(relation) if format.commits.has_ordered_versions else [] -%}
     {{- return({
         'relation': relation, 'details': details, 'format': format, 'version': commits[0].version if commits else none,
         'newest_commit': commits[0].version ~ ' at ' ~ commits[0].at if commits else none}) -}}

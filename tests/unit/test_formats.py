@@ -37,9 +37,9 @@ def test_a_format_has_the_entries_of_the_interface(macros: Any, name: str) -> No
 
 def test_a_format_keeps_the_defaults_of_a_map_that_it_sets_in_part(macros: Any) -> None:
     iceberg = macros._format("iceberg")
-    assert iceberg["commits"]["has_tags"] is False
-    assert iceberg["commits"]["newest"]("table", 20) == []
-    assert iceberg["properties"]["change_log"] == {}
+    assert iceberg["commits"]["has_ordered_versions"] is False
+    assert iceberg["commits"]["may_be_gone"]([], {}) is None
+    assert macros._format("orc")["properties"]["change_log"] == {}
     assert macros._format("delta")["commits"]["begin"]("table", 7) == "table"
 
 

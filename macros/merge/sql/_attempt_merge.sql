@@ -30,8 +30,10 @@
     {%- set run, conflicts = found.run, [] -%}
     {%- if figures.news > 0 -%}
         {%- set run = dict(run, undo=healing_tables._withdraw_from_change_log(merge.change_log)) -%}
+        {%- set place = run.format.commits.begin(merge.change_log, merge.log_version) -%}
         {%- set conflicts = healing_tables._run_or_conflict(run, 'log', healing_tables._append_to_change_log(
-            spec, merge.layout, merge.events, merge.change_log, healing_tables._merge_id())) -%}
+            spec, merge.layout, merge.events, place, healing_tables._merge_id()))
+            or run.format.commits.end(merge.change_log, merge.log_version) -%}
     {%- endif -%}
     {%- set now = healing_tables._state_of_change_log(run, merge.change_log, merge.log_version) -%}
     {%- set conflicts = conflicts or (['a row of the change log'] if now.row_commits > (1 if figures.news > 0 else 0)
@@ -40,8 +42,9 @@
     {%- set run = dict(run, marks={'changes': {'version': now.version, 'has_full': merge.has_full,
         'shown': merge.shown, 'is_audited': run.audit is not none, 'history': history_id,
         'has_seeds': merge.has_seeds, 'is_whole': run.changed_keys is none}}) -%}
-    {%- set run = dict(run, beside=[healing_tables._merge_history(
-        merge.layout, run.versions, merge.history, merge.change_log, history_id)]) if merge.history is not none
+    {%- set run = dict(run, beside=[
+        healing_tables._merge_history(merge.layout, run.versions, merge.history, merge.change_log, history_id),
+        healing_tables._note_written_by(run.format, merge.history, history_id)]) if merge.history is not none
         else run -%}
     {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
     {%- set published = healing_tables._publish_change(run, change, found.sequence, attempt, conflicts) -%}
@@ -74,8 +77,8 @@
     {#- a dimension that comes back from its log has the types of the log -#}
     {%- set logged_columns = healing_tables._columns_of(change_log) if not stored_columns
         and healing_tables._table_exists(change_log) else {} -%}
-    {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._query_columns(sql), stored_columns,
-        settings.at, logged_columns) -%}
+    {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._as_stored(format,
+        healing_tables._query_columns(sql)), stored_columns, settings.at, logged_columns) -%}
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout]))) -%}
@@ -94,11 +97,11 @@
         if layout.moment_type == 'date') ~ ')' if settings.is_full else none -%}
     {%- set events = healing_tables._events_of_batch(layout, batch, full_at, has_seeds) -%}
     {%- set log_version = format.commits.newest_version(change_log) -%}
-    {%- set log_rows = change_log ~ ' version as of ' ~ log_version -%}
-    {%- set has_full = settings.is_full or (seen.has_full if seen.get('version') == log_version
+    {%- set log_rows = healing_tables._rows_of_version(change_log, log_version) -%}
+    {%- set has_full = settings.is_full or (seen.has_full if seen and seen.version == log_version
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
-    {%- set behind = history is not none and seen.get('history') and seen.history not in format.commits.newest(history)
-        | map(attribute='parameters') | join(' ') -%}
+    {%- set behind = history is not none and seen.get('history')
+        and not healing_tables._was_written_by(format, history, seen.history) -%}
     {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
         seen.get('version'), delivered + (['sql-' ~ run.newest_tag.id] if behind else []))
         if stored_columns and not settings.is_full and not healing_tables._has_new_columns(layout, stored_columns)
@@ -173,9 +176,8 @@
     {%- set selects = ['select ' ~ keys ~ ' from ' ~ batch ~ ' where healing_tables_reason is null'] -%}
     {#- a merge of the library that has committed since may have been overwritten -#}
     {%- set is_undisturbed = run.last is not none and run.last.is_tagged -%}
-    {%- set merges = healing_tables._state_of_change_log(run, change_log, published,
-        published is not none and not is_undisturbed).merge_ids
-        if published != log_version else [] -%}
+    {%- set merges = healing_tables._merges_since(run, change_log, published,
+        published is not none and not is_undisturbed) if published != log_version else [] -%}
     {%- if merges is none or merges or delivered -%}
         {%- set left = healing_tables._is_of_merges(merges, delivered) -%}
         {%- do selects.append('select ' ~ keys ~ ' from ' ~ change_log ~ ' where not is_full and ' ~ left) -%}

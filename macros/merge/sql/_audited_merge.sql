@@ -45,23 +45,23 @@
     {%- set spec = dict({'audit': {}}, **spec) -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
     {%- set publish = healing_tables._publish_id(tag.id, tag.version) -%}
-    {%- if publish in run.format.commits.newest(audit.table) | map(attribute='parameters') | join(' ')
+    {%- if healing_tables._was_written_by(run.format, audit.table, publish)
         or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
             ~ healing_tables._string_literal(tag.id) ~ ')') -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- set commits = run.format.commits.since(run.existing, tag.version - 1 if tag.version > 0 else none) -%}
-    {%- if commits is none or healing_tables._may_be_vacuumed(commits, run.stored) -%}
+    {%- set before = run.format.commits.before(tag.version, tag.base) -%}
+    {%- set commits = run.format.commits.since(run.existing, before) -%}
+    {%- if commits is none or run.format.commits.may_be_gone(commits, run.stored) -%}
         {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': version ' ~ tag.version
-            ~ ' has no audit: its merge was stopped, and VACUUM may have removed the version before')) -%}
+            ~ ' has no audit: its merge was stopped, and the version before it may be gone')) -%}
         {{- return(none) -}}
     {%- endif -%}
     {%- do healing_tables._log_progress(run.target, 'adding the audit of version ' ~ tag.version
         ~ ', whose merge was stopped') -%}
-    {%- set log_rows = change_log ~ ' version as of ' ~ seen.version -%}
+    {%- set log_rows = healing_tables._rows_of_version(change_log, seen.version) -%}
     {%- set past = healing_tables._run_of_keys(dict(run, audit=audit), spec, layout, shown, '(select * from '
         ~ log_rows ~ ' where false)', log_rows, seen.has_full, 'true', none) -%}
-    {%- set found = healing_tables._difference_of_commit(past, tag.version) -%}
-    {%- do healing_tables._run(healing_tables._append_to_audit(
-        past, found.staged, found.columns, tag.id, tag.version)) -%}
+    {%- do healing_tables._write_audit(
+        past, healing_tables._difference_of_commit(past, tag.version, tag.base), tag.id, tag.version) -%}
 {%- endmacro %}

@@ -42,8 +42,28 @@
             ~ " SET TBLPROPERTIES ('healing_tables.dimension' = '" ~ owner ~ "')") -%}
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do healing_tables._renew_change_log(run.format, relation, found.is_new) -%}
     {{- return({'is_new': found.is_new, 'has_new_causes': layout.causes | selectattr('name', 'in', found.added)
         | list | length > 0}) -}}
+{%- endmacro %}
+
+{#- Let the newest version of the log have all its columns, and note in it that there are merges of this way, where the
+    library would have to read all rows to know that. -#}
+{% macro _renew_change_log(format, relation, is_new) -%}
+    {%- if format.commits.shows_predicates -%} {{ return(none) }} {%- endif -%}
+    {%- do healing_tables._run(healing_tables._note_written_by(format, relation, 'sql')) -%}
+    {%- set renew = format.commits.renew(relation) -%}
+    {%- if renew is not none and not is_new and healing_tables._query_columns('select * from ' ~ relation)
+        != healing_tables._query_columns('select * from ' ~ healing_tables._rows_of_version(
+            relation, format.commits.newest_version(relation))) -%}
+        {%- do healing_tables._run(renew) -%}
+    {%- endif -%}
+{%- endmacro %}
+
+{#- The rows of a version of a table, as SQL for a `from`; of a table without a version there are none. -#}
+{% macro _rows_of_version(relation, version) -%}
+    {{- return('(select * from ' ~ relation ~ ' where false)' if version is none
+        else relation ~ ' version as of ' ~ version) -}}
 {%- endmacro %}
 
 {#- The name of a table with its catalog and schema, in lower case without quotes, as the library writes it. -#}
@@ -100,21 +120,31 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
         ~ healing_tables._string_literal(healing_tables._merge_id())) -}}
 {%- endmacro %}
 
-{#-
-    The log since a version, or since its beginning if that is none: {version (of the newest commit), row_commits (how
-    many commits changed rows), merge_ids (of this way, or of both, that added rows; none if they are not known)}.
--#}
-{% macro _state_of_change_log(run, relation, version, of_both=false) -%}
+{#- The log since a version, or since its beginning if that is none: {version (of the newest commit), row_commits (how
+    many commits changed rows)}. -#}
+{% macro _state_of_change_log(run, relation, version) -%}
     {%- set commits = run.format.commits.since(relation, version) -%}
-    {%- if commits is none -%} {{ return({'version': none, 'row_commits': 1, 'merge_ids': none}) }} {%- endif -%}
-    {%- set merge_ids = [] -%}
-    {%- for commit in commits -%}
-        {%- do merge_ids.extend(modules.re.findall('(?:sql-)' ~ ('?' if of_both) ~ '[0-9a-f]{8}-[0-9a-f-]{27}',
-            commit.parameters or '')) -%}
-    {%- endfor -%}
+    {%- if commits is none -%} {{ return({'version': none, 'row_commits': 1}) }} {%- endif -%}
     {{- return({'version': commits[0].version if commits else version,
-        'row_commits': commits | selectattr('changes_rows') | list | length,
-        'merge_ids': merge_ids | unique | list}) -}}
+        'row_commits': commits | selectattr('changes_rows') | list | length}) -}}
+{%- endmacro %}
+
+{#- The ids of merges of this way, or of both, that have added to the log since a version, or since its beginning; none
+    if they are not known. -#}
+{% macro _merges_since(run, relation, version, of_both) -%}
+    {%- set commits, merge_ids = run.format.commits.since(relation, version), [] -%}
+    {%- set id = '(?:sql-)' ~ ('?' if of_both) ~ '[0-9a-f]{8}-[0-9a-f-]{27}' -%}
+    {%- if commits is none or (version is none and not run.format.commits.shows_predicates) -%} {{ return(none) }}
+    {%- elif run.format.commits.shows_predicates -%}
+        {%- for commit in commits -%} {%- do merge_ids.extend(modules.re.findall(id, commit.parameters)) -%}
+        {%- endfor -%}
+    {%- elif commits -%}
+        {%- for row in run_query('select merge_id from ' ~ relation ~ ' except select merge_id from '
+            ~ healing_tables._rows_of_version(relation, version)).rows -%}
+            {%- do merge_ids.extend(modules.re.findall(id, row['merge_id'])) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{- return(merge_ids | unique | list) -}}
 {%- endmacro %}
 
 {#- A condition on the rows of the log, or of the outbox. `merge_ids`: none: all of this way. -#}

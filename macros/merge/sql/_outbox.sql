@@ -29,7 +29,7 @@
     {%- endfor -%}
     {%- if delivered and 'audit' in wanted -%}
         {%- set rows = outbox ~ ' where audit is not null and ' ~ healing_tables._is_of_merges(delivered) -%}
-        {%- do healing_tables._run(healing_tables._deliver_audit(audit, rows)) -%}
+        {%- do healing_tables._run(healing_tables._deliver_audit(run.format, audit, rows)) -%}
         {%- do healing_tables._run('delete from ' ~ rows) -%}
     {%- endif -%}
     {{- return(logged) -}}

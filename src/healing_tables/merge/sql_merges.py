@@ -57,12 +57,13 @@ def unpublished_merges(target: SqlTable, log_table: SqlTable, spark: SparkSessio
 
     They add to the log first; their commit of the dimension names the version of the log that it has.
     """
-    logged = [(version, SQL_MERGE.findall(text)) for version, text in log_table.newest_commits(spark)]
-    if not any(ids for _, ids in logged):
-        return []
-    found = newest_tag(target, spark)
-    published = -1 if found is None else found[1]["marks"]["changes"]["version"]
-    return sorted({merge_id for version, ids in logged for merge_id in ids if version > published})
+
+    def published() -> int | None:
+        found = newest_tag(target, spark)
+        version: int | None = None if found is None else found[1]["marks"]["changes"]["version"]
+        return version
+
+    return log_table.merges_since(spark, SQL_MERGE, published)
 
 
 def merges_without_history(target: SqlTable, history: SqlTable, log_table: SqlTable, spark: SparkSession) -> list[str]:
@@ -72,7 +73,7 @@ def merges_without_history(target: SqlTable, history: SqlTable, log_table: SqlTa
     """
     found = newest_tag(target, spark)
     wanted = None if found is None else found[1]["marks"]["changes"].get("history")
-    if found is None or wanted is None or any(wanted in text for _, text in history.newest_commits(spark)):
+    if found is None or wanted is None or history.was_written_by(spark, wanted):
         return []
     if not found[1]["marks"]["changes"]["is_whole"]:
         return [f"sql-{found[1]['id']}"]
@@ -89,7 +90,7 @@ def complete_audit(tables: DimensionTables[SqlTable], target: SqlTable, spark: S
         return
     version, tag = found
     marks, audit, publish = tag["marks"]["changes"], tables.audit, f"{tag['id']}/{version}"
-    if not marks.get("is_audited") or any(publish in text for _, text in audit.newest_commits(spark)):
+    if not marks.get("is_audited") or audit.was_written_by(spark, publish):
         return
     if not audit.rows(spark).where(f"batch_id = {literal(tag['id'])}").isEmpty():
         return
@@ -113,7 +114,8 @@ def add_audit(
 ) -> None:
     """The audit of one commit. Args: version, tag: of `newest_tag`."""
     layout, spec, audit, publish = tables.layout, tables.spec, tables.audit, f"{tag['id']}/{version}"
-    before = target.rows(spark, version - 1) if version > 0 else None
+    base = target.version_before(version, tag["base"])
+    before = None if base is None else target.rows(spark, base)
     logged = log.read(spark, tag["marks"]["changes"]["version"])
     keys = differing_keys(tables, before, target.rows(spark, version)).selectExpr("*", "false as is_full")
     plan = changes_by_log(
@@ -150,6 +152,7 @@ def add_audit(
             f"then insert ({names}) values ({', '.join(f's.{name}' for name in AUDIT_COLUMNS)})"
         )
         retrying(audit.name, partial(audit.run, spark, statement))
+    audit.note_written_by(spark, publish)
 
 
 def differing_keys(tables: DimensionTables[SqlTable], before: DataFrame | None, after: DataFrame) -> DataFrame:

@@ -332,6 +332,21 @@ class DeltaTarget(SqlTable):
         rows = self.history(spark, 20, "version", "operationParameters")
         return [(int(row[0]), str(row[1])) for row in rows]
 
+    def version_before(self, version: int, base: int | None) -> int | None:
+        return version - 1 if version > 0 else None
+
+    def merges_since(
+        self, spark: SparkSession, merge_id: re.Pattern[str], version: Callable[[], int | None]
+    ) -> list[str]:
+        found = [(number, merge_id.findall(text)) for number, text in self.newest_commits(spark)]
+        if not any(ids for _, ids in found):
+            return []
+        since = version()
+        return sorted({one for number, ids in found for one in ids if since is None or number > since})
+
+    def was_written_by(self, spark: SparkSession, statement_id: str) -> bool:
+        return any(statement_id in text for _, text in self.newest_commits(spark))
+
     def history(self, spark: SparkSession, limit: int, *columns: str) -> list[Row]:
         """The newest commits; empty if there is no table."""
         try:

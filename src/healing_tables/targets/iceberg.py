@@ -42,6 +42,8 @@ BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
 ABANDONED = 24 * 3600  # seconds
 # Each micro-batch of a stream sets its own property. Only the highest number counts, so a late lower one has no effect.
 MICRO_BATCH = "healing_tables.micro_batch"
+# The tags of builds, and the id of the newest statement: see macros/formats/_iceberg_commits.sql and _written_by.sql
+TAG, WRITTEN_BY = "healing_tables.build.", "healing_tables.written_by"
 # Concurrent writers also change other metadata: branches, properties
 RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
 COMMIT_FAILED = "org.apache.iceberg.exceptions.CommitFailedException"
@@ -408,6 +410,41 @@ class IcebergTarget(SqlTable):
 
     def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
         return {merge.merge_id for merge in unfinished if merge.is_committed} & set(merges)
+
+    def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
+        found = self.described(spark) or {}
+        if not any(name.startswith(TAG) for name in found):
+            return []
+        rows = spark.sql(f"select snapshot_id, parent_id from {self.path(spark)}.history order by made_current_at")
+        commits: list[tuple[int, str]] = []
+        before = None
+        for row in rows.collect():
+            made = found.get(f"{TAG}after.{before or 'none'}", "") if row.parent_id is None else ""
+            before = row.snapshot_id
+            commits.insert(0, (int(before), found.get(f"{TAG}{before}", made)))
+        return commits
+
+    def version_before(self, version: int, base: int | None) -> int | None:
+        return base
+
+    def merges_since(
+        self, spark: SparkSession, merge_id: re.Pattern[str], version: Callable[[], int | None]
+    ) -> list[str]:
+        if self.table_property(spark, WRITTEN_BY) is None:
+            return []
+        since = version()
+        if since == self.version(spark):
+            return []
+        ids = self.rows(spark).select("merge_id")
+        if since is not None and self.is_still(spark, str(since)):
+            ids = ids.subtract(self.rows(spark, since).select("merge_id"))
+        return sorted({one for row in ids.distinct().collect() for one in merge_id.findall(row[0])})
+
+    def was_written_by(self, spark: SparkSession, statement_id: str) -> bool:
+        return self.table_property(spark, WRITTEN_BY) == statement_id
+
+    def note_written_by(self, spark: SparkSession, statement_id: str) -> None:
+        self.alter(spark, f"set tblproperties ({in_quotes(WRITTEN_BY)} = {in_quotes(statement_id)})")
 
     def may_lie_between(self, base_version: int, version: int) -> bool:
         return False

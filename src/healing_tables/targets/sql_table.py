@@ -281,9 +281,29 @@ class SqlTable(DimensionTable["SqlTable"], SideTable):
     def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
         """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""
 
+    @abstractmethod
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
-        """Version and parameters of the newest commits, newest first; none where commits do not keep them."""
-        return []
+        """The newest commits, newest first: their versions, and a text that has the tag of a build."""
+
+    @abstractmethod
+    def version_before(self, version: int, base: int | None) -> int | None:
+        """The version before a commit of a build; None if there is none. Args: base: of its tag."""
+
+    @abstractmethod
+    def merges_since(
+        self, spark: SparkSession, merge_id: re.Pattern[str], version: Callable[[], int | None]
+    ) -> list[str]:
+        """Of a change log: the ids of the merges that have added to it since a version, or since its beginning.
+
+        Args: merge_id: what the ids to look for are like; version: asked only if there are such merges.
+        """
+
+    @abstractmethod
+    def was_written_by(self, spark: SparkSession, statement_id: str) -> bool:
+        """Whether a newest MERGE into a table beside a dimension has this id."""
+
+    def note_written_by(self, spark: SparkSession, statement_id: str) -> None:
+        """Let `was_written_by` find a MERGE that has just been run, if its condition does not do that."""
 
     @abstractmethod
     def may_lie_between(self, base_version: int, version: int) -> bool:
