@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,7 @@ from healing_tables.merge import attempt
 from healing_tables.merge.outbox import Outbox
 from healing_tables.sql import instants
 from healing_tables.targets import conflicts, delta, merge_statement, retry
+from healing_tables.targets.naming import full_name
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -1044,3 +1046,17 @@ def test_an_error_that_shows_the_plan_is_no_conflict(tables: Tables) -> None:
     with pytest.raises(AnalysisException) as error:
         tables.spark.sql("select named_struct('a', 1, 'A', 2).b, 1 as x from range(1)")
     assert not conflicts.is_conflict(error.value)
+
+
+def test_the_full_name_has_a_default_catalog_also_in_another_thread(tables: Tables) -> None:
+    """As dbt runs merges; the noted name of a change log contains it."""
+    catalog, spark = "spark.sql.catalog.shop", tables.spark
+    settings = {
+        catalog: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        f"{catalog}.url": "jdbc:derby:memory:shop;create=true",
+        f"{catalog}.driver": "org.apache.derby.jdbc.EmbeddedDriver",
+        "spark.sql.defaultCatalog": "shop",
+    }
+    with with_settings(spark, settings), ThreadPoolExecutor() as threads:
+        assert threads.submit(full_name, spark, "Sales.dim").result() == "shop.sales.dim"
+    assert full_name(spark, "`Sales`.dim") == "spark_catalog.sales.dim"

@@ -60,7 +60,7 @@ def full_name(spark: SparkSession, name: str) -> str:
     """A name with its catalog and schema, in lower case without quotes."""
     names = [part.lower() for part in name_parts(name)]
     if len(names) < 3:
-        # not by a query, which is a job: a merge asks several times
-        current = spark.catalog.currentCatalog(), spark.catalog.currentDatabase()
+        # a query would be a job; and in another thread, as in dbt, spark.catalog may not know a default catalog
+        current = spark.sql("show current namespace").collect()[0]
         names = [*[part.lower() for part in current][: 3 - len(names)], *names]
     return ".".join(names)
