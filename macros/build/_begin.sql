@@ -21,6 +21,7 @@
     notes               more properties of a table that this run makes
     beside              statements that write the tables beside the target, once that is published
     audit               see audit/_audit.sql; none: nothing is audited
+    wider               stored columns whose type is changed before rows are published, {name: new type}
     undo                the statement that takes back what a run has written, if it is refused; or none
     location            a folder for the files of this run, or none
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
@@ -45,7 +46,7 @@
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
         'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none, 'location': none, 'keeps_foreign': false,
-        'publish': none, 'notes': {}, 'undo': none, 'beside': [], 'audit': none}) -}}
+        'publish': none, 'notes': {}, 'undo': none, 'beside': [], 'audit': none, 'wider': {}}) -}}
 {%- endmacro %}
 
 {#- The run of one attempt of a healing_table. -#}

@@ -142,9 +142,20 @@ from differing
         'has_buckets': healing_tables._has_hashable_keys(settings, stored_columns, columns),
         'is_versioned': settings.tracked | select | list | length > 0,
         'is_unique': is_unique, 'is_ordered': is_ordered,
-        'stored_rows': run.existing | string if run.changed_keys is none
-            else '(select * from ' ~ run.existing ~ ' where ' ~ healing_tables._is_changed_key(stored_keys,
-                run.changed_keys) ~ ')'}) -}}
+        'stored_rows': healing_tables._stored_rows(run) if run.changed_keys is none
+            else '(select * from ' ~ healing_tables._stored_rows(run) ~ ' where '
+                ~ healing_tables._is_changed_key(stored_keys, run.changed_keys) ~ ')'}) -}}
+{%- endmacro %}
+
+{#- The stored rows as SQL for a `from`, in the types that their columns get. -#}
+{% macro _stored_rows(run) -%}
+    {%- if not run.wider -%} {{ return(run.existing | string) }} {%- endif -%}
+    {%- set columns = [] -%}
+    {%- for name, type in run.stored.columns.items() -%}
+        {%- set column = healing_tables._quoted(name) -%}
+        {%- do columns.append('cast(' ~ column ~ ' as ' ~ type ~ ') as ' ~ column if name in run.wider else column) -%}
+    {%- endfor -%}
+    {{- return('(select ' ~ (columns | join(', ')) ~ ' from ' ~ run.existing ~ ')') -}}
 {%- endmacro %}
 
 {#- Whether equal keys have equal hashes in both tables. -#}

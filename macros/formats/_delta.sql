@@ -6,7 +6,8 @@
     {{- return({
         'name': 'delta', 'has_commits': true, 'can_shard': true, 'staging_format': 'parquet',
         'check_session': healing_tables._check_delta, 'table_id': healing_tables._delta_table_id,
-        'constraints': healing_tables._delta_constraints,
+        'constraints': healing_tables._delta_constraints, 'can_widen': healing_tables._delta_can_widen,
+        'widen': healing_tables._delta_widen,
         'commits': {
             'newest_version': healing_tables._delta_version, 'has_ordered_versions': true,
             'newest': healing_tables._delta_newest_commits, 'since': healing_tables._delta_commits_since,
@@ -202,4 +203,25 @@
         {%- endfor -%}
     {%- endif -%}
     {{- return(found) -}}
+{%- endmacro %}
+
+{#- As DeltaTarget.can_widen() of the library. -#}
+{% macro _delta_can_widen(stored, given) -%}
+    {%- if healing_tables._spark_version().startswith('3.') -%} {#- with Delta 3.3 -#}
+        {{- return(stored in ['tinyint', 'smallint'] and given in ['smallint', 'int']) -}}
+    {%- endif -%}
+    {%- if healing_tables._type_family(stored) == 'integer' and given.startswith('decimal(') -%}
+        {%- set size = healing_tables._precision_and_scale(given) -%}
+        {{- return(size[0] - size[1] >= [healing_tables._precision_and_scale(stored)[0], 10] | max) -}}
+    {%- endif -%}
+    {{- return(true) -}}
+{%- endmacro %}
+
+{% macro _delta_widen(relation, columns) -%}
+    {%- do healing_tables._run('alter table ' ~ relation ~ ' set ' ~ healing_tables._properties_clause(
+        {'delta.enableTypeWidening': 'true'})) -%}
+    {%- for name, type in columns.items() -%}
+        {%- do healing_tables._run('alter table ' ~ relation ~ ' alter column ' ~ healing_tables._quoted(name)
+            ~ ' type ' ~ type) -%}
+    {%- endfor -%}
 {%- endmacro %}

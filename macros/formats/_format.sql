@@ -14,6 +14,8 @@
     table_id          (relation, details): an id that changes if the table is recreated, or none; in a format without
                       commits, it also changes with each write
     part_obstacle     (details): why the stored rows cannot be partly rewritten, or none
+    can_widen         (stored, given): whether a stored column of one type can get the other, wider one
+    widen             (relation, columns {name: type}): change their types
     constraints       (relation, details): the conditions that the table requires of its rows, {name: SQL}, or none
 
     commits
@@ -89,7 +91,8 @@
     {{- return({
         'has_commits': false, 'has_branches': false, 'can_shard': false,
         'check_session': nothing, 'stored_type': healing_tables._same_type,
-        'table_id': nothing, 'part_obstacle': nothing, 'constraints': nothing,
+        'table_id': nothing, 'part_obstacle': nothing, 'constraints': nothing, 'can_widen': nothing,
+        'widen': nothing,
         'commits': {
             'newest_version': nothing, 'has_ordered_versions': false, 'newest': none_of_them, 'since': nothing,
             'engine': nothing, 'has_tags': false, 'tag_property': nothing, 'shows_predicates': false, 'renew': nothing,

@@ -13,6 +13,7 @@
     {{- return({
         'name': 'iceberg', 'has_commits': true, 'has_branches': true, 'staging_format': 'iceberg',
         'check_session': healing_tables._check_iceberg, 'stored_type': healing_tables._iceberg_type,
+        'can_widen': healing_tables._iceberg_can_widen, 'widen': healing_tables._iceberg_widen,
         'commits': {
             'newest_version': healing_tables._iceberg_version, 'newest': healing_tables._iceberg_newest_commits,
             'since': healing_tables._iceberg_commits_since, 'engine': healing_tables._iceberg_engine,
@@ -173,3 +174,19 @@
 
 {#- A build commits only if nothing has changed since its base. -#}
 {% macro _iceberg_version_before(version, base) -%} {{ return(base) }} {%- endmacro %}
+
+{#- As IcebergTarget.can_widen() of the library. -#}
+{% macro _iceberg_can_widen(stored, given) -%}
+    {%- if 'decimal(' in stored ~ given -%}
+        {{- return('decimal(' in stored and 'decimal(' in given and healing_tables._precision_and_scale(stored)[1]
+            == healing_tables._precision_and_scale(given)[1]) -}}
+    {%- endif -%}
+    {{- return(true) -}}
+{%- endmacro %}
+
+{% macro _iceberg_widen(relation, columns) -%}
+    {%- for name, type in columns.items() -%}
+        {%- do healing_tables._iceberg_alter(relation, 'alter column ' ~ healing_tables._quoted(name) ~ ' type ' ~ type)
+            -%}
+    {%- endfor -%}
+{%- endmacro %}

@@ -2,7 +2,7 @@
 
 {#-
     Make it if there is none; otherwise check it, and add the columns that it lacks. Returns {is_new, added (names of
-    columns), details (see _table_details())}.
+    columns), narrower ({column: type}: its type can become that one), details (see _table_details())}.
 
     what        the table in messages: 'change log'
     columns     {name: type}; required: those without which it is another table; same_types: false if the others may be
@@ -13,13 +13,16 @@
 {% macro _ensure_table_beside(
     format, mistakes, relation, what, columns, required, properties, order=none, same_types=true
 ) -%}
-    {%- set listed, added, wrong = [], [], [] -%}
+    {%- set listed, added, wrong, narrower = [], [], [], {} -%}
     {%- set exists = healing_tables._table_exists(relation) -%}
     {%- set details = healing_tables._table_details(relation) if exists else {'columns': {}} -%}
     {%- for name, type in columns.items() -%}
         {%- do listed.append(healing_tables._quoted(name) ~ ' ' ~ type) -%}
         {%- set stored = healing_tables._type_of_column(details.columns, name) -%}
         {%- if stored is none and name not in required -%} {%- do added.append(name) -%}
+        {%- elif exists and stored is not none and healing_tables._is_wider(type, stored)
+            and format.can_widen(stored, type) -%}
+            {%- do narrower.update({healing_tables._find_column(name, details.columns): type}) -%}
         {%- elif exists and stored != type and (same_types or name in required) -%}
             {%- do wrong.append(name) -%}
             {%- do healing_tables._mistake(mistakes, relation | string,
@@ -40,5 +43,5 @@
         {%- endfor -%}
         {%- do healing_tables._run('alter table ' ~ relation ~ ' add columns (' ~ (missing | join(', ')) ~ ')') -%}
     {%- endif -%}
-    {{- return({'is_new': not exists, 'added': added if exists else [], 'details': details}) -}}
+    {{- return({'is_new': not exists, 'added': added if exists else [], 'narrower': narrower, 'details': details}) -}}
 {%- endmacro %}

@@ -76,6 +76,28 @@
     {{- return(none not in lengths and lengths[0].group(1) | int >= lengths[1].group(1) | int) -}}
 {%- endmacro %}
 
+{#- Whether every value of one type is a value of the other, unchanged. -#}
+{% macro _fits_stored(given, stored) -%}
+    {%- if given in [stored, 'void'] -%} {{ return(true) }} {%- endif -%}
+    {%- set families = [healing_tables._type_family(given), healing_tables._type_family(stored)] -%}
+    {%- if families == ['text', 'text'] -%} {{ return(true) }} {%- endif -%}
+    {{- return((families[0] in ['integer', 'decimal'] and families[1] in ['integer', 'decimal']
+            and healing_tables._type_holds(stored, given))
+        or (given == 'float' and stored == 'double')) -}}
+{%- endmacro %}
+
+{#- Whether a stored number can become a number of another type, which holds every stored value. -#}
+{% macro _is_wider(given, stored) -%}
+    {{- return(given != stored and (healing_tables._type_family(stored) in ['integer', 'decimal'] or stored == 'float')
+        and healing_tables._fits_stored(stored, given)) -}}
+{%- endmacro %}
+
+{#- The number of digits after the point; none for float and double. -#}
+{% macro _scale_of(type) -%}
+    {{- return(healing_tables._precision_and_scale(type)[1]
+        if healing_tables._type_family(type) in ['integer', 'decimal'] else none) -}}
+{%- endmacro %}
+
 {#- The digits of the largest value of each integer type. -#}
 {% macro _digits() -%} {{ return({'tinyint': 3, 'smallint': 5, 'int': 10, 'bigint': 19}) }} {%- endmacro %}
 

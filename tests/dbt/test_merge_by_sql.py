@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ways import merge_by_sql, merge_model, without_library
 
 from healing_tables import DimensionSpec, merge
 
+BIG = 2**40
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"], ["seen", "timestamp"]]
 OPTIONS: dict[str, Any] = {"attributes": {"name": 2, "tier": 1}, "changed_at": "seen"}
 
@@ -88,10 +90,10 @@ def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
 
 
 def test_an_option_that_needs_the_library(lab: Lab) -> None:
-    config = {"on_schema_change": "sync_all_columns"}
+    config = {"file_format": "parquet"}
     merge_model(lab, "dim_options", lab.frame(COLUMNS, []), config=config, change_log=False, **OPTIONS)
     message = refused(lab, "dim_options")
-    for part in ("change_log: false", "sync_all_columns", "the method session for this option", "method thrift"):
+    for part in ("change_log: false", "file_format: parquet", "the method session for this option", "method thrift"):
         assert part in message, message
 
 
@@ -189,6 +191,69 @@ def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
         (2, "B", "x", None, "2024-01-01 00:00:00", True),
         (3, "C", None, None, "2024-01-02 00:00:00", True),
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("types", [{"points": 6, "rate": 3, "price": 2}, {"points": 4, "rate": 1, "price": 4}])
+def test_types_are_widened(lab: Lab, types: dict[str, int]) -> None:
+    """As in the library: in all tables, once the batch has passed its checks; also with a new column."""
+    name = f"dim_wider_{types['points']}"
+    ddl = "id {0}, points {0}, rate {1}, price {2}, seen timestamp".format
+    narrow, wide = ddl("int", "float", "decimal(9,2)"), ddl("bigint", "double", "decimal(12,2)")
+    options: dict[str, Any] = {"attributes": types, "changed_at": "seen", "audit": {"actor": "night"}}
+    spec = DimensionSpec(key_columns="id", change_log=f"{lab.schema}.{name}_twin_changes", **options)
+    sync = {"on_schema_change": "sync_all_columns"}
+
+    def batch(rows: list[tuple[Any, ...]], kinds: str) -> Any:
+        values = ", ".join(f"({key}, {n}, {rate}, {price}, '{at}')" for key, n, rate, price, at in rows)
+        casts = ", ".join(f"cast({part.split()[0]} as {part.split()[1]})" for part in kinds.split(", "))
+        names = [part.split()[0] for part in kinds.split(", ")]
+        return lab.spark.sql(f"select {casts} from values {values} as v ({', '.join(names)})").toDF(*names)
+
+    def both(given: Any, **config: Any) -> None:
+        merge_model(lab, name, given, config=config, **options)
+        merge_by_sql(lab, name)
+        merge(given, f"{lab.schema}.{name}_twin", replace(spec, **config))
+
+    both(batch([(1, 1, 0.5, 1.25, "2024-01-01"), (2, 1, 0.1, 1.25, "2024-01-01")], narrow))
+    before = lab.spark.table(f"{lab.schema}.{name}").dtypes
+    big = batch([(1, BIG, 0.1, 1.25, "2024-01-05"), (BIG, 7, 0.5, 1.25, "2024-01-05")], wide)
+    merge_model(lab, name, big, **options)
+    assert refused(lab, name).count("set on_schema_change: sync_all_columns, which widens the stored column") == 4
+    tied = batch([(1, 1, 0, 0, "2024-01-05"), (1, BIG, 0, 0, "2024-01-05")], wide)
+    merge_model(lab, name, tied, config=sync, **options)
+    assert "two different rows" in refused(lab, name)
+    assert lab.spark.table(f"{lab.schema}.{name}").dtypes == before
+    both(big, **sync)
+    both(batch([(1, BIG + 1, 0.2, 1.12, "2024-01-03")], wide), **sync)  # late
+    both(batch([(2, 3, 0.5, 1.5, "2024-01-06")], narrow))  # narrower again
+    same_tables(lab, name)
+    kinds = dict(lab.spark.table(f"{lab.schema}.{name}_changes").dtypes)
+    assert (kinds["id"], kinds["points"], kinds["rate"], kinds["price"]) == (
+        "bigint",
+        "bigint",
+        "double",
+        "decimal(12,2)",
+    )
+    options["attributes"] = {**types, "mail": types["price"]}
+    spec = replace(spec, attributes=options["attributes"])
+    both(batch([(2, 4, 0.5, 1.5, "2024-01-07")], wide.replace("12,2", "14,2")).selectExpr("*", "'a@b' as mail"), **sync)
+    # as SQL, the new column is in the hash of each row; in the library, of those that it writes
+    table = lab.spark.table(f"{lab.schema}.{name}").drop("row_hash")
+    twin = lab.spark.table(f"{lab.schema}.{name}_twin").drop("row_hash")
+    assert table.dtypes == twin.dtypes and table.exceptAll(twin).isEmpty() and twin.exceptAll(table).isEmpty()
+
+
+def same_tables(lab: Lab, name: str) -> None:
+    """The tables of a dimension and of its twin, but for the ids of runs."""
+    names = {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema} like '{name}*'").collect()}
+    own = ["merge_id", "logged_at", "batch_id", "row_id", "dimension"]
+    for beside in ("", "_changes", "_audit", "_history"):
+        if name + beside in names:
+            found = [lab.spark.table(f"{lab.schema}.{name}{twin}{beside}").drop(*own) for twin in ("", "_twin")]
+            assert found[0].dtypes == found[1].dtypes, beside
+            assert sorted(map(tuple, found[0].collect()), key=repr) == sorted(map(tuple, found[1].collect()), key=repr)
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ CHANGING = {
     r"[0-9a-f]{32}": "<id>",
     r"file:[^']*/warehouse/": "file:<warehouse>/",
     r"(?<='healing_tables.parts' = ')[^']*": "<state>",
-    r"(\b|(?<=~20))\d{17,19}\b|(?<=~20)\d{17,19}(?=~)": "<number>",
+    r"(\b|(?<=~20))\d{17,19}\b": "<number>",
     r"\b\d{16}\b": "<now>",
     r"(?<=timestamp_ltz ')[^']*": "<now>",
     r"(?<=\d at )\d{4}-[-:. \d]*": "<now>",

@@ -23,11 +23,13 @@
     {%- set merge = healing_tables._begin_merge(target, existing, sql, settings, attempt) -%}
     {%- set figures = healing_tables._read_figures(healing_tables._figures_of_batch(merge)) -%}
     {%- do healing_tables._check_batch(merge, spec, figures) -%}
-    {%- set found = healing_tables._find_change(merge.run) -%}
+    {%- set found = healing_tables._find_change(healing_tables._run_of_keys(merge.run, spec, merge.layout, merge.shown,
+        merge.events, merge.log_rows, merge.has_full, merge.condition, merge.changed_keys)) -%}
     {%- do healing_tables._refuse_unlogged(found.run, spec, merge.layout, found.change, merge.events, merge.log_rows)
         if merge.history is none -%}
     {%- do healing_tables._set_batch_aside(found.run, merge.layout, merge.batch, figures.aside) -%}
     {%- set run, conflicts = found.run, [] -%}
+    {%- do healing_tables._widen_types(run, merge.narrower) -%}
     {%- if figures.news > 0 -%}
         {%- set run = dict(run, undo=healing_tables._withdraw_from_change_log(merge.change_log)) -%}
         {%- set place = run.format.commits.begin(merge.change_log, merge.log_version) -%}
@@ -56,6 +58,7 @@
     `merge`: what an attempt begins with.
 
     run, layout         see build/_begin.sql, _layout.sql
+    changed_keys        the keys to merge, as SQL after `in`; none: all. condition: on the rows of the log
     batch               the table of the batch; events: its rows for the log, as SQL for a `from`
     change_log          the relation; log_version; log_rows: its rows at that version, as SQL for a `from`
     history             the relation of type 4, or none
@@ -63,6 +66,7 @@
     has_seeds           the log begins with stored versions
     shown               {end, flags} of the stored rows
     delivered           see _outbox.sql
+    narrower            see _widen_types()
 -#}
 {% macro _begin_merge(target, existing, sql, settings, attempt) -%}
     {%- set spec, format, mistakes = settings.spec, settings.format, [] -%}
@@ -77,7 +81,7 @@
     {#- a dimension that comes back from its log has the types of the log -#}
     {%- set logged_columns = healing_tables._columns_of(change_log) if not stored_columns
         and healing_tables._table_exists(change_log) else {} -%}
-    {%- set layout = healing_tables._merge_layout(mistakes, spec, healing_tables._as_stored(format,
+    {%- set layout = healing_tables._merge_layout(mistakes, format, spec, healing_tables._as_stored(format,
         healing_tables._query_columns(sql)), stored_columns, settings.at, logged_columns) -%}
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
@@ -110,28 +114,32 @@
         else '(is_full or ' ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list,
             changed_keys) ~ ')' -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
+    {%- set wider = healing_tables._wider_columns(spec, layout, stored_columns) -%}
     {%- set run = dict(run, audit=audit, definition=run.definition if changed_keys is none or run.is_as_left
-        else none) -%}
+        else none, wider=wider, stored=dict(run.stored, columns=dict(stored_columns, **wider)) if wider
+        else run.stored) -%}
     {{- return({
-        'run': healing_tables._run_of_keys(
-            run, spec, layout, shown, events, log_rows, has_full, condition, changed_keys),
-        'history': history, 'has_seeds': has_seeds, 'layout': layout, 'batch': batch, 'change_log': change_log,
+        'run': run, 'condition': condition, 'changed_keys': changed_keys, 'history': history, 'has_seeds': has_seeds,
+        'layout': layout, 'batch': batch, 'change_log': change_log,
         'log_version': log_version, 'has_full': has_full, 'shown': shown, 'full_at': full_at, 'log_rows': log_rows,
-        'events': events, 'delivered': delivered}) -}}
+        'events': events, 'delivered': delivered, 'narrower': beside.narrower}) -}}
 {%- endmacro %}
 
 {#- The tables beside the dimension, and what earlier merges have left to do there: {audit (see audit/_audit.sql),
-    history (the relation), delivered (see _outbox.sql)}. -#}
+    history (the relation), delivered (see _outbox.sql), narrower (see _widen_types())}. -#}
 {% macro _prepare_tables_beside(run, spec, layout, change_log, seen, shown, stored_columns) -%}
     {%- set mistakes = [] -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log) -%}
     {%- do healing_tables._ensure_audit(run, mistakes, audit) if audit is not none
         and not healing_tables._has_been_checked(run, audit.table) -%}
-    {%- set log = {'is_new': false, 'has_new_causes': false} if healing_tables._has_been_checked(run, change_log)
+    {%- set log = {'is_new': false, 'has_new_causes': false, 'narrower': {}}
+        if healing_tables._has_been_checked(run, change_log)
         else healing_tables._ensure_change_log(run, layout, change_log) -%}
+    {%- set narrower = [{'relation': change_log, 'columns': log.narrower}] -%}
     {%- set history = healing_tables._history_relation(run.target, spec) if healing_tables._has_history(layout)
         else none -%}
-    {%- do healing_tables._ensure_history(run, mistakes, layout, history, run.stored or not log.is_new)
+    {%- do narrower.append({'relation': history, 'columns': healing_tables._ensure_history(run, mistakes, layout,
+        history, run.stored or not log.is_new)})
         if history is not none and not healing_tables._has_been_checked(run, history) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
@@ -141,7 +149,7 @@
     {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
-    {{- return({'audit': audit, 'history': history, 'delivered': delivered}) -}}
+    {{- return({'audit': audit, 'history': history, 'delivered': delivered, 'narrower': narrower}) -}}
 {%- endmacro %}
 
 {#- Whether the last merge, of this definition, has looked at a table beside the dimension that is still there. -#}

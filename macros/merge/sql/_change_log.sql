@@ -26,7 +26,7 @@
 {%- endmacro %}
 
 {#- Make the log if there is none; otherwise check that it is the log of this dimension, and add new columns.
-    Returns {is_new, has_new_causes}. -#}
+    Returns {is_new, has_new_causes, narrower (see _ensure_table_beside())}. -#}
 {% macro _ensure_change_log(run, layout, relation) -%}
     {%- set owner, mistakes = healing_tables._full_name(run.target), [] -%}
     {%- set keys = layout['keys'] | map(attribute='name') | list -%}
@@ -43,8 +43,8 @@
     {%- endif -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- do healing_tables._renew_change_log(run.format, relation, found.is_new) -%}
-    {{- return({'is_new': found.is_new, 'has_new_causes': layout.causes | selectattr('name', 'in', found.added)
-        | list | length > 0}) -}}
+    {{- return({'is_new': found.is_new, 'narrower': found.narrower,
+        'has_new_causes': layout.causes | selectattr('name', 'in', found.added) | list | length > 0}) -}}
 {%- endmacro %}
 
 {#- Let the newest version of the log have all its columns, and note in it that there are merges of this way, where the

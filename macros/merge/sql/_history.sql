@@ -22,10 +22,10 @@
     {{- return(layout.names.get(name) or name) -}}
 {%- endmacro %}
 
-{#- `is_begun`: the dimension exists, or its log has rows. -#}
+{#- `is_begun`: the dimension exists, or its log has rows. Returns `narrower` as _ensure_table_beside() does. -#}
 {% macro _ensure_history(run, mistakes, layout, history, is_begun) -%}
     {%- set keys = layout['keys'] | map(attribute='name') | list -%}
-    {%- do healing_tables._ensure_table_beside(run.format, mistakes, history, 'history',
+    {%- set found = healing_tables._ensure_table_beside(run.format, mistakes, history, 'history',
         healing_tables._history_columns(layout), keys + ['valid_from', 'valid_to'], run.format.properties.audit, keys)
         -%}
     {%- if not mistakes and not is_begun and healing_tables._has_rows(history) -%}
@@ -33,6 +33,7 @@
             'the history of an earlier table of this name',
             'restore the dimension, or drop or rename its history, too') -%}
     {%- endif -%}
+    {{- return(found.narrower) -}}
 {%- endmacro %}
 
 {#-

@@ -13,7 +13,7 @@
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
 -#}
-{% macro _merge_layout(mistakes, spec, given, stored_columns, at, logged_columns={}) -%}
+{% macro _merge_layout(mistakes, format, spec, given, stored_columns, at, logged_columns={}) -%}
     {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
         'moment': none,
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
@@ -39,7 +39,7 @@
         {%- endif -%}
         {%- do layout.ties.append(tie) -%}
     {%- endfor -%}
-    {%- set appends = config.get('on_schema_change') == 'append_new_columns' -%}
+    {%- set appends = config.get('on_schema_change') in ['append_new_columns', 'sync_all_columns'] -%}
     {%- for name, options in healing_tables._merged_attributes(mistakes, spec, given, stored_columns).items()
         if not (appends and healing_tables._find_column(name, given) is none
             and healing_tables._find_column(name, stored_columns) is none) -%}
@@ -69,7 +69,7 @@
     {%- for tie in layout.ties if tie.name | lower not in taken -%} {%- do layout.extra_ties.append(tie) -%}
     {%- endfor -%}
     {%- do layout.update({'carried': layout.attributes + layout.extra_ties + layout.causes}) -%}
-    {%- do healing_tables._check_types_of_batch(mistakes, layout, stored_columns) -%}
+    {%- do healing_tables._check_types_of_batch(mistakes, format, layout, stored_columns) -%}
     {%- do healing_tables._check_type_4(mistakes, layout) if healing_tables._has_history(layout) -%}
     {%- do healing_tables._check_stored_moments(mistakes, spec, layout, stored_columns) if stored_columns -%}
     {{- return(layout) -}}
@@ -210,7 +210,7 @@
 {%- endmacro %}
 
 {#- Types that a dimension cannot have, and types of the batch that the stored columns cannot hold. -#}
-{% macro _check_types_of_batch(mistakes, layout, stored_columns) -%}
+{% macro _check_types_of_batch(mistakes, format, layout, stored_columns) -%}
     {%- for column in layout['keys'] + layout.attributes -%}
         {%- if healing_tables._has_no_equality(column.given) -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'a type with equality', column.given,
@@ -221,9 +221,7 @@
         {%- elif column.given == 'void' and column.name not in stored_columns -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'a column with a type, since the table keeps it',
                 column.given, 'cast it in the batch, for example cast(null as string)') -%}
-        {%- elif not healing_tables._fits_stored(healing_tables._plain_type(column.given), column.type) -%}
-            {%- do healing_tables._mistake(mistakes, column.name, 'the stored type ' ~ column.type,
-                'the type ' ~ column.given ~ ' in the batch', 'cast it in the batch') -%}
+        {%- else -%} {%- do healing_tables._check_stored_type(mistakes, column, column in layout['keys'], format) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set own = healing_tables._log_of_changes_columns() + layout.causes | map(attribute='name') | list -%}
@@ -250,16 +248,6 @@
             ~ (own | join(', ')), 'a name that is taken',
             'rename it in the batch, or leave it out of attributes') -%}
     {%- endfor -%}
-{%- endmacro %}
-
-{#- Whether every value of one type is a value of the other, unchanged. -#}
-{% macro _fits_stored(given, stored) -%}
-    {%- if given in [stored, 'void'] -%} {{ return(true) }} {%- endif -%}
-    {%- set families = [healing_tables._type_family(given), healing_tables._type_family(stored)] -%}
-    {%- if families == ['text', 'text'] -%} {{ return(true) }} {%- endif -%}
-    {{- return((families[0] in ['integer', 'decimal'] and families[1] in ['integer', 'decimal']
-            and healing_tables._type_holds(stored, given))
-        or (given == 'float' and stored == 'double')) -}}
 {%- endmacro %}
 
 {#- The moments of a stored dimension: their type, and the columns without which versions cannot be distinguished. -#}
@@ -297,7 +285,8 @@
             'add it to the batch and to attributes; if it was renamed in the source, use the old name; '
             'if the source has lost it, set missing_columns: keep, or null') -%}
     {%- endfor -%}
-    {%- for column in layout.attributes if config.get('on_schema_change') != 'append_new_columns'
+    {%- for column in layout.attributes if config.get('on_schema_change') not in ['append_new_columns',
+        'sync_all_columns']
         and healing_tables._find_column(column.name, stored_columns) is none -%}
         {%- do healing_tables._mistake(mistakes, column.name, 'a column of the stored table, which has '
             ~ (stored_columns | join(', ')), 'a column that is new in the batch',

@@ -46,8 +46,9 @@
     {%- if not number -%} {{ return(none) }} {%- endif -%}
     {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
     {%- set columns = healing_tables._set_aside_columns(layout) -%}
-    {%- do healing_tables._ensure_table_beside(run.format, [], table, 'table of the rows set aside', columns, [],
-        run.format.properties.change_log, same_types=false) -%}
+    {%- set found = healing_tables._ensure_table_beside(run.format, [], table, 'table of the rows set aside', columns,
+        [], run.format.properties.change_log, same_types=false) -%}
+    {%- do run.format.widen(table, found.narrower) if found.narrower -%}
     {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table, columns)) -%}
     {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': ' ~ healing_tables._counted(number, 'row')
         ~ ' of the batch set aside, see ' ~ table)) -%}

@@ -33,7 +33,6 @@
 {% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
     {%- set only = {
         'change_log: false': spec.get('change_log') is sameas false,
-        'on_schema_change: sync_all_columns': config.get('on_schema_change') == 'sync_all_columns',
         'file_format: ' ~ format.name: not format.commits.has_tags} -%}
     {%- for option, is_set in only.items() if is_set -%}
         {%- do healing_tables._mistake(mistakes, option, obstacle.wanted ~ ' for this option', obstacle.got,

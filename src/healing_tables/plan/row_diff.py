@@ -55,8 +55,9 @@ def difference(
 
 def history_difference(made: DataFrame, history: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The rows of the history that differ, as ``archived``; of one that goes, ``valid_to`` is NULL."""
-    columns = list(layout.history_columns(spec))
-    listed = ", ".join(map(quoted, columns))
+    columns = layout.history_columns(spec)
+    # its types may be narrower until this merge has written the dimension
+    listed = ", ".join(f"cast({quoted(name)} as {kind}) as {quoted(name)}" for name, kind in columns.items())
     gone = ", ".join("null as valid_to" if name == "valid_to" else f"stored.{quoted(name)}" for name in columns)
     wanted = made.where("action = 'archive'").selectExpr("archived as wanted")
     present = history.selectExpr(f"struct({listed}) as stored")
