@@ -99,7 +99,9 @@
         or (none in metadata.scans | map(attribute='parts') | list and run.mode != 'merge') -%}
         {{- return(none) -}}
     {%- endif -%}
-    {%- if run.stored -%} {{ return(run.stored.columns if run.is_as_left and not run.commits else none) }}
+    {#- elsewhere than in Delta, a new column of another writer is no commit -#}
+    {%- if run.stored -%} {{ return(run.stored.columns if run.is_as_left and not run.commits
+        and run.format.commits.has_ordered_versions else none) }}
     {%- endif -%}
     {%- if run.location is not none or config.get('partition_by') is not none -%} {{ return(none) }} {%- endif -%}
     {%- set columns = {} -%}

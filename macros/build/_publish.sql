@@ -99,7 +99,7 @@
     {%- if run.format.commits.has_tags -%}
         {#- rows of another writer, or rows without a tag: this build has found them equal to those of the query. News
             that changed nothing would be read again by the next heal. -#}
-        {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode in ['heal', 'merge']
+        {%- set is_retagged = is_unchanged and (not run.is_as_left or (run.mode != 'sample'
             and healing_tables._kept_marks(run.marks) != run.last.marks)) -%}
         {%- do healing_tables._run('alter table ' ~ target ~ ' set ' ~ healing_tables._properties_clause(
             healing_tables._tag_properties(run, change.row_count, version=run.version_before))) if is_retagged -%}

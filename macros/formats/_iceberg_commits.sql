@@ -19,7 +19,7 @@
     {%- for row in run_query(
         "select 'log' as kind, made_current_at as at, snapshot_id, parent_id, '' as operation, '0' as added_rows from "
         ~ relation ~ ".history union all select 'snapshot', committed_at, snapshot_id, parent_id, operation, "
-        ~ "summary['added-records'] from " ~ relation ~ ".snapshots union all select 'branch', cast(null as timestamp),"
+        ~ "summary['added-records'] from " ~ relation ~ ".snapshots union all select 'ref', cast(null as timestamp),"
         ~ ' snapshot_id, 0, name, null from ' ~ relation ~ '.refs').rows -%}
         {%- set version = row['snapshot_id'] | int -%}
         {%- set parent = row['parent_id'] | int if row['parent_id'] is not none else none -%}

@@ -111,7 +111,7 @@ def test_maintain_sorts_by_the_order_of_the_table(built: Lab) -> None:
     sorts = []
     for name in ("by_databricks", "plain"):
         built.dbt("run-operation", "healing_tables.maintain", "--args", f"{{dimension: {name}}}")
-        sorts += [line for line in built.log if "rewrite_data_files" in line]
+        sorts += [line for line in built.log if ": rewrite_data_files, " in line]
     assert "strategy => 'sort', options" in sorts[0]
     assert "strategy => 'sort', sort_order => '`id` asc nulls first', options" in sorts[1]
 

@@ -21,7 +21,7 @@ import yaml
 from databricks.sql.exc import ServerOperationError  # type: ignore[import-not-found,unused-ignore]
 from on_server import Runs, run_merges, run_people, write_project
 from pyspark.sql import SparkSession
-from sessions import session_settings
+from sessions import ROOT, session_settings
 
 STATEMENTS: list[str] = []
 TABLES = re.compile(r"`system`[.]`information_schema`[.]`tables`", re.IGNORECASE)
@@ -127,6 +127,23 @@ PROFILE = {
 }
 
 
+def merge_in_python_model(runs: Runs, spark: SparkSession, home: Path) -> list[list[str]]:
+    """The model of docs/databricks.md: compiled by dbt-databricks, its code run here. Returns: the dimension."""
+    page = (ROOT / "docs" / "databricks.md").read_text()
+    project = home / "people"
+    (project / "models" / "merged_player.py").write_text(page.split("```python\n")[1].split("```")[0])
+    batch = "select 1 as player_id, 'a@b' as email, 'gold' as tier, timestamp '2024-01-01' as updated_at"
+    (project / "models" / "stg_players.sql").write_text(f"{{{{ config(materialized='table') }}}} {batch}")
+    runs.run("batch of the Python model", project, "run", "--select", "stg_players")
+    runs.run("Python model", project, "compile", "--select", "merged_player")
+    (compiled,) = (home / "target_people" / "compiled").rglob("merged_player.py")
+    code: dict[str, Any] = {}
+    exec(compiled.read_text(), code)  # noqa: S102
+    code["model"](code["dbtObj"](spark.table), spark)
+    columns = ["player_id", "email", "tier", "valid_from", "is_current"]
+    return [[str(value) for value in row] for row in spark.table("people.dim_player").select(columns).collect()]
+
+
 def main(home: Path) -> None:
     builder = SparkSession.builder.master("local[2]").config(map=session_settings(home))
     spark = builder.enableHiveSupport().getOrCreate()
@@ -137,7 +154,8 @@ def main(home: Path) -> None:
     rows = run_people(runs, project) | run_merges(home, runs.run, runs.rows)
     arguments = json.dumps({"dimension": "spark_catalog.people.dim_person", "key_columns": "id"})
     runs.run("three parts", project, "run-operation", "healing_tables.diagnose", "--args", arguments)
-    answer = {"runs": runs.found, "rows": rows, "statements": STATEMENTS}
+    merged = merge_in_python_model(runs, spark, home)
+    answer = {"runs": runs.found, "rows": rows, "statements": STATEMENTS, "merged_in_python": merged}
     (home / "answer.json").write_text(json.dumps(answer))
 
 

@@ -28,6 +28,7 @@ class Answer:
     runs: dict[str, Any]
     rows: dict[str, list[list[str]]]
     statements: list[str]
+    merged_in_python: list[list[str]] | None = None
 
 
 def answer_of(vendor: str, home: Path) -> Answer:
@@ -54,6 +55,12 @@ def test_all_runs_succeed_that_should(answer: Answer) -> None:
 def test_rows(answer: Answer) -> None:
     check_people(answer.rows, **MERGED)
     check_merges(answer.rows)
+
+
+def test_the_library_in_a_python_model(answer: Answer) -> None:
+    """Of the page on Databricks."""
+    if answer.vendor == "databricks":
+        assert answer.merged_in_python == [["1", "a@b", "gold", "2024-01-01 00:00:00", "True"]]
 
 
 def test_no_backslash_is_sent(answer: Answer) -> None:

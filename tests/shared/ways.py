@@ -46,4 +46,5 @@ def merge_by_sql(lab: Lab, name: str, *args: str) -> dict[str, Any]:
     assert results[name][0] == "success", results[name][1]
     row = lab.newest(name)
     assert row["publish"] == ("log and heal" if row["status"] == "published" else None)
+    assert row["reason"] == "as SQL: the library needs the method session; got method thrift"
     return row

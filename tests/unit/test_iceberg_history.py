@@ -41,7 +41,7 @@ class Table(Project):
             for place, version in enumerate(log)
         ]
         self.rows += [
-            {"kind": "branch", "at": None, "snapshot_id": head, "parent_id": 0, "operation": name, "added_rows": None}
+            {"kind": "ref", "at": None, "snapshot_id": head, "parent_id": 0, "operation": name, "added_rows": None}
             for name, head in (branches or {}).items()
         ]
         self.rows += [

@@ -73,7 +73,7 @@
     {%- set change_log = healing_tables._change_log_relation(target, spec) -%}
     {#- as of a rebuild: the version of the table comes with its earlier builds -#}
     {%- set run = dict(healing_tables._new_run({'session': settings.session}, format, target, existing, 'rebuild'),
-        mode='merge', publish='log and heal',
+        mode='merge', publish='log and heal', reason=settings.reason,
         notes={'healing_tables.change_log': healing_tables._full_name(change_log)},
         undo=healing_tables._withdraw_from_change_log(change_log) if attempt > 1 else none) -%}
     {#- a full refresh does not read the stored table: it builds a new one from the log -#}

@@ -4,6 +4,7 @@
     spec        the options that are set, see _merge_spec()
     at, micros  the moment of the batch: as given, or none; and as SQL, in microseconds
     is_full     keys that the batch lacks end
+    reason      why the merge is one as SQL, for the log
     format, session   as in _build_settings()
 -#}
 {% macro _sql_merge_settings(target, existing, obstacle) -%}
@@ -26,7 +27,8 @@
         'spec': spec, 'at': at, 'format': format, 'session': healing_tables._session_settings(),
         'micros': healing_tables._micros_constant(at) if at is not none
             else run_query('select unix_micros(now()) as moment').rows[0]['moment'] ~ 'L',
-        'is_full': spec.get('full_batch') is sameas true and not healing_tables._is_partial_run()}) -}}
+        'is_full': spec.get('full_batch') is sameas true and not healing_tables._is_partial_run(),
+        'reason': 'as SQL: the library needs ' ~ obstacle.wanted ~ '; got ' ~ obstacle.got}) -}}
 {%- endmacro %}
 
 {#- Options that only the library has. -#}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 
 CONFLICTS = (
     "DELTA_CONCURRENT_",
@@ -64,7 +64,9 @@ def java_classes(error: BaseException) -> list[str]:
     found = [str(cause.getClass().getName()) for cause in java_causes(error)]
     if not found:  # Connect puts the class of an exception without a condition before its message
         match = re.match(r"(?:Runtime Error\s+)*\(([a-z][\w.]*\.[A-Z][\w$]*)\)", str(error))
-        found = [match[1]] if match else []
+        # or makes it one of Python
+        is_argument = isinstance(error, IllegalArgumentException)
+        found = [match[1]] if match else ["java.lang.IllegalArgumentException"] if is_argument else []
     return found
 
 
