@@ -110,8 +110,8 @@
 -#}
 {% macro _iceberg_end_commit(relation, version, tag=none) -%}
     {%- set branch = healing_tables._iceberg_own_branch() -%}
-    {%- set earlier = healing_tables._iceberg_set_tag(relation, healing_tables._iceberg_head(relation, branch), tag)
-        if tag is not none else [] -%}
+    {%- set head = healing_tables._iceberg_head(relation, branch) if tag is not none else none -%}
+    {%- set earlier = healing_tables._iceberg_set_tag(relation, head, tag) if head is not none else [] -%}
     {%- set fast_forward = healing_tables._iceberg_call(relation, 'fast_forward') ~ ", 'main', "
         ~ healing_tables._string_literal(branch) ~ ')' -%}
     {%- set outcome = namespace(conflicts=none, main=none) -%}
