@@ -46,8 +46,8 @@ when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | joi
 {#- The id of a publish, which the commit of its audit names. -#}
 {% macro _publish_id(invocation, version) -%} {{ return(invocation ~ '/' ~ version) }} {%- endmacro %}
 
-{#- Add the audit of a publish, once. `found`: see _difference_of_commit() in build/_audited.sql; `version`: that of
-    its commit. -#}
+{#- Add the audit of a publish, once. `found`: what the publish has changed, as _difference_of_commit() returns it
+    (build/_audited.sql); `version`: the version of the commit. -#}
 {% macro _write_audit(run, found, invocation, version) -%}
     {%- do healing_tables._run(healing_tables._append_to_audit(
         run, found.staged, found.columns, invocation, version)) -%}

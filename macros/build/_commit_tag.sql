@@ -19,7 +19,8 @@
         'marks': healing_tables._kept_marks(run.marks)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
 
-{#- The tag as a table property, {} if the format has no tags. `version`: that of the commit, or none. -#}
+{#- The tag as a table property, {} if the format has no tags. `version`: the version of the commit, or none if it is
+    not known yet. -#}
 {% macro _tag_properties(run, row_count=none, is_of_target=true, version=none) -%}
     {%- if not run.format.commits.has_tags -%} {{ return({}) }} {%- endif -%}
     {{- return({run.format.commits.tag_property(run.version_before if is_of_target else none, version):

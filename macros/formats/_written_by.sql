@@ -1,5 +1,5 @@
-{#- Which statement has written a table that grows beside a dimension: its id. Delta shows it in the predicate of a
-    MERGE; elsewhere a table property has that of the newest one. -#}
+{#- The id of the statement that wrote last to a table beside a dimension. In Delta, the history shows it in the
+    predicate of the MERGE. In other formats, a table property contains it. -#}
 
 {% macro _was_written_by(format, relation, id) -%}
     {%- if format.commits.shows_predicates -%}

@@ -42,7 +42,7 @@ BRANCH = re.compile(rf"{PREFIX}(\d+)_(\d+)_(.+)")
 ABANDONED = 24 * 3600  # seconds
 # Each micro-batch of a stream sets its own property. Only the highest number counts, so a late lower one has no effect.
 MICRO_BATCH = "healing_tables.micro_batch"
-# The tags of builds, and the id of the newest statement: see macros/formats/_iceberg_commits.sql and _written_by.sql
+# The tags of builds, and the id of the newest statement: see macros/formats/_iceberg_tags.sql and _written_by.sql
 TAG, WRITTEN_BY = "healing_tables.build.", "healing_tables.written_by"
 # Concurrent writers also change other metadata: branches, properties
 RETRIES, LONGEST_WAIT = 20, 0.5  # seconds
