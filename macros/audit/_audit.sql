@@ -57,8 +57,26 @@ when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | joi
 
 {#- The statement for that. `staged`: a table of changes (build/_difference.sql); `columns`: those of the dimension. -#}
 {% macro _append_to_audit(run, staged, columns, invocation, version) -%}
+{%- set names = healing_tables._audit_columns() | list -%}
+{%- set publish = healing_tables._string_literal(healing_tables._publish_id(invocation, version)) -%}
+merge into {{ run.audit.table }} as t
+using (
+    select *, {{ publish }} as publish
+    from (
+{{ healing_tables._rows_of_audit(run, staged, columns, invocation, version) }}
+    )
+) as s
+on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id and s.publish = {{ publish }}
+{%- if run.format.commits.when_matched %}
+{{ run.format.commits.when_matched }}
+{%- endif %}
+when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{%- endmacro %}
+
+{#- The rows of the audit of a publish, as a select. -#}
+{% macro _rows_of_audit(run, staged, columns, invocation, version) -%}
 {%- set audit, key_columns, changed = run.audit, run.settings.key_columns, [] -%}
-{%- set publish, names = healing_tables._publish_id(invocation, version), healing_tables._audit_columns() | list -%}
+{%- set publish = healing_tables._publish_id(invocation, version) -%}
 {%- for name in columns -%}
     {%- set column = healing_tables._quoted(name) -%}
     {%- do changed.append('if(new.' ~ column ~ ' <=> old.' ~ column ~ ', null, ' ~ healing_tables._string_literal(name)
@@ -81,69 +99,59 @@ when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | joi
 {%- set surrogate = healing_tables._quoted(audit.surrogate) if audit.surrogate else none -%}
 {%- set start = healing_tables._to_micros('start', audit.moment_type) if audit.moment_type is not none else 'start' -%}
 {%- set json = ', ' ~ healing_tables._json_options() ~ ')' -%}
-merge into {{ audit.table }} as t
-using (
-    select
-        {{ healing_tables._string_literal(healing_tables._plain_names(run.target)) }} as dimension,
-        key,
-        {{ 'cast(old.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as old_surrogate_key,
-        {{ 'cast(new.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as new_surrogate_key,
-        change_type,
-        case
-            when change_type = 'insert' then audited.reason
-            when change_type = 'remove' then {{ "'replaced'" if not audit.ended else "'deleted'" }}
-            when change_type = 'close' then if({{ 'new.' ~ healing_tables._quoted(audit.valid_to) ~ ' = next_start'
-                if audit.valid_to else 'false' }}, 'changed', 'deleted')
-            when is_current and not was_current then 'reopened'
-            else {{ "'overwritten'" if not audit.row_start
-                else "if(new." ~ healing_tables._quoted(audit.row_start) ~ ' <=> old.'
-                    ~ healing_tables._quoted(audit.row_start) ~ ", 'overwritten', 'changed')" }}
-        end as change_reason,
-        if(change_type = 'insert', null, array_compact(array({{ changed | join(', ') }}))) as changed_columns,
-        to_json(old{{ json }} as old_values,
-        to_json(new{{ json }} as new_values,
-        timestamp_micros(moment) as changed_at,
-        {{ texts.actor }} as actor,
-        {{ texts.reason }} as reason,
-        {{ texts.source }} as source,
-        {{ healing_tables._string_literal(invocation) }} as batch_id,
-        sha2(concat_ws('|', {{ healing_tables._string_literal(publish) }}, key, start_text), 256) as row_id,
-        {{ 'cause.correlation_id' if 'correlation_id' in audit.causes else 'cast(null as string)' }} as correlation_id,
-        {{ healing_tables._string_literal(publish) }} as publish
-    from (
-        select *,
-            to_json(struct({{ key | join(', ') }}){{ json }} as key
-            {%- if audit.said is not none %},
-            coalesce(if(change_type = 'insert', audited.cause, try_element_at(causes, moment)), newest) as cause
-            {%- endif %}
-        from (
-            select {{ 'changes.*' if audit.ended else '*' }},
-                candidate_row as new, stored_whole as old,
-                case
-                    when stored_whole is null then 'insert'
-                    when candidate_row is null then 'remove'
-                    when was_current and not is_current then 'close'
-                    else 'update'
-                end as change_type,
-                coalesce(audited.moment, {{ 'ended' if audit.ended else start }}) as moment,
-                cast({{ start }} as string) as start_text,
-                lead(if(candidate_row is null, null, start)) ignore nulls over (partition by {{
-                    key_names }} order by start) as next_start
-            from {{ staged }} as changes
-            {%- if audit.ended %}
-            left join {{ audit.ended }} as ends using ({{ key_names }})
-            {%- endif %}
-            where differs
-        ) as changes
-        {%- if audit.said is not none %}
-        left join {{ audit.said }} as said on {{ same | join(' and ') }}
+select
+    {{ healing_tables._string_literal(healing_tables._plain_names(run.target)) }} as dimension,
+    key,
+    {{ 'cast(old.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as old_surrogate_key,
+    {{ 'cast(new.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as new_surrogate_key,
+    change_type,
+    case
+        when change_type = 'insert' then audited.reason
+        when change_type = 'remove' then {{ "'replaced'" if not audit.ended else "'deleted'" }}
+        when change_type = 'close' then if({{ 'new.' ~ healing_tables._quoted(audit.valid_to) ~ ' = next_start'
+            if audit.valid_to else 'false' }}, 'changed', 'deleted')
+        when is_current and not was_current then 'reopened'
+        else {{ "'overwritten'" if not audit.row_start
+            else "if(new." ~ healing_tables._quoted(audit.row_start) ~ ' <=> old.'
+                ~ healing_tables._quoted(audit.row_start) ~ ", 'overwritten', 'changed')" }}
+    end as change_reason,
+    if(change_type = 'insert', null, array_compact(array({{ changed | join(', ') }}))) as changed_columns,
+    to_json(old{{ json }} as old_values,
+    to_json(new{{ json }} as new_values,
+    timestamp_micros(moment) as changed_at,
+    {{ texts.actor }} as actor,
+    {{ texts.reason }} as reason,
+    {{ texts.source }} as source,
+    {{ healing_tables._string_literal(invocation) }} as batch_id,
+    sha2(concat_ws('|', {{ healing_tables._string_literal(publish) }}, key, start_text), 256) as row_id,
+    {{ 'cause.correlation_id' if 'correlation_id' in audit.causes else 'cast(null as string)' }} as correlation_id
+from (
+    select *,
+        to_json(struct({{ key | join(', ') }}){{ json }} as key
+        {%- if audit.said is not none %},
+        coalesce(if(change_type = 'insert', audited.cause, try_element_at(causes, moment)), newest) as cause
         {%- endif %}
-    )
-) as s
-on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id
-and s.publish = {{ healing_tables._string_literal(publish) }}
-{%- if run.format.commits.when_matched %}
-{{ run.format.commits.when_matched }}
-{%- endif %}
-when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+    from (
+        select {{ 'changes.*' if audit.ended else '*' }},
+            candidate_row as new, stored_whole as old,
+            case
+                when stored_whole is null then 'insert'
+                when candidate_row is null then 'remove'
+                when was_current and not is_current then 'close'
+                else 'update'
+            end as change_type,
+            coalesce(audited.moment, {{ 'ended' if audit.ended else start }}) as moment,
+            cast({{ start }} as string) as start_text,
+            lead(if(candidate_row is null, null, start)) ignore nulls over (partition by {{
+                key_names }} order by start) as next_start
+        from {{ staged }} as changes
+        {%- if audit.ended %}
+        left join {{ audit.ended }} as ends using ({{ key_names }})
+        {%- endif %}
+        where differs
+    ) as changes
+    {%- if audit.said is not none %}
+    left join {{ audit.said }} as said on {{ same | join(' and ') }}
+    {%- endif %}
+)
 {%- endmacro %}

@@ -19,7 +19,7 @@
 {#- Publish a change. Returns as _attempt_build() does. `conflicts`: commits of others that are known already. -#}
 {% macro _publish_change(run, change, sequence, attempt, conflicts=[]) -%}
     {%- set target, candidate = run.target, change.candidate -%}
-    {%- if change.how == 'unchanged' and not conflicts -%}
+    {%- if change.how == 'unchanged' and not conflicts and not (run.commit or {}).get('folders') -%}
         {%- call noop_statement('main', 'unchanged') -%} {%- endcall -%}
         {%- for statement in run.beside -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
         {%- do healing_tables._report_leftovers(run, healing_tables._tables_beside(target))
@@ -35,8 +35,8 @@
     {%- set conflicts = conflicts
         or (healing_tables._look_at_commits(run, 0, healing_tables._table_exists(target)).conflicts
             if change.how == 'overwrite' else [])
-        or healing_tables._publish_numbers(run, candidate, sequence) -%}
-    {%- set published = healing_tables._publish(run, candidate, change) if not conflicts
+        or (healing_tables._publish_numbers(run, candidate, sequence) if run.commit is none else []) -%}
+    {%- set published = healing_tables._publish(run, candidate, change, sequence) if not conflicts
         else {'conflicts': conflicts} -%}
     {%- if published.conflicts -%}
         {%- do healing_tables._after_conflict(run, attempt, published.conflicts, candidate) -%}
@@ -51,9 +51,10 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- for statement in run.beside -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
-    {%- do healing_tables._audit_change(run, change, seen.version) -%}
+    {%- do healing_tables._audit_change(run, change, seen.version) if run.commit is none -%}
     {%- do healing_tables._report_leftovers(run, tables) -%}
-    {%- do healing_tables._after_publish(run, change, published, seen.version, seen.written_rows) -%}
+    {%- do healing_tables._after_publish(run, change, published, published.version or seen.version,
+        seen.written_rows) -%}
     {{- return({'properties': none if published.is_created else run.stored.properties,
         'is_created': published.is_created}) -}}
 {%- endmacro %}

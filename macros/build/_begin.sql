@@ -24,6 +24,9 @@
     wider               stored columns whose type is changed before rows are published, {name: new type}
     undo                the statement that takes back what a run has written, if it is refused; or none
     location            a folder for the files of this run, or none
+    key_buckets, partitions   of these files: the number of buckets, or none; the partition columns if they are not
+                        those of the model, or none
+    commit              see build/_publish_folders.sql; none: the table is published on its own
     keeps_foreign       a table that someone else has made has the target's name, and is kept under another one
 
     And in a build, and in a merge as SQL:
@@ -46,6 +49,7 @@
         'version_before': healing_tables._table_version(existing, stored) if mode != 'rebuild' else none,
         'started_at': healing_tables._utc_now(), 'definition': none, 'table_id': none, 'marks': {},
         'changed_keys': none, 'changed_key_count': 0, 'listed_keys': none, 'location': none, 'keeps_foreign': false,
+        'key_buckets': none, 'partitions': none, 'commit': none,
         'publish': none, 'notes': {}, 'undo': none, 'beside': [], 'audit': none, 'wider': {}}) -}}
 {%- endmacro %}
 
@@ -55,7 +59,8 @@
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
     {%- set run = healing_tables._with_earlier_builds(
         dict(run, sql=sql), healing_tables._definition_hash(sql, settings.call)) -%}
-    {%- set run = dict(run, location=settings.format.files.new_location(target, attempt)) -%}
+    {%- set run = dict(run, location=settings.format.files.new_location(target, attempt),
+        key_buckets=healing_tables._key_buckets()) -%}
     {%- set last = run.last -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do healing_tables._check_sample(existing, last) -%}

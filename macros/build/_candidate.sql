@@ -158,7 +158,7 @@
     {%- do healing_tables._run_checked(run, candidate, 'candidate',
         healing_tables._create_candidate(run, candidate)) -%}
     {%- set candidate = dict(healing_tables._passed_checks(run, candidate), table=run.candidate_table) -%}
-    {%- set buckets = healing_tables._key_buckets() if run.location is not none else none -%}
+    {%- set buckets = run.key_buckets -%}
     {%- if buckets is none -%}
         {#- partition columns may have moved to the end -#}
         {%- set candidate = dict(candidate, columns=healing_tables._columns_of(candidate.table)) -%}
@@ -176,19 +176,18 @@
 
 {#- The statement for that. -#}
 {% macro _create_candidate(run, candidate) -%}
-    {%- if run.location is not none and config.get('partition_by') is not none -%}
+    {%- if run.location is not none and run.commit is none and config.get('partition_by') is not none -%}
         {#- partitions in the metastore would keep the old folder when the table's location changes; the setting is
             not restored, because other threads of this session may need it -#}
-        {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', 'false',
-            run.settings.session) -%}
+        {%- do healing_tables._keep_partitions_in_metastore(false) -%}
     {%- endif -%}
     {%- set query = healing_tables._checked_select(run, candidate) -%}
-    {%- set buckets = healing_tables._key_buckets() if run.location is not none else none -%}
+    {%- set buckets = run.key_buckets -%}
     {%- if buckets is none -%}
         {{- return(healing_tables._create_table(run.format, run.candidate_table, query, candidate.columns,
-            run.location)) -}}
+            run.location, partitions=run.partitions)) -}}
     {%- endif -%}
     {{- return(healing_tables._create_table(
         run.format, run.candidate_table, healing_tables._in_buckets(query, run.settings, candidate.columns, buckets),
-        candidate.columns, run.location, partition=healing_tables._bucket_column(candidate.columns, buckets))) -}}
+        candidate.columns, run.location, partitions=[healing_tables._bucket_column(candidate.columns, buckets)])) -}}
 {%- endmacro %}

@@ -5,9 +5,9 @@
     {%- if not candidate.is_comparable -%}
         {{- return('nothing is stored' if not run.stored else 'the stored table cannot be compared') -}}
     {%- endif -%}
-    {%- set obstacle = run.format.part_obstacle(run.stored) -%}
+    {%- set obstacle = run.format.part_obstacle(run.stored) if run.commit is none else none -%}
     {%- if obstacle is not none -%} {{ return(obstacle) }} {%- endif -%}
-    {%- if run.location is not none and not run.is_as_left -%}
+    {%- if run.location is not none and run.commit is none and not run.is_as_left -%}
         {{- return('another writer may have put rows into the wrong key buckets') -}}
     {%- endif -%}
     {%- if run.settings.publish == 'overwrite' and run.changed_keys is none -%}
@@ -21,7 +21,7 @@
 
 {#- Why only some key buckets cannot be written; none if they can. -#}
 {% macro _bucket_obstacle(run, candidate) -%}
-    {{- return('equal keys of this type can be in different key buckets' if run.location is not none
+    {{- return('equal keys of this type can be in different key buckets' if run.key_buckets is not none
         and not healing_tables._has_hashable_keys(run.settings, run.stored.columns, candidate.columns) else none) -}}
 {%- endmacro %}
 
@@ -48,8 +48,8 @@
     {%- if run.mode != 'merge' and stored.partitions | map('lower') | list != partitions -%}
         {{- return('the partitions differ') -}}
     {%- endif -%}
-    {%- if run.location is not none
-        and healing_tables._stored_buckets(stored.location).buckets != healing_tables._key_buckets() -%}
+    {%- if run.location is not none and run.commit is none
+        and healing_tables._stored_buckets(stored.location).buckets != run.key_buckets -%}
         {{- return('the number of key buckets differs') -}}
     {%- endif -%}
     {{- return(none) -}}

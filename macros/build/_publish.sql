@@ -6,10 +6,12 @@
     replace   all rows, in a format with commits: CREATE OR REPLACE TABLE, also where nothing has the name
     swap      a table of files, all rows or the buckets that differ: its location becomes a folder of this run; also a
               new one
+    folders   a merge in a format without commits: one commit names the folders of all its tables (_publish_folders.sql)
     beside    a table that one statement cannot make of what has the name, or a new one in key buckets: created under
               another name, then renamed (swap/_replace.sql)
 -#}
 {% macro _publishing_way(run, candidate, change) -%}
+    {%- if run.commit is not none -%} {{ return('folders') }} {%- endif -%}
     {%- if run.location is none -%}
         {%- if change.how == 'merge' -%} {{ return('merge') }} {%- endif -%}
         {%- if healing_tables._can_use_branch(run, candidate) -%} {{ return('branch') }} {%- endif -%}
@@ -24,19 +26,22 @@
 {%- endmacro %}
 
 {#- Returns {conflicts (as _run_or_conflict does), created (the table that the statement has made, perhaps beside the
-    target), is_created (a table was created or replaced, and not only its rows), candidate}. -#}
-{% macro _publish(run, candidate, change) -%}
+    target), is_created (a table was created or replaced, and not only its rows), candidate, version (of the commit, if
+    it is known)}. -#}
+{% macro _publish(run, candidate, change, sequence) -%}
     {%- if change.how == 'merge' and run.location is not none -%}
-        {%- set candidate = healing_tables._with_changed_buckets(run, candidate, change.inputs) -%}
+        {%- set candidate = healing_tables._with_changed_rows(run, candidate, change.inputs) -%}
     {%- endif -%}
     {%- set way = healing_tables._publishing_way(run, candidate, change) -%}
+    {%- if way == 'folders' -%} {{ return(healing_tables._publish_folders(run, candidate, change, sequence)) }}
+    {%- endif -%}
     {%- set created = healing_tables._table_beside(run) if way == 'beside' else run.target -%}
     {%- set conflicts = healing_tables._publish_merge(run, change) if way == 'merge'
         else healing_tables._publish_branch(run, candidate) if way == 'branch'
         else healing_tables._publish_files(run, candidate, created, way) if run.location is not none
         else healing_tables._publish_table(run, candidate, created) -%}
     {{- return({'conflicts': conflicts, 'created': created, 'candidate': candidate,
-        'is_created': change.how == 'overwrite' and way != 'branch'}) -}}
+        'version': none, 'is_created': change.how == 'overwrite' and way != 'branch'}) -}}
 {%- endmacro %}
 
 {% macro _publish_merge(run, change) -%}
@@ -86,10 +91,11 @@
     {%- set target, candidate = run.target, published.candidate -%}
     {%- do healing_tables._rename_into_place(run, published.created) -%}
     {%- set is_unchanged = change.how == 'unchanged' -%}
-    {%- do healing_tables._after_swap(run, candidate, is_unchanged) if run.location is not none -%}
+    {%- set is_swapped = run.location is not none and run.commit is none -%}
+    {%- do healing_tables._after_swap(run, candidate, is_unchanged) if is_swapped -%}
     {%- set version = run.format.commits.newest_version(target) if version is none and not is_unchanged else version -%}
     {%- if is_unchanged -%} {%- set what = 'unchanged, nothing to publish' -%}
-    {%- elif run.location is not none -%}
+    {%- elif is_swapped -%}
         {%- set what = 'published ' ~ (candidate.written or 'from ' ~ candidate.location) -%}
     {%- elif version is not none -%}
         {%- set what = 'published in one commit, version ' ~ version ~ (', by a merge' if change.how == 'merge'

@@ -7,8 +7,8 @@
                1  | 2024-01-01             1   | 2024-01-01 | 1                             1  | 1  | 2024-01-01
                1  | 2024-02-01             2   | 2024-01-01 | 2             ->              3  | 1  | 2024-02-01
 
-    `sequence`: name (of the column in the dimension), key_map (relation), version (of the key map, or none), largest
-    (number assigned so far).
+    `sequence`: name (of the column in the dimension), key_map (as SQL for a `from`), version (of the key map, or none),
+    largest (number assigned so far).
 -#}
 {% macro _sequence(run) -%}
     {%- set settings = run.settings -%}
@@ -21,6 +21,7 @@
             'keep valid_from in column_names') -%}
         {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- endif -%}
+    {%- if run.commit is not none -%} {{ return(healing_tables._sequence_in_folders(run)) }} {%- endif -%}
     {%- set format = healing_tables._side_table_format() -%}
     {%- set key_map = healing_tables._ensure_key_map(
         run.target, settings, run.existing if run.stored else none, format) -%}
@@ -36,18 +37,12 @@
     since put a larger number into the table, a row without a version reserves it.
 -#}
 {% macro _ensure_key_map(target, settings, existing, format) -%}
-    {%- set key_map = api.Relation.create(
-        database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table') -%}
-    {%- set columns = healing_tables._columns_of(existing) if existing is not none else {} -%}
-    {%- set has_numbers = not healing_tables._missing_names(
-        settings.key_columns + ([settings.valid_from] | select | list) + [settings.sequence], columns)
-        and healing_tables._type_family(healing_tables._type_of_column(columns, settings.sequence)) == 'integer' -%}
+    {%- set key_map = healing_tables._key_map_relation(target) -%}
+    {%- set stored_numbers = healing_tables._stored_numbers(settings, existing) if existing is not none else none -%}
+    {%- set has_numbers = stored_numbers is not none -%}
     {%- if not healing_tables._table_exists(key_map) -%}
-        {%- set rows = "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false"
-            if not has_numbers
-            else 'select key, valid_from, max(surrogate_key) as surrogate_key from ('
-                ~ healing_tables._numbers_in(existing, settings, columns)
-                ~ ') where surrogate_key is not null group by key, valid_from' -%}
+        {%- set rows = stored_numbers
+            or "select '' as key, timestamp_micros(0) as valid_from, 0L as surrogate_key where false" -%}
         {%- do healing_tables._run('create table if not exists ' ~ key_map ~ ' using ' ~ format.name ~ ' '
             ~ healing_tables._properties_clause(format.properties.key_map) ~ ' as ' ~ rows) -%}
         {{- return(key_map) -}}
@@ -68,6 +63,51 @@
         {%- endif -%}
     {%- endif -%}
     {{- return(key_map) -}}
+{%- endmacro %}
+
+{% macro _key_map_relation(target) -%}
+    {{- return(api.Relation.create(
+        database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table')) -}}
+{%- endmacro %}
+
+{#- The numbers of a stored dimension, one for each version, as a select; none if it has no column for them. -#}
+{% macro _stored_numbers(settings, existing) -%}
+    {%- set columns = healing_tables._columns_of(existing) -%}
+    {%- if healing_tables._missing_names(
+        settings.key_columns + ([settings.valid_from] | select | list) + [settings.sequence], columns)
+        or healing_tables._type_family(healing_tables._type_of_column(columns, settings.sequence)) != 'integer' -%}
+        {{- return(none) -}}
+    {%- endif -%}
+    {{- return('select key, valid_from, max(surrogate_key) as surrogate_key from ('
+        ~ healing_tables._numbers_in(existing, settings, columns)
+        ~ ') where surrogate_key is not null group by key, valid_from') -}}
+{%- endmacro %}
+
+{#- The sequence of a merge whose commit has the new rows of the key map, too. A number that another writer has put into
+    the dimension is reserved. -#}
+{% macro _sequence_in_folders(run) -%}
+    {%- set table, columns, mistakes = healing_tables._key_map_relation(run.target), {
+        'key': 'string', 'valid_from': 'timestamp', 'surrogate_key': 'bigint'}, [] -%}
+    {%- do healing_tables._ensure_table_beside(run.format, mistakes, table, 'key map', columns, columns | list, {}) -%}
+    {%- do healing_tables._raise_mistakes(config.get('materialized'), mistakes) -%}
+    {%- set key_map = 'select key, valid_from, surrogate_key from ' ~ table -%}
+    {%- set stored_numbers = healing_tables._stored_numbers(run.settings, run.existing) if run.stored else none -%}
+    {%- if stored_numbers is not none -%}
+        {%- set key_map = key_map ~ ' union all select * from (' ~ stored_numbers ~ ') as stored left anti join '
+            ~ table ~ ' as known on known.key = stored.key and known.valid_from = stored.valid_from' -%}
+    {%- endif -%}
+    {%- set key_map = '(' ~ key_map ~ ')' -%}
+    {{- return({'name': run.settings.sequence, 'key_map': key_map, 'version': none,
+        'largest': run_query('select coalesce(max(surrogate_key), 0) as largest from ' ~ key_map).rows[0][
+            'largest']}) -}}
+{%- endmacro %}
+
+{#- The numbers that the table of its key map lacks. -#}
+{% macro _numbers_for_folder(run, candidate, sequence) -%}
+    {{- return('select given.* from (select distinct * from (' ~ healing_tables._new_numbers(run, candidate, sequence)
+        ~ ' union all select * from ' ~ sequence.key_map ~ ')) as given left anti join '
+        ~ healing_tables._key_map_relation(run.target)
+        ~ ' as known on known.key <=> given.key and known.valid_from <=> given.valid_from') -}}
 {%- endmacro %}
 
 {#- The numbers in a table of versions, in the columns of the key map. -#}

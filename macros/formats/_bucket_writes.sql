@@ -20,10 +20,16 @@ distribute by {{ bucket }}
     {{- return(folders) -}}
 {%- endmacro %}
 
-{#- The candidate with the buckets of the rows that differ, written to the folder of this run: its location names their
-    new folders, and the existing folders of the others. -#}
-{% macro _with_changed_buckets(run, candidate, inputs) -%}
-    {%- set buckets = healing_tables._key_buckets() -%}
+{#- The candidate with the rows that differ, written to the folder of this run: with all other rows, or those of
+    their key buckets. Its location then names the new folders of these, and the existing folders of the others. -#}
+{% macro _with_changed_rows(run, candidate, inputs) -%}
+    {%- if run.key_buckets is none -%}
+        {%- do healing_tables._run(healing_tables._create_table(run.format, healing_tables._side_table(run, '_rows'),
+            healing_tables._rows_with_changes(candidate, inputs, run.existing), candidate.columns, run.location,
+            partitions=run.partitions)) -%}
+        {{- return(dict(candidate, location=run.location)) -}}
+    {%- endif -%}
+    {%- set buckets = run.key_buckets -%}
     {%- set keys = inputs.key_names.split(', ') -%}
     {%- set changed = [] -%}
     {%- for row in run_query('select distinct ' ~ healing_tables._bucket_of(keys, buckets) ~ ' as bucket from '
@@ -38,19 +44,20 @@ distribute by {{ bucket }}
         {%- endif -%}
     {%- endfor -%}
     {%- set bucket = healing_tables._bucket_column(candidate.columns, buckets) -%}
-    {%- set rows = healing_tables._in_buckets(healing_tables._rows_of_buckets(run.format, candidate, inputs, read),
-        run.settings, candidate.columns, buckets) -%}
+    {%- set rows = healing_tables._in_buckets(healing_tables._rows_with_changes(candidate, inputs,
+        healing_tables._files_at(run.format.name, healing_tables._location_of(read)) if read else none), run.settings,
+        candidate.columns, buckets) -%}
     {%- set table = healing_tables._side_table(run, '_buckets') -%}
     {%- do healing_tables._run(healing_tables._create_table(run.format, table, rows, candidate.columns, run.location,
-        partition=bucket)) -%}
+        partitions=[bucket])) -%}
     {%- do folders.update(healing_tables._written_buckets(table, run.location, bucket)) -%}
     {{- return(dict(candidate,
         location=healing_tables._location_of(folders.values() | list) if folders else run.location,
         written='in ' ~ (changed | length) ~ ' of ' ~ buckets ~ ' key buckets')) -}}
 {%- endmacro %}
 
-{#- The new rows of some buckets. `read`: the existing folders of these buckets. -#}
-{% macro _rows_of_buckets(format, candidate, inputs, read) -%}
+{#- Rows as they are after the change. `rows`: before it, as SQL for a `from`, or none. -#}
+{% macro _rows_with_changes(candidate, inputs, rows) -%}
 {%- set columns = healing_tables._quoted_list(candidate.columns) -%}
 {%- set same = [] -%}
 {%- for key in inputs.key_columns -%}
@@ -59,9 +66,9 @@ distribute by {{ bucket }}
 {%- if inputs.valid_from is not none -%}
     {%- do same.append('t.' ~ healing_tables._quoted(inputs.valid_from) ~ ' <=> d.start') -%}
 {%- endif -%}
-{%- if read -%}
+{%- if rows is not none -%}
 select {{ columns | join(', ') }}
-from {{ healing_tables._files_at(format.name, healing_tables._location_of(read)) }} as t
+from {{ rows }} as t
 left anti join (select * from {{ candidate.changes }} where differs and stored_row is not null) as d
 on {{ same | join(' and ') }}
 union all

@@ -55,8 +55,9 @@
 {% macro _stored_buckets(location) -%}
     {%- set folders, counts = {}, [] -%}
     {%- for folder in healing_tables._folders_of(location) -%}
-        {%- set match = modules.re.search('/ht_b([0-9]+)_*=([0-9]+)$', folder) -%}
-        {%- do counts.append(match.group(1) | int if match else none) -%}
+        {#- a merge of the library leaves the number to its commit -#}
+        {%- set match = modules.re.search('/ht_b([0-9]*)_*=([0-9]+)$', folder) -%}
+        {%- do counts.append(match.group(1) | int if match and match.group(1) else none) -%}
         {%- do folders.update({match.group(2) | int: folder}) if match -%}
     {%- endfor -%}
     {%- set counts = counts | unique | list -%}

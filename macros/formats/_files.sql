@@ -12,13 +12,17 @@
     {{- return({
         'name': name, 'staging_format': name, 'check_session': healing_tables._check_not_iceberg,
         'table_id': healing_tables._buckets_table_id, 'part_obstacle': healing_tables._buckets_obstacle,
-        'files': {'new_location': healing_tables._new_location}}) -}}
+        'files': {'new_location': healing_tables._new_location}, 'commits': {'names_folders': true}}) -}}
 {%- endmacro %}
 
 {#- A folder for the files of this attempt, in location_root or else in the location of the schema. -#}
 {% macro _new_location(target, attempt) -%}
-    {%- set folder = target.identifier ~ '__versions/' ~ invocation_id | replace('-', '') ~ ('_' ~ attempt
-        if attempt > 1) -%}
+    {{- return(healing_tables._versions_folder(target) ~ '/' ~ invocation_id | replace('-', '') ~ ('_' ~ attempt
+        if attempt > 1)) -}}
+{%- endmacro %}
+
+{% macro _versions_folder(target) -%}
+    {%- set folder = target.identifier ~ '__versions' -%}
     {%- set root = config.get('location_root') -%}
     {%- if root is none -%}
         {%- for row in run_query('describe schema ' ~ target.without_identifier()).rows if row[0] == 'Location' -%}
@@ -55,12 +59,12 @@
     {{- return(model.columns[described].description if described is not none else none) -}}
 {%- endmacro %}
 
-{#- The statement that makes a table read the candidate's folder. -#}
-{% macro _swap_location(format, table, columns, location, can_swap) -%}
+{#- The statement that makes a table read the candidate's folder. `unless`: 'if not exists ', or nothing. -#}
+{% macro _swap_location(format, table, columns, location, can_swap, unless='') -%}
     {%- if can_swap -%}
         alter table {{ table }} set location {{ healing_tables._string_literal(location) }}
     {%- else -%}
-        create table {{ table }} (
+        create table {{ unless }}{{ table }} (
         {%- for name, type in columns.items() -%}
             {%- set comment = healing_tables._column_comment(name) -%}
             {{ healing_tables._quoted(name) }} {{ type }}{{ ' comment ' ~ healing_tables._string_literal(comment)

@@ -37,6 +37,8 @@
       begin           (relation, version): the table or branch to which statements write that become one commit after
                       this version
       end             (relation, version, tag=none): publish the branch; returns a list of conflicts
+      names_folders   a merge as SQL writes folders, which one row of a table beside the dimension names:
+                      _commit_table.sql
       renew           (relation): a statement after which the newest version has all columns, or none if that is so
 
     branches          of builds
@@ -96,7 +98,7 @@
         'commits': {
             'newest_version': nothing, 'has_ordered_versions': false, 'newest': none_of_them, 'since': nothing,
             'engine': nothing, 'has_tags': false, 'tag_property': nothing, 'shows_predicates': false, 'renew': nothing,
-            'when_matched': none, 'may_be_gone': nothing, 'before': nothing,
+            'when_matched': none, 'may_be_gone': nothing, 'before': nothing, 'names_folders': false,
             'begin': healing_tables._in_place, 'end': none_of_them},
         'branches': {'leftovers': none_of_them, 'drop': nothing},
         'change_feed': {'is_on': nothing, 'source': nothing, 'gap': nothing},
@@ -182,17 +184,17 @@
 
 {#-
     `create table` with the options of dbt's own table materialization. `columns`: of the query. `location` none: the
-    default location. `replace` false: an existing table is kept. `partition`: a column instead of those of the
+    default location. `replace` false: an existing table is kept. `partitions`: columns instead of those of the
     model.
 -#}
 {% macro _create_table(format, relation, query, columns, location, is_target=false, properties={}, replace=true,
-    partition=none) -%}
+    partitions=none) -%}
     create {{ 'or replace ' if format.has_commits and replace }}table {{ 'if not exists '
         if not replace }}{{ relation }}
     using {{ format.name }}
     {{ options_clause() }}
     {{ healing_tables._tblproperties(format, columns, properties) }}
-    {{ 'partitioned by (' ~ partition ~ ')' if partition is not none
+    {{ ('partitioned by (' ~ (partitions | join(', ')) ~ ')' if partitions) if partitions is not none
         else partition_cols(label='partitioned by') if is_target or location is not none }}
     {{ clustered_cols(label='clustered by') if is_target or location is not none }}
     {% if location is not none -%} location {{ healing_tables._string_literal(location) }}
@@ -205,7 +207,8 @@
 
 {#-
     `details` of a stored table: columns {name: type}, comments {name: comment of the column}, comment, provider, type,
-    location, partitions (columns), properties (as one string); {} for a view, or if nothing is stored.
+    location, partitions (columns), partition provider, properties (as one string); {} for a view, or if nothing is
+    stored.
 -#}
 {% macro _table_details(relation) -%}
     {%- set details = {} -%}
@@ -227,7 +230,7 @@
         {%- elif section.name == '# Partitioning' -%}
             {#- Part 0 | bucket(4, id) -#}
             {%- do details.partitions.append(row[1] | replace(', ', ',')) -%}
-        {%- elif row[0] in ['Provider', 'Type', 'Location', 'Comment'] -%}
+        {%- elif row[0] in ['Provider', 'Type', 'Location', 'Comment', 'Partition Provider'] -%}
             {%- do details.update({row[0] | lower: row[1]}) -%}
         {%- elif row[0] == 'Table Properties' -%}
             {%- do details.update({'properties': row[1]}) -%}

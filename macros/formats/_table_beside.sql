@@ -28,13 +28,16 @@
             {%- do healing_tables._mistake(mistakes, relation | string,
                 'the ' ~ what ~ ' of a dimension, or no table yet',
                 'a table ' ~ ('without ' ~ name if stored is none else 'whose ' ~ name ~ ' is ' ~ stored)
-                ~ ', where ' ~ type ~ ' is needed', 'choose another name') -%}
+                ~ ', where ' ~ type ~ ' is needed', 'choose another name, or rename that table') -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if not exists -%}
+    {%- set properties = dict(format.properties.for_columns(columns, true), **properties) -%}
+    {%- if not exists and format.commits.names_folders -%}
+        {%- do healing_tables._run(healing_tables._create_in_folders(
+            format, relation, healing_tables._with_partition_last(columns, 'merge_id'), ['merge_id'], properties)) -%}
+    {%- elif not exists -%}
         {%- do healing_tables._run('create table if not exists ' ~ relation ~ ' (' ~ (listed | join(', ')) ~ ') using '
-            ~ format.name ~ ' ' ~ healing_tables._properties_clause(
-                dict(format.properties.for_columns(columns, true), **properties))) -%}
+            ~ format.name ~ ' ' ~ healing_tables._properties_clause(properties)) -%}
         {%- do healing_tables._order_files(format, relation, healing_tables._cluster_by_key(format, order, columns))
             if order is not none -%}
     {%- elif added and not wrong -%}

@@ -9,7 +9,7 @@ import pytest
 from cases import merge_cases, spec_of
 from lab import Lab
 from tables import plain_rows
-from ways import merge_by_sql, merge_model, without_library
+from ways import merge_by_sql, merge_model, same_tables, without_library
 
 from healing_tables import DimensionSpec, merge
 
@@ -90,10 +90,9 @@ def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
 
 
 def test_an_option_that_needs_the_library(lab: Lab) -> None:
-    config = {"file_format": "parquet"}
-    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), config=config, change_log=False, **OPTIONS)
+    merge_model(lab, "dim_options", lab.frame(COLUMNS, []), change_log=False, **OPTIONS)
     message = refused(lab, "dim_options")
-    for part in ("change_log: false", "file_format: parquet", "the method session for this option", "method thrift"):
+    for part in ("change_log: false", "the method session for this option", "method thrift"):
         assert part in message, message
 
 
@@ -243,17 +242,6 @@ def test_types_are_widened(lab: Lab, types: dict[str, int]) -> None:
     table = lab.spark.table(f"{lab.schema}.{name}").drop("row_hash")
     twin = lab.spark.table(f"{lab.schema}.{name}_twin").drop("row_hash")
     assert table.dtypes == twin.dtypes and table.exceptAll(twin).isEmpty() and twin.exceptAll(table).isEmpty()
-
-
-def same_tables(lab: Lab, name: str) -> None:
-    """The tables of a dimension and of its twin, but for the ids of runs."""
-    names = {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema} like '{name}*'").collect()}
-    own = ["merge_id", "logged_at", "batch_id", "row_id", "dimension"]
-    for beside in ("", "_changes", "_audit", "_history"):
-        if name + beside in names:
-            found = [lab.spark.table(f"{lab.schema}.{name}{twin}{beside}").drop(*own) for twin in ("", "_twin")]
-            assert found[0].dtypes == found[1].dtypes, beside
-            assert sorted(map(tuple, found[0].collect()), key=repr) == sorted(map(tuple, found[1].collect()), key=repr)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from dbt.adapters.base.meta import available
 from lab import Lab
 from pyspark.sql import DataFrame
 
+TWINS = ("", "_twin")
 OBSTACLE = {"wanted": "the method session", "got": "method thrift", "remedy": "set method: session"}
 
 
@@ -48,3 +49,19 @@ def merge_by_sql(lab: Lab, name: str, *args: str) -> dict[str, Any]:
     assert row["publish"] == ("log and heal" if row["status"] == "published" else None)
     assert row["reason"] == "as SQL: the library needs the method session; got method thrift"
     return row
+
+
+def same_tables(lab: Lab, name: str, *hidden: str) -> None:
+    """The tables of a dimension and of its twin, ``<name>_twin``, have the same rows, but for the ids of runs.
+
+    Args: hidden: names of columns, or of tables, that are not compared.
+    """
+    names = {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema} like '{name}*'").collect()}
+    own = ["merge_id", "logged_at", "batch_id", "row_id", "dimension", "set_aside_at", "set_aside_batch_id"]
+    for beside in {"", "_changes", "_audit", "_history", "__keys", "__set_aside"} - set(hidden):
+        assert (name + beside in names) == (f"{name}_twin{beside}" in names), beside
+        if name + beside in names:
+            tables = [lab.spark.table(f"{lab.schema}.{name}{twin}{beside}").drop(*own, *hidden) for twin in TWINS]
+            assert tables[0].dtypes == tables[1].dtypes, beside
+            rows = [sorted(map(tuple, table.collect()), key=repr) for table in tables]
+            assert rows[0] == rows[1], beside

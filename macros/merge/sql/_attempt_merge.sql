@@ -9,7 +9,8 @@
     {%- set published = [] -%}
     {%- for attempt in range(1, healing_tables._max_attempts() + 1) -%}
         {%- if not published -%}
-            {%- set found = existing if attempt == 1 else target if healing_tables._table_exists(target) else none -%}
+            {%- set is_new = attempt > 1 or healing_tables._finish_last_commit(settings.format, target) -%}
+            {%- set found = existing if not is_new else target if healing_tables._table_exists(target) else none -%}
             {%- set ended = healing_tables._attempt_merge(target, found, sql, settings, attempt) -%}
             {%- do published.append(ended) if ended is not none -%}
         {%- endif -%}
@@ -27,6 +28,11 @@
         merge.events, merge.log_rows, merge.has_full, merge.condition, merge.changed_keys)) -%}
     {%- do healing_tables._refuse_unlogged(found.run, spec, merge.layout, found.change, merge.events, merge.log_rows)
         if merge.history is none -%}
+    {%- if merge.run.commit is not none -%}
+        {{- return(healing_tables._publish_change(
+            healing_tables._with_folders(found.run, merge, spec, figures), dict(found.change, figures=dict(
+                found.change.figures, rows_set_aside=figures.aside)), found.sequence, attempt)) -}}
+    {%- endif -%}
     {%- do healing_tables._set_batch_aside(found.run, merge.layout, merge.batch, figures.aside) -%}
     {%- set run, conflicts = found.run, [] -%}
     {%- do healing_tables._widen_types(run, merge.narrower) -%}
@@ -86,6 +92,7 @@
     {%- do healing_tables._check_stored_table(mistakes, run) if existing is not none -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
     {%- set run = healing_tables._with_earlier_builds(run, local_md5(tojson([spec, layout]))) -%}
+    {%- set run = healing_tables._with_commit(run, attempt) if format.commits.names_folders else run -%}
     {%- set seen = ((run.newest_tag or {}).get('marks') or {}).get('changes') or {} -%}
     {%- set shown = seen.get('shown') if stored_columns and run.last is not none and run.last.is_tagged else none -%}
     {%- set shown = shown or healing_tables._shown_ends(mistakes, spec, layout, existing, stored_columns) -%}
@@ -101,7 +108,10 @@
         if layout.moment_type == 'date') ~ ')' if settings.is_full else none -%}
     {%- set events = healing_tables._events_of_batch(layout, batch, full_at, has_seeds) -%}
     {%- set log_version = format.commits.newest_version(change_log) -%}
-    {%- set log_rows = healing_tables._rows_of_version(change_log, log_version) -%}
+    {%- set log_rows = healing_tables._rows_of_version(change_log, log_version) if run.commit is none
+        else change_log | string -%}
+    {%- set audit = dict(audit, said=healing_tables._said_by_events(layout, events)) if run.commit is not none
+        and (audit or {}).get('said') else audit -%}
     {%- set has_full = settings.is_full or (seen.has_full if seen and seen.version == log_version
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
     {%- set behind = history is not none and seen.get('history')
@@ -145,7 +155,7 @@
     {%- do healing_tables._seed_change_log(run, spec, layout, change_log, shown)
         if stored_columns and (log.is_new or not seen) -%}
     {%- do healing_tables._add_causes_to_log(run, spec, layout, change_log, shown)
-        if stored_columns and log.has_new_causes -%}
+        if stored_columns and log.has_new_causes and run.commit is none -%}
     {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
@@ -217,10 +227,6 @@
             'a table in ' ~ run.stored.provider if run.stored.get('provider') else 'a view',
             'choose another name for the model, or rename what has this one') -%}
     {%- endif -%}
-    {%- set noted = healing_tables._property(run.stored, 'healing_tables.change_log') -%}
-    {%- set named = run.notes['healing_tables.change_log'] -%}
-    {%- if noted is not none and noted != named -%}
-        {%- do healing_tables._mistake(mistakes, 'change_log', noted ~ ', the change log of this dimension', named,
-            'leave change_log out, or set it to ' ~ noted) -%}
-    {%- endif -%}
+    {%- do healing_tables._check_named_log(mistakes, healing_tables._property(run.stored, 'healing_tables.change_log'),
+        run.notes['healing_tables.change_log']) -%}
 {%- endmacro %}

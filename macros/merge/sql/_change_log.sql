@@ -13,6 +13,14 @@
     {{- return(healing_tables._table_named_or_beside(target, spec.get('change_log'), '_changes')) -}}
 {%- endmacro %}
 
+{#- The log that a dimension notes is the one that the model names. -#}
+{% macro _check_named_log(mistakes, noted, named) -%}
+    {%- if noted is not none and noted != named -%}
+        {%- do healing_tables._mistake(mistakes, 'change_log', noted ~ ', the change log of this dimension', named,
+            'leave change_log out, or set it to ' ~ noted) -%}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- The columns of the log {name: type}, in the order in which the library makes them. -#}
 {% macro _columns_of_change_log(layout) -%}
     {%- set columns = {} -%}
@@ -50,7 +58,7 @@
 {#- Let the newest version of the log have all its columns, and note in it that there are merges of this way, where the
     library would have to read all rows to know that. -#}
 {% macro _renew_change_log(format, relation, is_new) -%}
-    {%- if format.commits.shows_predicates -%} {{ return(none) }} {%- endif -%}
+    {%- if format.commits.shows_predicates or format.commits.names_folders -%} {{ return(none) }} {%- endif -%}
     {%- do healing_tables._run(healing_tables._note_written_by(format, relation, 'sql')) -%}
     {%- set renew = format.commits.renew(relation) -%}
     {%- if renew is not none and not is_new and healing_tables._query_columns('select * from ' ~ relation)
@@ -79,40 +87,54 @@
 {#- The statement that adds rows to the log: for each key and moment the one that counts. It fails if another writer has
     logged a different row for one of them. `events`: SQL for a `from`, see _events_of_batch(). -#}
 {% macro _append_to_change_log(spec, layout, events, relation, merge_id, is_seed=false) -%}
-{%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set same, equal, names, values = [], [], [], [] -%}
+{%- set keys, names, values = layout['keys'] | map(attribute='quoted') | list, [], [] -%}
+{%- set found = healing_tables._is_logged(layout) -%}
 {#- in the condition, it is a part of the commit -#}
 {%- set merge_id = healing_tables._string_literal(merge_id) -%}
-{%- for name in (keys + layout.ties | map(attribute='quoted') | list + ['is_full']) | unique -%}
-    {%- do same.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
-{%- endfor -%}
-{%- for name in ['is_deleted'] + layout.attributes | map(attribute='quoted') | list -%}
-    {%- do equal.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
-{%- endfor -%}
 {%- for name in healing_tables._quoted_list(healing_tables._columns_of_change_log(layout)) -%}
     {%- do names.append(name) -%}
     {%- do values.append('s.' ~ name) -%}
 {%- endfor -%}
 merge into {{ relation }} as t
 using (
-    select *, {{ is_seed | lower }} as is_seed, {{ merge_id }} as merge_id, now() as logged_at
+    select *, {{ merge_id }} as merge_id
     from (
-        select *, row_number() over (partition by {{ keys | join(', ') }}, changed_at, is_full order by {{
-            healing_tables._rank_of_row(layout) }}) as healing_tables_place
-        from {{ events }}
+{{ healing_tables._rows_for_log(layout, events, is_seed) }}
     )
-    where healing_tables_place = 1
 ) as s
-on s.merge_id = {{ merge_id }} and t.changed_at = s.changed_at
-and {{ same | join(' and ') }}
+on s.merge_id = {{ merge_id }} and {{ found.same }}
 {%- if spec.get('on_tie') == 'greatest' %}
-and {{ equal | join(' and ') }}
+and {{ found.equal }}
 {%- else %}
-when matched and not ({{ equal | join(' and ') }}) then update set {{ keys[0] }} = cast(raise_error(concat(
+when matched and not ({{ found.equal }}) then update set {{ keys[0] }} = cast(raise_error(concat(
     'healing_tables: another merge has logged a different row of key ', cast(s.{{ keys[0] }} as string))) as {{
     layout['keys'][0].type }})
 {%- endif %}
 when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
+{%- endmacro %}
+
+{#- Rows for the log: for each key and moment the one that counts. -#}
+{% macro _rows_for_log(layout, events, is_seed=false) -%}
+select *, {{ is_seed | lower }} as is_seed, now() as logged_at
+from (
+    select *, row_number() over (partition by {{ layout['keys'] | map(attribute='quoted') | join(', ')
+        }}, changed_at, is_full order by {{ healing_tables._rank_of_row(layout) }}) as healing_tables_place
+    from {{ events }}
+)
+where healing_tables_place = 1
+{%- endmacro %}
+
+{#- Conditions on a row `t` of the log and a new one `s`: {same (one key and moment), equal (also one state)}. -#}
+{% macro _is_logged(layout) -%}
+    {%- set same, equal = ['t.changed_at = s.changed_at'], [] -%}
+    {%- for name in (layout['keys'] | map(attribute='quoted') | list + layout.ties | map(attribute='quoted') | list
+        + ['is_full']) | unique -%}
+        {%- do same.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
+    {%- endfor -%}
+    {%- for name in ['is_deleted'] + layout.attributes | map(attribute='quoted') | list -%}
+        {%- do equal.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
+    {%- endfor -%}
+    {{- return({'same': same | join(' and '), 'equal': equal | join(' and ')}) -}}
 {%- endmacro %}
 
 {% macro _withdraw_from_change_log(relation) -%}

@@ -125,7 +125,7 @@ when matched then update set {{ assignments | join(', ') }}
 
 {#- Begin the log of a stored dimension with them, unless it has rows. From then on, the dimension names its log. -#}
 {% macro _seed_change_log(run, spec, layout, change_log, shown) -%}
-    {%- if healing_tables._property(run.stored, 'healing_tables.change_log') is none -%}
+    {%- if run.commit is none and healing_tables._property(run.stored, 'healing_tables.change_log') is none -%}
         {%- do healing_tables._run('alter table ' ~ run.target ~ ' set '
             ~ healing_tables._properties_clause(run.notes)) -%}
     {%- endif -%}
@@ -142,9 +142,11 @@ when matched then update set {{ assignments | join(', ') }}
             'repair the stored dimension (dbt run-operation healing_tables.repair), then merge again') -%}
         {%- do healing_tables._refuse(run, mistakes) -%}
     {%- endif -%}
-    {%- do healing_tables._run(healing_tables._append_to_change_log(
-        spec, layout, healing_tables._seeds(spec, stored.layout, stored.rows, stored.columns, stored.shown), change_log,
-        'seed-' ~ invocation_id, is_seed=true)) -%}
+    {%- set seeds = healing_tables._seeds(spec, stored.layout, stored.rows, stored.columns, stored.shown) -%}
+    {%- if run.commit is not none -%} {%- do healing_tables._seed_in_folder(run, layout, seeds, change_log) -%}
+    {%- else -%} {%- do healing_tables._run(healing_tables._append_to_change_log(
+        spec, layout, seeds, change_log, 'seed-' ~ invocation_id, is_seed=true)) -%}
+    {%- endif -%}
 {%- endmacro %}
 
 {#- The column that an attribute adds, in the spelling of the table; none if the table has none. -#}

@@ -44,40 +44,55 @@
 {#- Add the rows that are set aside to their table, and warn. -#}
 {% macro _set_batch_aside(run, layout, batch, number) -%}
     {%- if not number -%} {{ return(none) }} {%- endif -%}
-    {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
-    {%- set columns = healing_tables._set_aside_columns(layout) -%}
-    {%- set found = healing_tables._ensure_table_beside(run.format, [], table, 'table of the rows set aside', columns,
-        [], run.format.properties.change_log, same_types=false) -%}
-    {%- do run.format.widen(table, found.narrower) if found.narrower -%}
-    {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table, columns)) -%}
-    {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': ' ~ healing_tables._counted(number, 'row')
-        ~ ' of the batch set aside, see ' ~ table)) -%}
+    {%- set table = healing_tables._ensure_set_aside(run, layout, number) -%}
+    {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table)) -%}
 {%- endmacro %}
 
-{% macro _set_aside_statement(layout, batch, table, columns) -%}
-{%- set names, reason = healing_tables._quoted_list(columns), healing_tables._reason_column(layout) -%}
+{#- Make the table, or give it the columns of this batch, and warn. Returns the relation. -#}
+{% macro _ensure_set_aside(run, layout, number) -%}
+    {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
+    {%- set mistakes = [] -%}
+    {#- a folder becomes a part of the table as it is -#}
+    {%- set found = healing_tables._ensure_table_beside(run.format, mistakes, table, 'table of the rows set aside',
+        healing_tables._set_aside_columns(layout), [], run.format.properties.change_log,
+        same_types=run.commit is not none) -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+    {%- do run.format.widen(table, found.narrower) if found.narrower -%}
+    {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': ' ~ healing_tables._counted(number, 'row')
+        ~ ' of the batch set aside, see ' ~ table)) -%}
+    {{- return(table) -}}
+{%- endmacro %}
+
+{% macro _set_aside_statement(layout, batch, table) -%}
+{%- set names = healing_tables._quoted_list(healing_tables._set_aside_columns(layout)) -%}
 merge into {{ table }} as t
 using (
-    select *
-    from (
-        select
-            {%- for name, type in columns.items() if name in layout.given
-                and name not in ['set_aside_at', 'set_aside_batch_id', 'set_aside_row_id', reason] %}
-            cast(given.{{ healing_tables._quoted(name) }} as {{ type }}) as {{ healing_tables._quoted(name) }},
-            {%- endfor %}
-            reason as {{ reason }}, now() as set_aside_at,
-            {{ healing_tables._string_literal(invocation_id) }} as set_aside_batch_id, set_aside_row_id,
-            row_number() over (partition by set_aside_row_id order by reason) as healing_tables_place
-        from (
-            select healing_tables_given as given, healing_tables_reason as reason, sha2(to_json(struct(
-                healing_tables_given as given, healing_tables_reason as reason), {{ healing_tables._json_options()
-                }}), 256) as set_aside_row_id
-            from {{ batch }}
-            where healing_tables_reason is not null
-        )
-    )
-    where healing_tables_place = 1
+{{ healing_tables._rows_set_aside(layout, batch) }}
 ) as s
 on t.set_aside_row_id = s.set_aside_row_id
 when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{%- endmacro %}
+
+{#- The rows of a batch that are set aside, each once, as a select. -#}
+{% macro _rows_set_aside(layout, batch) -%}
+{%- set columns, reason = healing_tables._set_aside_columns(layout), healing_tables._reason_column(layout) -%}
+select {{ healing_tables._quoted_list(columns) | join(', ') }}
+from (
+    select
+        {%- for name, type in columns.items() if name in layout.given
+            and name not in ['set_aside_at', 'set_aside_batch_id', 'set_aside_row_id', reason] %}
+        cast(given.{{ healing_tables._quoted(name) }} as {{ type }}) as {{ healing_tables._quoted(name) }},
+        {%- endfor %}
+        reason as {{ reason }}, now() as set_aside_at,
+        {{ healing_tables._string_literal(invocation_id) }} as set_aside_batch_id, set_aside_row_id,
+        row_number() over (partition by set_aside_row_id order by reason) as healing_tables_place
+    from (
+        select healing_tables_given as given, healing_tables_reason as reason, sha2(to_json(struct(
+            healing_tables_given as given, healing_tables_reason as reason), {{ healing_tables._json_options()
+            }}), 256) as set_aside_row_id
+        from {{ batch }}
+        where healing_tables_reason is not null
+    )
+)
+where healing_tables_place = 1
 {%- endmacro %}

@@ -35,7 +35,8 @@
 {% macro _check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
     {%- set only = {
         'change_log: false': spec.get('change_log') is sameas false,
-        'file_format: ' ~ format.name: not format.commits.has_tags} -%}
+        'an attribute of type 4 in ' ~ format.name: format.commits.names_folders
+            and 4 in healing_tables._scd_types(spec)} -%}
     {%- for option, is_set in only.items() if is_set -%}
         {%- do healing_tables._mistake(mistakes, option, obstacle.wanted ~ ' for this option', obstacle.got,
             obstacle.remedy ~ '; or leave it out') -%}
