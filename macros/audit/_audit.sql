@@ -37,10 +37,7 @@
 merge into {{ audit.table }} as t
 using (select audit.{{ names | join(', audit.') }} from {{ rows }}) as s
 on t.row_id = s.row_id
-{%- if format.commits.when_matched %}
-{{ format.commits.when_matched }}
-{%- endif %}
-when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{{ healing_tables._insert_missing(format, names) }}
 {%- endmacro %}
 
 {#- The id of a publish, which the commit of its audit names. -#}
@@ -67,10 +64,7 @@ using (
     )
 ) as s
 on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id and s.publish = {{ publish }}
-{%- if run.format.commits.when_matched %}
-{{ run.format.commits.when_matched }}
-{%- endif %}
-when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{{ healing_tables._insert_missing(run.format, names) }}
 {%- endmacro %}
 
 {#- The rows of the audit of a publish, as a select. -#}

@@ -1,5 +1,13 @@
 {#- A table beside a dimension that grows: its change log, its audit, its history, the rows set aside. -#}
 
+{#- The end of a MERGE into it that adds the rows `s` which are not there. `columns`: of both, as SQL. -#}
+{% macro _insert_missing(format, columns) -%}
+{%- if format.commits.when_matched -%}
+{{ format.commits.when_matched }}
+{% endif -%}
+when not matched then insert ({{ columns | join(', ') }}) values (s.{{ columns | join(', s.') }})
+{%- endmacro %}
+
 {#-
     Make it if there is none; otherwise check it, and add the columns that it lacks. Returns {is_new, added (names of
     columns), narrower ({column: type}: its type can become that one), details (see _table_details())}.

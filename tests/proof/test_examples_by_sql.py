@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from example_batches import EXPECTED, MODELS, Rows, stored
+from example_batches import EXPECTED, FACTS, MODELS, Rows, stored
 from lab import Lab
-from merge_lists import NOT_IN_DELTA, example_model
+from merge_lists import example_model
 from ways import without_library
 
-TABLES = [key for key in EXPECTED if key[0] not in NOT_IN_DELTA]
+TABLES = [key for key in EXPECTED if key[0] not in FACTS]
 
 
 @pytest.fixture(scope="module")
 def outcome(lab: Lab, interpreted: None) -> dict[tuple[str, int], list[Rows]]:
     for model in MODELS:
-        if model.stem not in NOT_IN_DELTA:
+        if model.stem not in FACTS:
             lab.write(f"models/{model.stem}.sql", example_model(model).sql[0])
     found = {}
     with without_library():

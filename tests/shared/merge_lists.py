@@ -19,7 +19,6 @@ import yaml
 from example_batches import BATCHES, EXPECTED, FACTS, MODELS
 
 CASES = Path(__file__).parent / "cases" / "merge.json"
-NOT_IN_DELTA = ("dim_user", *FACTS)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def example_model(model: Path) -> MergeModel:
 
 @cache
 def merge_models() -> list[MergeModel]:
-    examples = [example_model(model) for model in MODELS if model.stem not in NOT_IN_DELTA]
+    examples = [example_model(model) for model in MODELS if model.stem not in FACTS]
     return [*map(case_model, json.loads(CASES.read_text())), *examples]
 
 

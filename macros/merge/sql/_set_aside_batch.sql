@@ -45,7 +45,7 @@
 {% macro _set_batch_aside(run, layout, batch, number) -%}
     {%- if not number -%} {{ return(none) }} {%- endif -%}
     {%- set table = healing_tables._ensure_set_aside(run, layout, number) -%}
-    {%- do healing_tables._run(healing_tables._set_aside_statement(layout, batch, table)) -%}
+    {%- do healing_tables._run(healing_tables._set_aside_statement(run.format, layout, batch, table)) -%}
 {%- endmacro %}
 
 {#- Make the table, or give it the columns of this batch, and warn. Returns the relation. -#}
@@ -63,14 +63,14 @@
     {{- return(table) -}}
 {%- endmacro %}
 
-{% macro _set_aside_statement(layout, batch, table) -%}
+{% macro _set_aside_statement(format, layout, batch, table) -%}
 {%- set names = healing_tables._quoted_list(healing_tables._set_aside_columns(layout)) -%}
 merge into {{ table }} as t
 using (
 {{ healing_tables._rows_set_aside(layout, batch) }}
 ) as s
 on t.set_aside_row_id = s.set_aside_row_id
-when not matched then insert ({{ names | join(', ') }}) values (s.{{ names | join(', s.') }})
+{{ healing_tables._insert_missing(format, names) }}
 {%- endmacro %}
 
 {#- The rows of a batch that are set aside, each once, as a select. -#}
