@@ -184,7 +184,7 @@
 
 {#- Add the rows in a folder to a table beside the dimension, once. `name`: of the table, as text. -#}
 {% macro _take_folder(format, name, merge_id, folder) -%}
-    {%- set partitions, columns = [], healing_tables._query_columns('select * from ' ~ name) -%}
+    {%- set partitions = [] -%}
     {%- for row in run_query('describe table ' ~ name).rows if row[0] == '# col_name' -%}
         {%- do partitions.append(row[0]) -%}
     {%- endfor -%}
