@@ -100,9 +100,9 @@
         {%- do texts.append('from_json(' ~ healing_tables._string_literal(tojson(commit[name])) ~ ", '"
             ~ healing_tables._commit_columns()[name] ~ "') as " ~ name) -%}
     {%- endfor -%}
-    {%- do healing_tables._run('insert overwrite directory ' ~ healing_tables._string_literal(folder) ~ ' using '
-        ~ format.name ~ ' select ' ~ (texts | join(', ')) ~ ', ' ~ (healing_tables._files_in(commit.base_location)
-            if commit.base_id is not none else 'cast(null as array<string>)') ~ ' as base_files, cast('
+    {%- do healing_tables._write_folder(format, folder, 'select ' ~ (texts | join(', ')) ~ ', '
+        ~ (healing_tables._files_in(commit.base_location) if commit.base_id is not none
+            else 'cast(null as array<string>)') ~ ' as base_files, cast('
         ~ (commit.key_buckets or 'null') ~ ' as int) as key_buckets, now() as committed_at') -%}
     {%- if commit.base_id is not none and run_query("select md5(array_join(base_files, '|')) as id from "
         ~ healing_tables._files_at(format.name, folder)).rows[0]['id'] != commit.base_id -%}
@@ -125,82 +125,6 @@
 {% macro _drop_commit(table, version) -%}
     {%- do healing_tables._run('alter table ' ~ table ~ ' drop if exists partition (version = ' ~ version
         ~ ", step = 'committed'), partition (version = " ~ version ~ ", step = 'finished')") -%}
-{%- endmacro %}
-
-{#-
-    Make a commit visible, and give the tables beside the dimension their rows. Each call can be repeated, and several
-    processes may make them at once. Returns conflicts: if another writer has changed the files from which it was
-    made, these are visible again.
--#}
-{% macro _finish_commit(format, target, commit) -%}
-    {%- set table = healing_tables._commit_table(target) -%}
-    {%- if not healing_tables._table_exists(target) and commit.create_table is not none -%}
-        {#- Spark finds its partitions by listing its folder: one switch shows all of them -#}
-        {%- do healing_tables._keep_partitions_in_metastore(false) -%}
-        {%- do healing_tables._run(commit.create_table) -%}
-        {%- do healing_tables._keep_partitions_in_metastore(true) -%}
-    {%- endif -%}
-    {%- if healing_tables._table_exists(target) -%}
-        {%- do healing_tables._show_commit(target, commit) -%}
-    {%- endif -%}
-    {%- if commit.base_id is not none and not healing_tables._is_same_place(commit.base_location, commit.location)
-        and healing_tables._id_of_files(commit.base_location) != commit.base_id -%}
-        {%- set back = dict(commit, version=commit.version + 1, merge_id=commit.merge_id ~ '-back',
-            location=commit.base_location, base_id=none, create_table=none, add_columns=none, side_tables={}) -%}
-        {%- set folder = healing_tables._versions_folder(target) ~ '/' ~ local_md5(back.merge_id)[:12] ~ '/commit' -%}
-        {%- if not healing_tables._add_commit(format, table, back, folder) -%}
-            {%- do healing_tables._finish_commit(format, target, back) -%}
-        {%- endif -%}
-        {{- return(['its files have changed while it was switched']) -}}
-    {%- endif -%}
-    {%- for name, folder in commit.side_tables.items() -%}
-        {%- do healing_tables._take_folder(format, name, commit.merge_id, folder) -%}
-    {%- endfor -%}
-    {%- do healing_tables._run('alter table ' ~ table ~ ' add if not exists partition (version = ' ~ commit.version
-        ~ ", step = 'finished')") -%}
-    {%- set steps = healing_tables._commit_steps(table) -%}
-    {%- if steps.keys() | max > commit.version -%}
-        {#- another merge has committed after this one: the table must not go back to this commit -#}
-        {%- do healing_tables._show_commit(target, healing_tables._read_commits(table, [steps.keys() | max],
-            steps)[0]) -%}
-    {%- endif -%}
-    {{- return([]) -}}
-{%- endmacro %}
-
-{#- Let readers see the rows of a commit. -#}
-{% macro _show_commit(target, commit) -%}
-    {%- set stored = healing_tables._table_details(target.incorporate(type='table')) -%}
-    {%- set missing = [] -%}
-    {%- for column in commit.add_columns or [] if healing_tables._find_column(column[0], stored.columns) is none -%}
-        {%- do missing.append(healing_tables._quoted(column[0]) ~ ' ' ~ column[1]) -%}
-    {%- endfor -%}
-    {%- do healing_tables._run('alter table ' ~ target ~ ' add columns (' ~ (missing | join(', ')) ~ ')')
-        if missing -%}
-    {%- do healing_tables._run('alter table ' ~ target ~ ' set location '
-        ~ healing_tables._string_literal(commit.location))
-        if not healing_tables._is_same_place(stored.location, commit.location) -%}
-    {%- do healing_tables._run('refresh table ' ~ target) -%}
-{%- endmacro %}
-
-{#- Add the rows in a folder to a table beside the dimension, once. `name`: of the table, as text. -#}
-{% macro _take_folder(format, name, merge_id, folder) -%}
-    {%- set partitions = [] -%}
-    {%- for row in run_query('describe table ' ~ name).rows if row[0] == '# col_name' -%}
-        {%- do partitions.append(row[0]) -%}
-    {%- endfor -%}
-    {%- if partitions -%}
-        {%- do healing_tables._run('alter table ' ~ name ~ ' add if not exists partition (merge_id = '
-            ~ healing_tables._string_literal(merge_id) ~ ') location ' ~ healing_tables._string_literal(folder)) -%}
-    {%- else -%}
-        {#- another program has created it: rows that it already has are left out -#}
-        {%- set given, same = healing_tables._files_at(format.name, folder), [] -%}
-        {%- set names = healing_tables._quoted_list(healing_tables._query_columns('select * from ' ~ given)) -%}
-        {%- for column in names -%} {%- do same.append('t.' ~ column ~ ' <=> s.' ~ column) -%} {%- endfor -%}
-        {%- do healing_tables._run('insert into ' ~ name ~ ' (' ~ (names | join(', ')) ~ ') select s.'
-            ~ (names | join(', s.')) ~ ' from ' ~ given ~ ' as s left anti join ' ~ name ~ ' as t on '
-            ~ (same | join(' and '))) -%}
-    {%- endif -%}
-    {%- do healing_tables._run('refresh table ' ~ name) -%}
 {%- endmacro %}
 
 {#- Empty the folders of states that were replaced long ago, a few at a time, and drop their commits. The last two
@@ -231,33 +155,4 @@
         {%- endif -%}
         {%- do healing_tables._drop_commit(table, number) if not is_over.value -%}
     {%- endfor -%}
-{%- endmacro %}
-
-{% macro _write_folder(format, folder, query) -%}
-    {%- do healing_tables._run('insert overwrite directory ' ~ healing_tables._string_literal(folder) ~ ' using '
-        ~ format.name ~ '\n' ~ query) -%}
-{%- endmacro %}
-
-{#- The files at a location as `path time size`, sorted, as SQL. Spark lists them and opens none. -#}
-{% macro _files_in(location) -%}
-    {{- return("(select sort_array(collect_list(concat_ws(' ', path, unix_micros(modificationTime), length))) from "
-        ~ healing_tables._files_at('binaryFile', location) ~ ')') -}}
-{%- endmacro %}
-
-{% macro _id_of_files(location) -%}
-    {{- return(run_query('select md5(array_join(' ~ healing_tables._files_in(location) ~ ", '|')) as id").rows[0]['id'])
-        -}}
-{%- endmacro %}
-
-{#- Whether two texts are one location: file:/x, file:///x and /x are. -#}
-{% macro _is_same_place(one, other) -%}
-    {%- set places = [] -%}
-    {%- for place in [one, other] -%} {%- do places.append(modules.re.sub('^file:/+', '/', place.rstrip('/'))) -%}
-    {%- endfor -%}
-    {{- return(places[0] == places[1]) -}}
-{%- endmacro %}
-
-{#- Whether the partitions of new tables are in the metastore, where a merge adds them, or are found by listing. -#}
-{% macro _keep_partitions_in_metastore(are_there) -%}
-    {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', are_there | string | lower) -%}
 {%- endmacro %}

@@ -116,7 +116,34 @@
 
 {#- Spark SQL cannot delete a folder; a file without rows replaces all others. -#}
 {% macro _empty_folder(format, location) -%}
-    {%- do healing_tables._run(
-        'insert overwrite directory ' ~ healing_tables._string_literal(location) ~ ' using ' ~ format.name
-        ~ ' select 1 as emptied where false') -%}
+    {%- do healing_tables._write_folder(format, location, 'select 1 as emptied where false') -%}
+{%- endmacro %}
+
+{% macro _write_folder(format, folder, query) -%}
+    {%- do healing_tables._run('insert overwrite directory ' ~ healing_tables._string_literal(folder) ~ ' using '
+        ~ format.name ~ '\n' ~ query) -%}
+{%- endmacro %}
+
+{#- The files at a location as `path time size`, sorted, as SQL. Spark lists them and opens none. -#}
+{% macro _files_in(location) -%}
+    {{- return("(select sort_array(collect_list(concat_ws(' ', path, unix_micros(modificationTime), length))) from "
+        ~ healing_tables._files_at('binaryFile', location) ~ ')') -}}
+{%- endmacro %}
+
+{% macro _id_of_files(location) -%}
+    {{- return(run_query('select md5(array_join(' ~ healing_tables._files_in(location) ~ ", '|')) as id").rows[0]['id'])
+        -}}
+{%- endmacro %}
+
+{#- Whether two texts are one location: file:/x, file:///x and /x are. -#}
+{% macro _is_same_place(one, other) -%}
+    {%- set places = [] -%}
+    {%- for place in [one, other] -%} {%- do places.append(modules.re.sub('^file:/+', '/', place.rstrip('/'))) -%}
+    {%- endfor -%}
+    {{- return(places[0] == places[1]) -}}
+{%- endmacro %}
+
+{#- Whether the partitions of new tables are in the metastore, where a merge adds them, or are found by listing. -#}
+{% macro _keep_partitions_in_metastore(are_there) -%}
+    {%- do healing_tables._set_session_conf('spark.sql.hive.manageFilesourcePartitions', are_there | string | lower) -%}
 {%- endmacro %}

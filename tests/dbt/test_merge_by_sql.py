@@ -9,21 +9,13 @@ import pytest
 from cases import merge_cases, spec_of
 from lab import Lab
 from tables import plain_rows
-from ways import merge_by_sql, merge_model, same_tables, without_library
+from ways import merge_by_sql, merge_model, refused, same_tables, without_library
 
 from healing_tables import DimensionSpec, merge
 
 BIG = 2**40
 COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"], ["seen", "timestamp"]]
 OPTIONS: dict[str, Any] = {"attributes": {"name": 2, "tier": 1}, "changed_at": "seen"}
-
-
-def refused(lab: Lab, name: str) -> str:
-    """The error of a run, which leaves the tables as they were."""
-    with without_library():
-        status, message = lab.dbt("run", "--select", name)[name]
-    assert status == "error"
-    return message
 
 
 @pytest.mark.parametrize("case", merge_cases("M01"))

@@ -10,7 +10,7 @@ import pytest
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from tables import plain_rows
-from ways import merge_by_sql, merge_model, same_tables, without_library
+from ways import merge_by_sql, merge_model, refused, same_tables, without_library
 
 from healing_tables import DimensionSpec, HiveTarget, merge
 
@@ -18,14 +18,6 @@ COLUMNS = [["id", "int"], ["name", "string"], ["tier", "string"], ["seen", "time
 OPTIONS: dict[str, Any] = {"attributes": {"name": 2, "tier": 1}, "changed_at": "seen"}
 PARQUET = {"file_format": "parquet"}
 FIRST: list[list[Any]] = [[1, "A", "x", "2024-01-01", None], [2, "A", "x", "2024-01-01", "moved"]]
-
-
-def refused(lab: Lab, name: str) -> str:
-    """The error of a run."""
-    with without_library():
-        status, message = lab.dbt("run", "--select", name)[name]
-    assert status == "error"
-    return message
 
 
 def commits(lab: Lab, name: str) -> list[str]:

@@ -51,6 +51,14 @@ def merge_by_sql(lab: Lab, name: str, *args: str) -> dict[str, Any]:
     return row
 
 
+def refused(lab: Lab, name: str) -> str:
+    """The error of a run of that model."""
+    with without_library():
+        status, message = lab.dbt("run", "--select", name)[name]
+    assert status == "error"
+    return message
+
+
 def same_tables(lab: Lab, name: str, *hidden: str) -> None:
     """The tables of a dimension and of its twin, ``<name>_twin``, have the same rows, but for the ids of runs.
 
