@@ -8,7 +8,8 @@
         'dimension': 'string', 'key': 'string', 'old_surrogate_key': 'string', 'new_surrogate_key': 'string',
         'change_type': 'string', 'change_reason': 'string', 'changed_columns': 'array<string>', 'old_values': 'string',
         'new_values': 'string', 'changed_at': 'timestamp', 'actor': 'string', 'reason': 'string', 'source': 'string',
-        'batch_id': 'string', 'row_id': 'string', 'correlation_id': 'string'}) -}}
+        'batch_id': 'string', 'row_id': 'string', 'correlation_id': 'string', 'publish_no': 'bigint',
+        'published_at': 'timestamp'}) -}}
 {%- endmacro %}
 
 {#-
@@ -22,20 +23,53 @@
                 microseconds)}, as SQL for a `from`. None of other dimensions: only a late change removes a row
     said        the causes of its rows, {key_1.., causes (a map from a moment to them), newest}, as SQL for a `from`; or
                 none
+    is_dated    the changes say why and when each version began, as those of a merge do
+    is_left_out   this run adds nothing to it: it is a first build, and the option says so
 -#}
 
 {% macro _ensure_audit(run, mistakes, audit) -%}
     {%- set columns = healing_tables._audit_columns() -%}
-    {#- older audits lack the cause of a row -#}
+    {#- older audits lack some -#}
     {%- do healing_tables._ensure_table_beside(run.format, mistakes, audit.table, 'audit', columns,
-        columns | reject('equalto', 'correlation_id') | list, run.format.properties.audit, ['changed_at']) -%}
+        columns | reject('in', ['correlation_id', 'publish_no', 'published_at']) | list, run.format.properties.audit,
+        ['changed_at']) -%}
 {%- endmacro %}
 
-{#- The statement that adds rows of the outbox of the library. `rows`: SQL for a `from`. -#}
-{% macro _deliver_audit(format, audit, rows) -%}
+{#- Rows of the audit of a publish, which lack its columns, with the next number and the moment of its commit, as SQL
+    for a `from`. Their number is joined: in a MERGE, Delta reads no subquery of an expression. -#}
+{% macro _as_next_publish(audit, rows, commit) -%}
+(
+    select healing_tables_rows.*, healing_tables_next.publish_no,
+        {{ healing_tables._moment_of_commit(commit) }} as published_at
+    from (
+{{ rows }}
+    ) as healing_tables_rows
+    cross join (
+        select coalesce(max(publish_no), 0L) + 1 as publish_no
+        from {{ audit.table }}
+    ) as healing_tables_next
+)
+{%- endmacro %}
+
+{#- The moment of a commit, as SQL. An adapter may give it in the time zone of the session or in its own: the clock is
+    read in the same way, and only the time between the two counts. -#}
+{% macro _moment_of_commit(commit) -%}
+    {%- set clock = run_query('select now() as now, unix_micros(now()) as micros').rows[0] -%}
+    {%- set texts = [] -%}
+    {%- for moment in [commit.at, clock['now']] -%}
+        {%- do texts.append("timestamp_ntz '" ~ modules.re.match(
+            '[0-9-]{10}[ T][0-9:]{8}([.][0-9]+)?', moment | string).group(0) ~ "'") -%}
+    {%- endfor -%}
+    {{- return('timestamp_micros(' ~ clock['micros'] ~ 'L - timestampdiff(microsecond, ' ~ (texts | join(', ')) ~ '))')
+        -}}
+{%- endmacro %}
+
+{#- The statement that adds rows of a merge from the outbox of the library. `rows`: SQL for a `from`. -#}
+{% macro _deliver_audit(format, audit, rows, commit) -%}
 {%- set names = healing_tables._audit_columns() | list -%}
 merge into {{ audit.table }} as t
-using (select audit.{{ names | join(', audit.') }} from {{ rows }}) as s
+using {{ healing_tables._as_next_publish(
+    audit, 'select audit.' ~ (names[:-2] | join(', audit.')) ~ ' from ' ~ rows, commit) }} as s
 on t.row_id = s.row_id
 {{ healing_tables._insert_missing(format, names) }}
 {%- endmacro %}
@@ -43,38 +77,49 @@ on t.row_id = s.row_id
 {#- The id of a publish, which the commit of its audit names. -#}
 {% macro _publish_id(invocation, version) -%} {{ return(invocation ~ '/' ~ version) }} {%- endmacro %}
 
-{#- Add the audit of a publish, once. `found`: what the publish has changed, as _difference_of_commit() returns it
-    (build/_audited.sql); `version`: the version of the commit. -#}
-{% macro _write_audit(run, found, invocation, version) -%}
-    {%- do healing_tables._run(healing_tables._append_to_audit(
-        run, found.staged, found.columns, invocation, version)) -%}
-    {%- do healing_tables._run(healing_tables._note_written_by(
-        run.format, run.audit.table, healing_tables._publish_id(invocation, version))) -%}
+{#- Whether an audit has the rows of a publish. -#}
+{% macro _has_audit_of(format, audit, invocation, version) -%}
+    {{- return(
+        healing_tables._was_written_by(format, audit.table, healing_tables._publish_id(invocation, version))
+        or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
+            ~ healing_tables._string_literal(invocation) ~ ')')) -}}
 {%- endmacro %}
 
-{#- The statement for that. `staged`: a table of changes (build/_difference.sql); `columns`: those of the dimension. -#}
-{% macro _append_to_audit(run, staged, columns, invocation, version) -%}
+{#- Add the audit of a publish, once. `found`: what the publish has changed, as _difference_of_commit() returns it
+    (build/_audited.sql); `commit`: its version and moment. -#}
+{% macro _write_audit(run, found, invocation, commit) -%}
+    {%- do healing_tables._run(healing_tables._append_to_audit(run, found, invocation, commit)) -%}
+    {%- do healing_tables._run(healing_tables._note_written_by(
+        run.format, run.audit.table, healing_tables._publish_id(invocation, commit.version))) -%}
+{%- endmacro %}
+
+{#- The statement for that. -#}
+{% macro _append_to_audit(run, found, invocation, commit) -%}
 {%- set names = healing_tables._audit_columns() | list -%}
-{%- set publish = healing_tables._string_literal(healing_tables._publish_id(invocation, version)) -%}
+{%- set id = healing_tables._publish_id(invocation, commit.version) -%}
 merge into {{ run.audit.table }} as t
 using (
-    select *, {{ publish }} as publish
-    from (
-{{ healing_tables._rows_of_audit(run, staged, columns, invocation, version) }}
-    )
+    select *, {{ healing_tables._string_literal(id) }} as publish
+    from {{ healing_tables._as_next_publish(
+        run.audit, healing_tables._rows_of_audit(run, found, invocation, id), commit) }}
 ) as s
-on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id and s.publish = {{ publish }}
+on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = s.row_id and s.publish = {{
+    healing_tables._string_literal(id) }}
 {{ healing_tables._insert_missing(run.format, names) }}
 {%- endmacro %}
 
-{#- The rows of the audit of a publish, as a select. -#}
-{% macro _rows_of_audit(run, staged, columns, invocation, version) -%}
+{#-
+    The rows of the audit of a publish, without its own columns, as a select. `publish`: see _publish_id().
+    `found`: what the publish has changed:
+
+    rows        a row for each, as a select: key_1.., start, was_current, is_current, old, new (structs, or NULL), and
+                if the audit is dated, audited (see timeline/_output.sql)
+    stored, columns   those of old and new, {name: type}
+-#}
+{% macro _rows_of_audit(run, found, invocation, publish) -%}
 {%- set audit, key_columns, changed = run.audit, run.settings.key_columns, [] -%}
-{%- set publish = healing_tables._publish_id(invocation, version) -%}
-{%- for name in columns -%}
-    {%- set column = healing_tables._quoted(name) -%}
-    {%- do changed.append('if(new.' ~ column ~ ' <=> old.' ~ column ~ ', null, ' ~ healing_tables._string_literal(name)
-        ~ ')') -%}
+{%- for name, condition in healing_tables._same_values('old', 'new', found.stored, found.columns).items() -%}
+    {%- do changed.append('if(' ~ condition ~ ', null, ' ~ healing_tables._string_literal(name) ~ ')') -%}
 {%- endfor -%}
 {%- set texts, same, key_names = {}, [], healing_tables._key_names(key_columns) -%}
 {%- for name in ['actor', 'reason', 'source'] -%}
@@ -91,7 +136,9 @@ on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = 
     {%- do same.append('changes.key_' ~ loop.index ~ ' = said.key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- set surrogate = healing_tables._quoted(audit.surrogate) if audit.surrogate else none -%}
-{%- set start = healing_tables._to_micros('start', audit.moment_type) if audit.moment_type is not none else 'start' -%}
+{%- set start_type = audit.moment_type if audit.is_dated or run.settings.valid_from is none
+    else healing_tables._comparable_column(run.settings.valid_from, found.stored, found.columns).type -%}
+{%- set start = healing_tables._to_micros('start', start_type) if start_type not in [none, 'micros'] else 'start' -%}
 {%- set json = ', ' ~ healing_tables._json_options() ~ ')' -%}
 select
     {{ healing_tables._string_literal(healing_tables._plain_names(run.target)) }} as dimension,
@@ -100,7 +147,8 @@ select
     {{ 'cast(new.' ~ surrogate ~ ' as string)' if surrogate else 'cast(null as string)' }} as new_surrogate_key,
     change_type,
     case
-        when change_type = 'insert' then audited.reason
+        when change_type = 'insert' then {{ 'audited.reason' if audit.is_dated
+            else "if(has_old, 'changed', 'new')" }}
         when change_type = 'remove' then {{ "'replaced'" if not audit.ended else "'deleted'" }}
         when change_type = 'close' then if({{ 'new.' ~ healing_tables._quoted(audit.valid_to) ~ ' = next_start'
             if audit.valid_to else 'false' }}, 'changed', 'deleted')
@@ -110,8 +158,8 @@ select
                 ~ healing_tables._quoted(audit.row_start) ~ ", 'overwritten', 'changed')" }}
     end as change_reason,
     if(change_type = 'insert', null, array_compact(array({{ changed | join(', ') }}))) as changed_columns,
-    to_json(old{{ json }} as old_values,
-    to_json(new{{ json }} as new_values,
+    {{ healing_tables._row_text('old', found.stored) }} as old_values,
+    {{ healing_tables._row_text('new', found.columns) }} as new_values,
     timestamp_micros(moment) as changed_at,
     {{ texts.actor }} as actor,
     {{ texts.reason }} as reason,
@@ -127,22 +175,29 @@ from (
         {%- endif %}
     from (
         select {{ 'changes.*' if audit.ended else '*' }},
-            candidate_row as new, stored_whole as old,
             case
-                when stored_whole is null then 'insert'
-                when candidate_row is null then 'remove'
+                when old is null then 'insert'
+                when new is null then 'remove'
                 when was_current and not is_current then 'close'
                 else 'update'
             end as change_type,
+            {%- if audit.is_dated %}
             coalesce(audited.moment, {{ 'ended' if audit.ended else start }}) as moment,
+            {%- else %}
+            {{ 'if(was_current and not is_current, ' ~ healing_tables._to_micros('new.' ~ healing_tables._quoted(
+                audit.valid_to), healing_tables._type_of_column(found.columns, audit.valid_to)) ~ ', ' ~ start ~ ')'
+                if audit.valid_to else start }} as moment,
+            max(old is not null) over (partition by {{ key_names }}) as has_old,
+            {%- endif %}
             cast({{ start }} as string) as start_text,
-            lead(if(candidate_row is null, null, start)) ignore nulls over (partition by {{
+            lead(if(new is null, null, start)) ignore nulls over (partition by {{
                 key_names }} order by start) as next_start
-        from {{ staged }} as changes
+        from (
+{{ found.rows }}
+        ) as changes
         {%- if audit.ended %}
         left join {{ audit.ended }} as ends using ({{ key_names }})
         {%- endif %}
-        where differs
     ) as changes
     {%- if audit.said is not none %}
     left join {{ audit.said }} as said on {{ same | join(' and ') }}

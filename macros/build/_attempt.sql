@@ -51,7 +51,7 @@
         {{- return(none) -}}
     {%- endif -%}
     {%- for statement in run.beside -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
-    {%- do healing_tables._audit_change(run, change, seen.version) if run.commit is none -%}
+    {%- do healing_tables._audit_change(run, change, seen) if run.commit is none -%}
     {%- do healing_tables._report_leftovers(run, tables) -%}
     {%- do healing_tables._after_publish(run, change, published, published.version or seen.version,
         seen.written_rows) -%}

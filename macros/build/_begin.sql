@@ -61,6 +61,7 @@
         dict(run, sql=sql), healing_tables._definition_hash(sql, settings.call)) -%}
     {%- set run = dict(run, location=settings.format.files.new_location(target, attempt),
         key_buckets=healing_tables._key_buckets()) -%}
+    {%- set run = healing_tables._with_audit(run) -%}
     {%- set last = run.last -%}
     {%- if healing_tables._is_partial_run() -%}
         {%- do healing_tables._check_sample(existing, last) -%}

@@ -30,7 +30,8 @@
         settings.metadata.hashes | length) if hashes_later else query -%}
     {%- set known_columns = healing_tables._known_columns(run, is_pure_call) -%}
     {%- set columns = known_columns if known_columns is not none else healing_tables._query_columns(query) -%}
-    {%- set hidden = [healing_tables._audit_column() | replace('`', '')] if run.audit is not none else [] -%}
+    {%- set hidden = [healing_tables._audit_column() | replace('`', '')] if (run.audit or {}).get('is_dated')
+        else [] -%}
     {%- set found, columns = columns, {} -%}
     {%- for name, type in found.items() if name not in hidden -%} {%- do columns.update({name: type}) -%} {%- endfor -%}
     {%- if sequence is not none -%}

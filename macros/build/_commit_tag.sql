@@ -9,14 +9,18 @@
     base         the version that the build compared with its rows, none if nothing was stored. The tag is ignored if
                  another writer changed rows between this version and the commit.
     row_count    the rows of the table, or none
+    is_audited   the build adds this publish to its audit, if it is not stopped before
     marks        see _high_water_marks
 -#}
 {% macro _commit_tag(run, row_count, is_of_target=true) -%}
-    {#- URL-encoded, with ~ for %, so that no client and no history has to escape it -#}
-    {{- return(tojson({
+    {%- set tag = {
         'id': invocation_id, 'mode': run.mode, 'spec': run.definition,
         'base': run.version_before if is_of_target else none, 'row_count': row_count,
-        'marks': healing_tables._kept_marks(run.marks)}) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
+        'marks': healing_tables._kept_marks(run.marks)} -%}
+    {%- do tag.update({'is_audited': true}) if is_of_target and run.audit is not none and not run.audit.is_dated
+        and not run.audit.is_left_out -%}
+    {#- URL-encoded, with ~ for %, so that no client and no history has to escape it -#}
+    {{- return(tojson(tag) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
 
 {#- The tag as a table property, {} if the format has no tags. `version`: the version of the commit, or none if it is

@@ -7,12 +7,12 @@
 
 {#-
     The commits to the target since the build began: {conflicts (strings: commits of other writers), version (the newest
-    number, or none), written_rows (by that commit, or none)}. `own_commits`: the number of commits that the build has
-    made itself, each of which may have changed rows; `exists`: whether the target exists; `created`: the table
-    that it has made. This version is written to the log: a later commit is another writer's.
+    number, or none), at (its moment), written_rows (by that commit, or none)}. `own_commits`: the number of commits
+    that the build has made itself, each of which may have changed rows; `exists`: whether the target exists; `created`:
+    the table that it has made. This version is written to the log: a later commit is another writer's.
 -#}
 {% macro _look_at_commits(run, own_commits, exists, created=none) -%}
-    {%- set nothing = {'conflicts': [], 'version': none, 'written_rows': none} -%}
+    {%- set nothing = {'conflicts': [], 'version': none, 'at': none, 'written_rows': none} -%}
     {%- set stored_format = healing_tables._stored_format(run.stored) -%}
     {%- set is_comparable = run.format.has_commits and (created or run.target) == run.target
         and (not run.stored or (stored_format is not none and stored_format.has_commits)) -%}
@@ -29,7 +29,7 @@
     {%- endfor -%}
     {{- return({
         'conflicts': changing if changing | length > own_commits else [],
-        'version': commits[0].version if commits else run.version_before,
+        'version': commits[0].version if commits else run.version_before, 'at': (commits | first or {}).get('at'),
         'written_rows': commits[0].written_rows if commits else none}) -}}
 {%- endmacro %}
 

@@ -21,12 +21,13 @@
         {%- do side_tables.update({healing_tables._key_map_relation(run.target) | string: folder ~ '/keys'}) -%}
     {%- endif -%}
     {%- if is_changed and run.audit is not none -%}
-        {%- set found = healing_tables._known_difference(change) or healing_tables._difference_of_rows(
+        {%- set found = healing_tables._known_difference(run, change) or healing_tables._difference_of_rows(
             run, healing_tables._stored_rows(run) if run.stored else none, '(' ~ candidate.query ~ ')',
             dict(sequence, key_map='(select * from ' ~ sequence.key_map ~ ' union select * from '
                 ~ healing_tables._files_at(format.name, folder ~ '/keys') ~ ')') if sequence is not none else none) -%}
-        {%- do healing_tables._write_folder(format, folder ~ '/audit', healing_tables._rows_of_audit(
-            run, found.staged, found.columns, invocation_id, version)) -%}
+        {%- do healing_tables._write_folder(format, folder ~ '/audit', 'select *, ' ~ version
+            ~ 'L as publish_no, now() as published_at from (\n' ~ healing_tables._rows_of_audit(
+                run, found, invocation_id, healing_tables._publish_id(invocation_id, version)) ~ '\n)') -%}
         {%- do side_tables.update({run.audit.table | string: folder ~ '/audit'}) -%}
     {%- endif -%}
     {%- for beside in run.commit.folders -%}

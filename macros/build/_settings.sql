@@ -7,6 +7,7 @@
     format             see _format.sql
     publish, mode, shards   the options
     session            see _session_settings()
+    audit              the option, or none
     ratios             {max_removed_keys_ratio, max_removed_versions_ratio}
     key_columns, valid_from, valid_to, is_current, current_value, valid_to_current, tracked, checks
                        as in a check_request; valid_from and valid_to are none if they are left out
@@ -40,9 +41,11 @@
         {%- do healing_tables._mistake(mistakes, 'checks.' ~ name, 'a dimension with valid_from and valid_to',
             'one that leaves them out', 'remove it, or keep both columns (column_names)') -%}
     {%- endfor -%}
+    {%- set audit = healing_tables._checked_audit(mistakes, healing_tables._format()) -%}
     {%- do healing_tables._raise_mistakes('healing_table', mistakes) -%}
     {%- set settings = dict(
-        chosen, session=session, call=call, metadata=metadata, format=healing_tables._format(), ratios=ratios,
+        chosen, audit=audit, session=session, call=call, metadata=metadata, format=healing_tables._format(),
+        ratios=ratios,
         key_columns=metadata.key_columns,
         valid_from=metadata.names.valid_from, valid_to=metadata.names.valid_to, is_current=metadata.names.is_current,
         current_value=metadata.current_value, valid_to_current=metadata.valid_to_current, tracked=metadata.versioned,

@@ -177,18 +177,26 @@
 {#- 'a:int,b:struct<c:double>' as [[name, type]]; a name in backticks may contain any character. none if that is not
     clear: `describe` does not quote names. -#}
 {% macro _struct_fields(text) -%}
-    {%- set at = namespace(depth=0, quoted=false, part='') -%}
-    {%- set parts = [] -%}
+    {%- set fields = [] -%}
+    {%- for part in healing_tables._type_members(text) -%}
+        {%- set field = modules.re.match('^(`(?:[^`]|``)*`|[^:]*):(.*)$', part) -%}
+        {%- if field is none -%} {{ return(none) }} {%- endif -%}
+        {%- set name = field.group(1) -%}
+        {%- do fields.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name,
+            field.group(2) | trim]) -%}
+    {%- endfor -%}
+    {{- return(fields) -}}
+{%- endmacro %}
+
+{#- 'decimal(10,2),map<int,string>', what a type has between < and >, as a list of what its commas separate. -#}
+{% macro _type_members(text) -%}
+    {%- set at, parts = namespace(depth=0, quoted=false, part=''), [] -%}
     {%- for letter in text ~ ',' -%}
         {%- if letter == '`' -%} {%- set at.quoted = not at.quoted -%} {%- endif -%}
         {%- if not at.quoted and letter in '<(' -%} {%- set at.depth = at.depth + 1 -%} {%- endif -%}
         {%- if not at.quoted and letter in '>)' -%} {%- set at.depth = at.depth - 1 -%} {%- endif -%}
         {%- if letter == ',' and not at.quoted and at.depth == 0 -%}
-            {%- set field = modules.re.match('^(`(?:[^`]|``)*`|[^:]*):(.*)$', at.part | trim) -%}
-            {%- if field is none -%} {{ return(none) }} {%- endif -%}
-            {%- set name = field.group(1) -%}
-            {%- do parts.append([name[1:-1] | replace('``', '`') if name.startswith('`') else name,
-                field.group(2) | trim]) -%}
+            {%- do parts.append(at.part | trim) -%}
             {%- set at.part = '' -%}
         {%- else -%}
             {%- set at.part = at.part ~ letter -%}

@@ -33,7 +33,8 @@ from ways import merge_by_sql, merge_model, without_library
 
 from healing_tables import DimensionSpec, merge
 from healing_tables.merge.outbox import Outbox
-from healing_tables.sql.values import JSON
+from healing_tables.sql.row_text import row_text
+from healing_tables.sql.types import types_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 GIVEN = (
@@ -273,7 +274,9 @@ def assert_audited(lab: Lab, name: str) -> None:
         balance[row["new_values"] or ""] += 1
         balance[row["old_values"] or ""] -= 1
     del balance[""]
-    stored = lab.spark.table(name).selectExpr(f"to_json(struct(*), {JSON}) as row").collect()
+    rows = lab.spark.table(name)
+    text = row_text("row", types_of(rows.schema))
+    stored = rows.selectExpr("struct(*) as row").selectExpr(f"{text} as row").collect()
     assert {row: number for row, number in balance.items() if number} == Counter(row["row"] for row in stored)
     assert audit.where("change_type is null or change_reason is null or changed_at is null").isEmpty()
 

@@ -26,6 +26,7 @@ PAGES += [
         "concepts",
         "tests",
         "merging",
+        "audit",
         "facts",
         "current-state",
         "leaving-dbt-snapshots",

@@ -15,6 +15,34 @@ IN_ICEBERG = {
         "struct<smallint:int,char:string,a:struct<b:array<int>>>"
     ),
 }
+# Values of a type, as SQL, that the text of a row gives back
+IN_ROW_TEXT = {
+    "boolean": ["true", "null"],
+    "tinyint": ["-128Y"],
+    "bigint": ["9223372036854775807L", "-9223372036854775808L"],
+    "decimal(38,18)": ["-0.000000000000000001BD", "12345678901234567890.123456789012345678BD"],
+    "decimal(38,0)": ["99999999999999999999999999999999999999BD"],
+    "float": ["float('NaN')", "float('0.1')", "float('1.4E-45')", "-float('0.0')"],
+    "double": ["double('NaN')", "double('-Infinity')", "0.1D", "4.9E-324D", "1.7976931348623157E308D", "-0.0D"],
+    "string": ["''", "' x '", "'null'", "'NaN'", "'\"'", "concat(char(0), char(92), char(10))", "'€𝄞'"],
+    "binary": ["X''", "X'00FF10'"],
+    "date": ["date'0001-01-01'", "date'9999-12-31'", "cast('-0044-03-15' as date)", "cast('+12345-01-01' as date)"],
+    "timestamp": [
+        "timestamp'2024-10-27 01:30:00.000001Z'",
+        "timestamp'1500-02-28 01:02:03Z'",
+        "timestamp'9999-12-31 23:59:59.999999Z'",
+    ],
+    "timestamp_ntz": ["timestamp_ntz'2024-03-31 02:30:00.000001'", "timestamp_ntz'0001-01-01 00:00:00'"],
+    "interval day to second": ["interval '-1 02:03:04.000005' day to second"],
+    "array<double>": ["array(double('NaN'), null)", "array()"],
+    "struct<a:int,`b c`:struct<timestamp:timestamp>>": [
+        "named_struct('a', null, 'b c', named_struct('timestamp', timestamp'2024-01-01 00:00:00.5Z'))",
+        "named_struct('a', 1, 'b c', null)",
+    ],
+    "map<string,int>": ["map('a', 1, 'b', null)", "map()", "null"],
+    "map<decimal(5,2),array<map<date,string>>>": ["map(1.50BD, array(map(date'2024-01-01', 'x'), null))"],
+    "array<struct<a:map<int,binary>>>": ["array(named_struct('a', map(1, X'FF')), null)"],
+}
 # Whether a column of the first type can hold every value of the second
 HOLDS = {
     ("bigint", "int"): True,

@@ -15,7 +15,7 @@ from instant_examples import INSTANTS
 from near_names import NEAR, OPTIONS
 from pyspark.sql import types as t
 from rendering import Project
-from type_examples import COMMON, HOLDS, IN_ICEBERG, PLAIN, QUOTED, WITHOUT_EQUALITY
+from type_examples import COMMON, HOLDS, IN_ICEBERG, IN_ROW_TEXT, PLAIN, QUOTED, WITHOUT_EQUALITY
 
 from healing_tables import DimensionSpec, SpecError, as_of
 from healing_tables.definition.generated import GENERATED
@@ -24,7 +24,7 @@ from healing_tables.definition.options import nearest_name
 from healing_tables.definition.stored_layout import fits
 from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
-from healing_tables.sql import hashing, instants, types, values
+from healing_tables.sql import hashing, instants, row_text, types, values
 from healing_tables.targets import iceberg
 from healing_tables.targets.delta import MAINTENANCE
 from healing_tables.targets.retry import ATTEMPTS
@@ -54,6 +54,13 @@ def test_hash_text(kind: str, _: str, text: str) -> None:
     """Both write the same SQL; what it gives is tested with Spark."""
     in_library = re.sub(r"\btimestamp\b", instants.TIMESTAMP, kind)
     assert MACROS._hash_text("c", kind) == hashing.hash_text("c", in_library)
+
+
+@pytest.mark.parametrize("kind", IN_ROW_TEXT)
+def test_row_text(kind: str) -> None:
+    """Both write the same SQL; what it gives is tested with Spark."""
+    in_library = re.sub(r"(?<=[<:,])timestamp(?=[,>])|^timestamp$", instants.TIMESTAMP, kind)
+    assert MACROS._row_text("r", {"a b": kind, "c": "int"}) == row_text.row_text("r", {"a b": in_library, "c": "int"})
 
 
 @pytest.mark.parametrize("kind", WITHOUT_EQUALITY)

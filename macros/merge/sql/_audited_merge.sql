@@ -15,7 +15,7 @@
         'valid_to': layout.names.valid_to, 'moment_type': layout.moment_type if has_start else none,
         'row_start': none, 'ended': none, 'options': spec.audit, 'causes': layout.causes | map(attribute='name') | list,
         'said': healing_tables._said_causes(layout, change_log, merge_ids or [healing_tables._merge_id()])
-            if layout.causes else none}) -}}
+            if layout.causes else none, 'is_dated': true, 'is_left_out': false}) -}}
 {%- endmacro %}
 
 {#- The causes that the rows of these merges give, for each key, as SQL for a `from`. -#}
@@ -44,12 +44,7 @@
     {%- if not seen.get('is_audited') -%} {{ return(none) }} {%- endif -%}
     {%- set spec = dict({'audit': {}}, **spec) -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
-    {%- set publish = healing_tables._publish_id(tag.id, tag.version) -%}
-    {%- if healing_tables._was_written_by(run.format, audit.table, publish)
-        or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
-            ~ healing_tables._string_literal(tag.id) ~ ')') -%}
-        {{- return(none) -}}
-    {%- endif -%}
+    {%- if healing_tables._has_audit_of(run.format, audit, tag.id, tag.version) -%} {{ return(none) }} {%- endif -%}
     {%- set before = run.format.commits.before(tag.version, tag.base) -%}
     {%- set commits = run.format.commits.since(run.existing, before) -%}
     {%- if commits is none or run.format.commits.may_be_gone(commits, run.stored) -%}
@@ -63,5 +58,6 @@
     {%- set past = healing_tables._run_of_keys(dict(run, audit=audit), spec, layout, shown, '(select * from '
         ~ log_rows ~ ' where false)', log_rows, seen.has_full, 'true', none) -%}
     {%- do healing_tables._write_audit(
-        past, healing_tables._difference_of_commit(past, tag.version, tag.base), tag.id, tag.version) -%}
+        past, healing_tables._difference_of_commit(past, tag.version, tag.base), tag.id,
+        commits | selectattr('version', 'equalto', tag.version) | first) -%}
 {%- endmacro %}

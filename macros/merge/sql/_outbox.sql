@@ -27,11 +27,16 @@
             {%- do logged.append(row['merge_id']) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if delivered and 'audit' in wanted -%}
-        {%- set rows = outbox ~ ' where audit is not null and ' ~ healing_tables._is_of_merges(delivered) -%}
-        {%- do healing_tables._run(healing_tables._deliver_audit(run.format, audit, rows)) -%}
-        {%- do healing_tables._run('delete from ' ~ rows) -%}
-    {%- endif -%}
+    {%- for commit in (commits or []) | reverse if 'audit' in wanted -%}
+        {#- a commit is of one merge: each has its number, in the order of the commits -#}
+        {%- for merge_id in delivered if merge_id in commit.parameters -%}
+            {%- do healing_tables._run(healing_tables._deliver_audit(run.format, audit, outbox
+                ~ ' where audit is not null and ' ~ healing_tables._is_of_merges([merge_id]),
+                commit)) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do healing_tables._run('delete from ' ~ outbox ~ ' where audit is not null and '
+        ~ healing_tables._is_of_merges(delivered)) if delivered and 'audit' in wanted -%}
     {{- return(logged) -}}
 {%- endmacro %}
 

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
-from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.spec import CAUSE, DimensionSpec
 from healing_tables.plan.batch import key_names
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.row_text import row_text
 from healing_tables.sql.values import JSON
+
+if TYPE_CHECKING:
+    from healing_tables.targets.sql_table import SqlTable
+
+
+class Publish(NamedTuple):
+    """What numbers a publish, and its moment, as SQL."""
+
+    number: str
+    at: str
+
 
 AUDIT_COLUMNS = {
     "dimension": "string",
@@ -29,7 +43,14 @@ AUDIT_COLUMNS = {
     "batch_id": "string",
     "row_id": "string",
     "correlation_id": "string",
+    "publish_no": "bigint",
+    "published_at": TIMESTAMP,
 }
+# The columns that tell the publishes of a dimension apart
+PUBLISH = ("publish_no", "published_at")
+# Older audits lack these columns
+ADDED_LATER = {*CAUSE, *PUBLISH}
+NOT_PUBLISHED = Publish("cast(null as bigint)", f"cast(null as {TIMESTAMP})")
 
 
 def audit_rows(
@@ -39,12 +60,19 @@ def audit_rows(
     layout: Layout,
     spec: DimensionSpec,
     batch_id: str,
+    publish: Publish = NOT_PUBLISHED,
     row_id: str = "uuid()",
 ) -> DataFrame:
     """The changes of a plan, in AUDIT_COLUMNS.
 
-    Args: events: of the batch; dimension: its name; row_id: SQL over the plan.
+    Args:
+        events: of the batch.
+        dimension: its name.
+        publish: without it, its columns are empty until the dimension has committed.
+        row_id: SQL over the plan.
     """
+    columns, added = layout.columns(spec), dict(layout.new_columns)
+    stored = {name: kind for name, kind in columns.items() if name not in added}
     plan = with_causes(plan.where("action not in ('archive', 'absent')"), events, layout, spec)
     audit = spec.audit or {}
 
@@ -62,8 +90,8 @@ def audit_rows(
         "action as change_type",
         "reason as change_reason",
         "changed_columns",
-        f"to_json(stored, {JSON}) as old_values",
-        f"to_json(new, {JSON}) as new_values",
+        f"{row_text('stored', stored)} as old_values",
+        f"{row_text('new', columns)} as new_values",
         "timestamp_micros(moment) as changed_at",
         f"{actor} as actor",
         f"coalesce(cause.change_reason, {text('reason')}) as reason",
@@ -71,6 +99,26 @@ def audit_rows(
         f"{literal(batch_id)} as batch_id",
         f"{row_id} as row_id",
         "cause.correlation_id as correlation_id",
+        f"{publish.number} as publish_no",
+        f"{publish.at} as published_at",
+    )
+
+
+def append_statement(audit: SqlTable, rows: str, condition: str, moment: str) -> str:
+    """The MERGE that adds the audit of one publish, with the next number.
+
+    Args:
+        rows: AUDIT_COLUMNS, as SQL for a ``from``.
+        condition: on ``t`` and ``s``, for a row that is there already.
+        moment: of the commit, as SQL.
+    """
+    # joined: in a MERGE, Delta reads no subquery of an expression
+    number = f"select coalesce(max(publish_no), 0L) + 1 as number from {audit.sql_name}"
+    numbered = f"select r.*, number, {moment} as moment from {rows} r cross join ({number})"
+    values = {name: f"s.{name}" for name in AUDIT_COLUMNS} | {"publish_no": "s.number", "published_at": "s.moment"}
+    return (
+        f"merge into {audit.sql_name} t using ({numbered}) s on {condition} {audit.when_matched} "
+        f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
     )
 
 

@@ -64,7 +64,7 @@ class FilesTables(FolderTables[FilesSideTable]):
         spark, snapshot, counts = change.plan.sparkSession, change.snapshot, change.counts
         assert snapshot is None or isinstance(snapshot, FilesSnapshot)
         base = self.base(spark) if snapshot is None else snapshot.commit
-        plan, rows = self.rows_to_write(change)
+        plan, rows = self.rows_to_write(change, base.version + 1)
         is_new_state = snapshot is None or bool(WRITES_ROWS & set(counts))
         has_new_schema = bool(self.layout.new_columns or self.layout.widened)
         if not is_new_state and not rows and not has_new_schema:

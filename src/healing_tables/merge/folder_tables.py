@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from healing_tables.merge.audit import Publish
 from healing_tables.merge.change import Change
 from healing_tables.merge.tables import AUDIT, HISTORY, LOG, SET_ASIDE, DimensionTables
 from healing_tables.plan.set_aside import ROW_ID
@@ -43,13 +44,17 @@ class FolderTables(DimensionTables[Beside]):
         if self.layout.is_sequence:
             self.key_map.ensure(spark, KEY_MAP_COLUMNS, KEY_MAP_COLUMNS, "key map")
 
-    def rows_to_write(self, change: Change) -> tuple[DataFrame, dict[str, DataFrame]]:
-        """The plan with the numbers of its new rows, and the new rows of each table beside the dimension."""
+    def rows_to_write(self, change: Change, version: int) -> tuple[DataFrame, dict[str, DataFrame]]:
+        """The plan with the numbers of its new rows, and the new rows of each table beside the dimension.
+
+        Args: version: of the commit.
+        """
         plan, rows, counts = change.plan, {}, change.counts
         if self.layout.is_sequence and "insert" in counts:
             plan, rows[KEYS] = self.with_numbers(plan, change.stored)
         if counts:
-            beside = self.side_table_rows(plan, change.events, change.batch_id)
+            publish = Publish(f"{version}L", "now()")
+            beside = self.side_table_rows(plan, change.events, change.batch_id, publish)
             rows |= {name: frame for name, frame in beside.items() if name == AUDIT or "archive" in counts}
         if change.for_log is not None:
             rows[LOG] = self.new_in_log(change.for_log)

@@ -80,7 +80,8 @@ class HiveTables(FolderTables[HiveSideTable]):
     def publish(self, change: Change, written: Written) -> None:
         spark, snapshot, counts = change.plan.sparkSession, change.snapshot, change.counts
         assert snapshot is None or isinstance(snapshot, HiveSnapshot)
-        plan, rows = self.rows_to_write(change)
+        version = self.next_version(spark, snapshot)
+        plan, rows = self.rows_to_write(change, version)
         if LOG in rows:
             rows[LOG] = rows[LOG].drop("merge_id")  # the name of the partition
         is_new_state = snapshot is None or snapshot.has_late_rows or bool(WRITES_ROWS & set(counts))
@@ -93,7 +94,7 @@ class HiveTables(FolderTables[HiveSideTable]):
         location = snapshot.location if snapshot is not None and not is_new_state else ""
         location = location or self.write_state(plan, snapshot, f"{folder}/rows")
         commit = Commit(
-            version=self.next_version(spark, snapshot),
+            version=version,
             is_finished=False,
             is_old=False,
             merge_id=change.merge_id,

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
-from healing_tables.merge.audit import AUDIT_COLUMNS
+from healing_tables.merge.audit import append_statement
 from healing_tables.merge.change import Change, Written
 from healing_tables.merge.sql_merges import complete_audit, merges_without_history, unpublished_merges
 from healing_tables.merge.tables import AUDIT, HISTORY, LOG, DimensionTables
@@ -159,7 +159,7 @@ class Outbox(DimensionTables[SqlTable]):
             written.rows.update(counts)
         if rows:
             try:
-                self.deliver(spark, merge_id, has_commit=has_merge)
+                self.deliver(spark, merge_id, written.version if has_merge else None)
             except StalePlan:
                 self.discard(spark, [merge_id])
                 raise
@@ -254,13 +254,13 @@ class Outbox(DimensionTables[SqlTable]):
         for row in found:
             merge_id = row["merge_id"]
             if merge_id in committed:
-                self.deliver(spark, merge_id)
+                self.deliver(spark, merge_id, committed[merge_id])
             elif row["is_old"] and merge_id not in in_log:
                 self.discard(spark, [merge_id])
             else:
                 waiting.add(merge_id)
         self.target.finish(spark, [merge for merge in unfinished if merge.merge_id not in waiting])
-        recovered = [merge_id for merge_id in logged if merge_id in committed | in_log]
+        recovered = [merge_id for merge_id in logged if merge_id in in_log.union(committed)]
         if self.log is not None:
             recovered += unpublished_merges(self.target, self.log_table, spark)
             if self.layout.has_history:
@@ -281,13 +281,15 @@ class Outbox(DimensionTables[SqlTable]):
             .collect()
         )
 
-    def deliver(self, spark: SparkSession, merge_id: str, *, has_commit: bool = True) -> None:
+    def deliver(self, spark: SparkSession, merge_id: str, version: int | None) -> None:
         """Deliver the rows of a merge, once. Those for the change log stay in the outbox until `forget`.
 
-        Args: has_commit: the dimension has committed them; otherwise the change log decides.
+        Args: version: of the dimension that has committed them; if there is none, the change log decides.
         Raises: StalePlan if another writer has logged a different row; TargetError if a table refuses them.
         """
-        for name, table, statement in self.statements(merge_id, has_commit):
+        has_commit = version is not None
+        moment = self.target.moment(spark, version) if version is not None and self.spec.audit is not None else "now()"
+        for name, table, statement in self.statements(merge_id, has_commit, moment):
             try:
                 retrying(
                     table.name,
@@ -358,8 +360,11 @@ class Outbox(DimensionTables[SqlTable]):
             when_matched=self.log_table.when_matched,
         )
 
-    def statements(self, merge_id: str, has_commit: bool) -> list[tuple[str, SqlTable, str]]:
-        """The statements that deliver the rows of a merge: destination, table, statement."""
+    def statements(self, merge_id: str, has_commit: bool, moment: str) -> list[tuple[str, SqlTable, str]]:
+        """The statements that deliver the rows of a merge: destination, table, statement.
+
+        Args: moment: of the commit, as SQL.
+        """
         mine = f"from {self.table.sql_name} where merge_id = {literal(merge_id)} and"
         found: list[tuple[str, SqlTable, str]] = []
         if self.layout.has_history:
@@ -382,12 +387,8 @@ class Outbox(DimensionTables[SqlTable]):
             )
             found.append((HISTORY, self.history, statement))
         if self.spec.audit is not None:
-            values = {name: f"s.{name}" for name in AUDIT_COLUMNS}
-            rows = f"select {AUDIT}.* {mine} {AUDIT} is not null"
-            statement = (
-                f"merge into {self.audit.sql_name} t using ({rows}) s on t.row_id = s.row_id {self.audit.when_matched} "
-                f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
-            )
+            rows = f"(select {AUDIT}.* {mine} {AUDIT} is not null)"
+            statement = append_statement(self.audit, rows, "t.row_id = s.row_id", moment)
             found.append((AUDIT, self.audit, statement))
         if self.log is not None:
             rows = f"select {LOG}.* {mine} {LOG} is not null"

@@ -197,6 +197,12 @@ class PostgresTables(DimensionTables[PostgresTarget]):
         self.apply(connection, columns, wanted, counts)
         for number, name in enumerate(beside):
             side = {HISTORY: self.history, AUDIT: self.audit, SET_ASIDE: self.set_aside}[name]
+            if name == AUDIT:
+                next_number = f"select coalesce(max(publish_no), 0) + 1 from {side.sql_name}"
+                connection.execute(
+                    f"update healing_tables_side_{number} set publish_no = ({next_number}), "
+                    "published_at = clock_timestamp()"
+                )
             self.append(connection, side, f"healing_tables_side_{number}")
         self.note_micro_batch(connection, change.merge_id)
 

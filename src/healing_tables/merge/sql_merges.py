@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import HealingTablesError
 from healing_tables.merge.attempt import changes_by_log
-from healing_tables.merge.audit import AUDIT_COLUMNS, audit_rows
+from healing_tables.merge.audit import append_statement, audit_rows
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import named_keys
@@ -144,13 +144,9 @@ def add_audit(
         tag["id"],
         row_id=f"sha2(concat_ws('|', {literal(publish)}, to_json(key, {JSON}), cast({start} as string)), 256)",
     )
-    names = ", ".join(AUDIT_COLUMNS)
+    same = f"t.batch_id = {literal(tag['id'])} and t.row_id = s.row_id and s.publish = {literal(publish)}"
     with as_view(rows.selectExpr("*", f"{literal(publish)} as publish")) as view:
-        statement = (
-            f"merge into {audit.sql_name} t using {view} s on t.batch_id = {literal(tag['id'])} "
-            f"and t.row_id = s.row_id and s.publish = {literal(publish)} {audit.when_matched} when not matched "
-            f"then insert ({names}) values ({', '.join(f's.{name}' for name in AUDIT_COLUMNS)})"
-        )
+        statement = append_statement(audit, view, same, target.moment(spark, version))
         retrying(audit.name, partial(audit.run, spark, statement))
     audit.note_written_by(spark, publish)
 

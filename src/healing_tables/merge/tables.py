@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.layout import Layout, by_name, numbered
-from healing_tables.definition.spec import CAUSE, DimensionSpec
+from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import fits, wider_columns
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.merge.audit import AUDIT_COLUMNS, audit_rows
+from healing_tables.merge.audit import ADDED_LATER, AUDIT_COLUMNS, NOT_PUBLISHED, Publish, audit_rows
 from healing_tables.merge.change import Change, Reading, Written
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.plan.batch import key_names, named_keys
@@ -140,7 +140,7 @@ class DimensionTables(ABC, Generic[Beside]):
             own = [*[key.name for key in self.layout.keys], "valid_from", "valid_to"]
             wanted.append((self.history, self.layout.history_columns(self.spec), own, "history"))
         if self.spec.audit is not None:
-            own = [name for name in AUDIT_COLUMNS if name not in CAUSE]  # older audits lack some
+            own = [name for name in AUDIT_COLUMNS if name not in ADDED_LATER]
             wanted.append((self.audit, AUDIT_COLUMNS, own, "audit"))
         for table, columns, own, what in wanted:
             present = table.ensure(spark, columns, own, what)
@@ -273,11 +273,13 @@ class DimensionTables(ABC, Generic[Beside]):
             f"struct({', '.join(changed) or 'true as none'}) as changed",
         )
 
-    def side_table_rows(self, plan: DataFrame, events: DataFrame, batch_id: str) -> dict[str, DataFrame]:
-        """The rows of a plan for the history and the audit. Args: events: of the batch."""
+    def side_table_rows(
+        self, plan: DataFrame, events: DataFrame, batch_id: str, publish: Publish = NOT_PUBLISHED
+    ) -> dict[str, DataFrame]:
+        """The rows of a plan for the history and the audit. Args: events: of the batch; publish: see `audit_rows`."""
         found = {}
         if self.layout.has_history:
             found[HISTORY] = plan.where("action = 'archive'").selectExpr("archived.*")
         if self.spec.audit is not None:
-            found[AUDIT] = audit_rows(plan, events, self.target.name, self.layout, self.spec, batch_id)
+            found[AUDIT] = audit_rows(plan, events, self.target.name, self.layout, self.spec, batch_id, publish)
         return found

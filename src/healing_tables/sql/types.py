@@ -101,18 +101,31 @@ def has_no_type(kind: str) -> bool:
 
 def struct_fields(kind: str) -> list[tuple[str, str]]:
     """Names and types of the fields of a type such as ``struct<a:int,`b c`:array<double>>``."""
+    if not kind.startswith("struct<"):
+        return []
+    found = [re.fullmatch("(`(?:[^`]|``)*`|[^:]*):(.*)", part) for part in members(kind) if part]
+    return [
+        (name[1:-1].replace("``", "`") if name.startswith("`") else name, member)
+        for name, member in (match.groups() for match in found if match is not None)
+    ]
+
+
+def map_types(kind: str) -> tuple[str, str]:
+    """The types of the keys and of the values of a type such as ``map<decimal(10,2),string>``."""
+    key, value = members(kind)
+    return key, value
+
+
+def members(kind: str) -> list[str]:
+    """The parts between the outer ``<`` and ``>`` of a type, which commas separate."""
     parts, depth = [""], 0
-    for token in re.findall("`(?:[^`]|``)*`|.", kind[7:-1]):
+    for token in re.findall("`(?:[^`]|``)*`|.", kind[kind.index("<") + 1 : -1]):
         depth += (token in "<(") - (token in ">)")
         if token == "," and depth == 0:
             parts.append("")
         else:
             parts[-1] += token
-    found = [re.fullmatch("(`(?:[^`]|``)*`|[^:]*):(.*)", part) for part in parts if part]
-    return [
-        (name[1:-1].replace("``", "`") if name.startswith("`") else name, member)
-        for name, member in (match.groups() for match in found if match is not None)
-    ]
+    return parts
 
 
 def is_text(kind: str) -> bool:

@@ -16,8 +16,11 @@ def iso_pattern(zone: str = "") -> str:
     return f"concat('yyyy-MM-dd', char(39), 'T', char(39), 'HH:mm:ss.SSSSSS{zone}')"
 
 
-# Options of to_json for whole rows: moments in UTC, NULLs as well
-JSON = f"map('timeZone', 'UTC', 'timestampFormat', {iso_pattern('XXX')}, 'ignoreNullFields', 'false')"
+# Options of to_json for whole rows: moments in UTC and to the microsecond, NULLs as well
+JSON = (
+    f"map('timeZone', 'UTC', 'timestampFormat', {iso_pattern('XXX')}, 'timestampNTZFormat', {iso_pattern()}, "
+    "'ignoreNullFields', 'false')"
+)
 
 
 def value_text(expression: str, kind: str) -> str:

@@ -322,11 +322,17 @@ class DeltaTarget(SqlTable):
         found = self.commits_since(spark, base_version, [merge_id])
         return next((commit.version for commit in found if commit.merge_id == merge_id), None)
 
-    def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
+    def committed(
+        self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]
+    ) -> dict[str, int]:
         if not merges:
-            return set()
+            return {}
         found = self.commits_since(spark, min(merges.values()), list(merges))
-        return {commit.merge_id for commit in found if commit.merge_id is not None}
+        return {commit.merge_id: commit.version for commit in found if commit.merge_id is not None}
+
+    def moment(self, spark: SparkSession, version: int) -> str:
+        history = spark.sql(f"describe history {self.sql_name}").where(f"version = {version}")
+        return f"timestamp_micros({history.selectExpr('unix_micros(timestamp)').collect()[0][0]})"
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         rows = self.history(spark, 20, "version", "operationParameters")

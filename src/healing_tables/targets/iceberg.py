@@ -408,8 +408,18 @@ class IcebergTarget(SqlTable):
         with suppress(Exception):
             self.alter(spark, f"drop branch if exists {quoted(name)}")
 
-    def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
-        return {merge.merge_id for merge in unfinished if merge.is_committed} & set(merges)
+    def committed(
+        self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]
+    ) -> dict[str, int]:
+        return {
+            merge.merge_id: merge.head
+            for merge in unfinished
+            if isinstance(merge, Branch) and merge.is_committed and merge.merge_id in merges
+        }
+
+    def moment(self, spark: SparkSession, version: int) -> str:
+        entries = spark.sql(f"select made_current_at from {self.path(spark)}.history where snapshot_id = {version}")
+        return f"timestamp_micros({entries.selectExpr('max(unix_micros(made_current_at))').collect()[0][0]})"
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         found = self.described(spark) or {}

@@ -278,8 +278,17 @@ class SqlTable(DimensionTable["SqlTable"], SideTable):
         """Remove the marks of these merges, which are complete."""
 
     @abstractmethod
-    def committed(self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]) -> set[str]:
-        """Those of these merges that have committed. Args: merges: id to a version before; unfinished: all of them."""
+    def committed(
+        self, spark: SparkSession, merges: Mapping[str, int], unfinished: Iterable[Unfinished]
+    ) -> dict[str, int]:
+        """Those of these merges that have committed, with their versions.
+
+        Args: merges: id to a version before; unfinished: all of them.
+        """
+
+    @abstractmethod
+    def moment(self, spark: SparkSession, version: int) -> str:
+        """When this version became the current one, as SQL."""
 
     @abstractmethod
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:

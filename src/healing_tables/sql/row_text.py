@@ -1,0 +1,82 @@
+"""A row as text that gives every value back: a JSON object, with the types of its columns as its last member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from healing_tables.sql.identifiers import literal, quoted
+from healing_tables.sql.types import map_types, struct_fields
+from healing_tables.sql.values import JSON
+
+# The name of that member
+TYPES = "@types"
+
+
+def row_text(row: str, columns: Mapping[str, str]) -> str:
+    """The expression for that; NULL for a row that is NULL.
+
+    Args: row: a struct; columns: those of its columns that the text has, with their types.
+    """
+    fields = [f"{literal(name)}, {as_json(f'{row}.{quoted(name)}', kind)}" for name, kind in columns.items()]
+    types = literal(", ".join(f"{quoted(name)} {kind}" for name, kind in columns.items()))
+    return f"if({row} is null, null, to_json(named_struct({', '.join(fields)}, {literal(TYPES)}, {types}), {JSON}))"
+
+
+def as_json(expression: str, kind: str, depth: int = 1) -> str:
+    """A value of a type that to_json and from_json keep: a map as an array of its entries, also in other types."""
+    if "map<" not in kind:
+        return expression
+    item = f"item_{depth}"
+    if kind.startswith("array<"):
+        return f"transform({expression}, {item} -> {as_json(item, kind[6:-1], depth + 1)})"
+    if kind.startswith("map<"):
+        of_key, of_value = map_types(kind)
+        key, value = as_json(f"{item}.key", of_key, depth + 1), as_json(f"{item}.value", of_value, depth + 1)
+        return f"transform(map_entries({expression}), {item} -> struct({key} as key, {value} as value))"
+    fields = ", ".join(
+        f"{literal(name)}, {as_json(f'{expression}.{quoted(name)}', member, depth)}"
+        for name, member in struct_fields(kind)
+    )
+    return f"if({expression} is null, null, named_struct({fields}))" if fields else expression
+
+
+def row_of_text(text: str, columns: Mapping[str, str]) -> str:
+    """The row as a struct of these columns, NULL where the text has none of that name.
+
+    Args: text: an expression; columns: with types that hold those of the text.
+    """
+    read = f"from_json({text}, {literal(', '.join(f'{quoted(n)} {json_type(k)}' for n, k in columns.items()))}, {JSON})"
+    if not any("map<" in kind for kind in columns.values()):
+        return read
+    fields = [f"{literal(name)}, {of_json(f'{read}.{quoted(name)}', kind)}" for name, kind in columns.items()]
+    return f"if({text} is null, null, named_struct({', '.join(fields)}))"
+
+
+def json_type(kind: str) -> str:
+    """The type of `as_json`."""
+    if "map<" not in kind:
+        return kind
+    if kind.startswith("array<"):
+        return f"array<{json_type(kind[6:-1])}>"
+    if kind.startswith("map<"):
+        key, value = map(json_type, map_types(kind))
+        return f"array<struct<key:{key},value:{value}>>"
+    return f"struct<{','.join(f'{quoted(name)}:{json_type(member)}' for name, member in struct_fields(kind))}>"
+
+
+def of_json(expression: str, kind: str, depth: int = 1) -> str:
+    """The value of an expression of `as_json`."""
+    if "map<" not in kind:
+        return expression
+    item = f"item_{depth}"
+    if kind.startswith("array<"):
+        return f"transform({expression}, {item} -> {of_json(item, kind[6:-1], depth + 1)})"
+    if kind.startswith("map<"):
+        of_key, of_value = map_types(kind)
+        key, value = of_json(f"{item}.key", of_key, depth + 1), of_json(f"{item}.value", of_value, depth + 1)
+        return f"map_from_entries(transform({expression}, {item} -> struct({key} as key, {value} as value)))"
+    fields = ", ".join(
+        f"{literal(name)}, {of_json(f'{expression}.{quoted(name)}', member, depth)}"
+        for name, member in struct_fields(kind)
+    )
+    return f"if({expression} is null, null, named_struct({fields}))"

@@ -1,0 +1,219 @@
+"""The audit of a healing_table: after each publish, the rows that it has added, without those that it has removed, are
+those of the table."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from dbt.adapters.spark import session as dbt_session
+from lab import Lab
+from sessions import FORMAT
+
+from healing_tables.sql.row_text import row_text
+from healing_tables.sql.types import types_of
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+KEYS = 24  # the guards are off below 20
+COLUMNS = "id int, name string, city string, gone boolean, changed_at date, loaded_at timestamp"
+AUDIT: dict[str, Any] = {"actor": "night", "reason": "the nightly load"}
+CALL = """{{{{ healing_tables.dimension({{'crm': {{'relation': source('raw', 'crm'), 'changed_at': 'changed_at',
+    'deleted_when': 'gone', 'loaded_at': 'loaded_at'}}}}, attributes={}) }}}}"""
+
+
+def write(lab: Lab, name: str, *attributes: str, audit: Any = AUDIT, schema: str = "fail", **options: Any) -> None:
+    lab.model(
+        name,
+        CALL.format(list(attributes or ["name"])),
+        materialized="healing_table",
+        unique_key="id",
+        on_schema_change=schema,
+        meta={"healing_tables": {"audit": audit, **options}},
+    )
+
+
+def tell(lab: Lab, day: int, keys: str, name: str, *, gone: bool = False) -> None:
+    """A row for each of these keys, as the arguments of range()."""
+    lab.spark.sql(
+        f"insert into {lab.schema}.crm select cast(id as int), '{name}', 'Oslo', {str(gone).lower()}, "
+        f"date '2024-01-{day:02}', timestamp '2024-02-{day:02} 12:00:00Z' from range({keys})"
+    )
+
+
+def publishes(lab: Lab, name: str) -> list[dict[str, Any]]:
+    """The rows of an audit by publish: of which build, by whom, and how many of each change type and reason."""
+    found: dict[int, dict[str, Any]] = {}
+    moments = []
+    for row in lab.spark.table(f"{lab.schema}.{name}_audit").orderBy("publish_no", "row_id").collect():
+        publish = found.setdefault(
+            row.publish_no, {"by": row.actor, "build": row.batch_id, "why": row.reason, "rows": Counter()}
+        )
+        publish["rows"][f"{row.change_type} {row.change_reason}"] += 1
+        moments.append(row.published_at)
+    assert moments == sorted(moments)
+    assert list(found) == list(range(1, len(found) + 1))
+    return list(found.values())
+
+
+def check_balance(lab: Lab, name: str, *, without: int = 0) -> None:
+    """Args: without: the number of rows that a first build has made without an audit."""
+    balance = Counter[str]()
+    for row in lab.spark.table(f"{lab.schema}.{name}_audit").collect():
+        balance[row.new_values or ""] += 1
+        balance[row.old_values or ""] -= 1
+    del balance[""]
+    stored = lab.spark.table(f"{lab.schema}.{name}")
+    texts = stored.selectExpr("struct(*) as row").selectExpr(f"{row_text('row', types_of(stored.schema))} as text")
+    missing = Counter(row.text for row in texts.collect())
+    missing.subtract(balance)
+    assert sum(missing.values()) == without and set(missing.values()) <= {0, 1}, +missing
+
+
+@contextmanager
+def stopped_after(pattern: str) -> Iterator[None]:
+    """dbt dies once a statement like this has been run."""
+    run = dbt_session.Cursor.execute
+
+    def execute(cursor: Any, sql: str, *parameters: Any) -> None:
+        run(cursor, sql, *parameters)
+        if re.search(pattern, sql, re.IGNORECASE):
+            raise RuntimeError("the process died here")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dbt_session.Cursor, "execute", execute)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources(lab: Lab) -> None:
+    lab.write("models/sources.yml", f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: crm}}]}}]\n")
+
+
+@pytest.fixture(autouse=True)
+def crm(lab: Lab) -> None:
+    lab.spark.sql(f"drop table if exists {lab.schema}.crm")
+    lab.spark.sql(f"create table {lab.schema}.crm ({COLUMNS}) using {FORMAT}")
+    tell(lab, 1, f"1, {KEYS + 1}", "Ada")
+
+
+def test_each_publish(lab: Lab) -> None:
+    name = "dim"
+    builds: list[dict[str, Any]] = []
+
+    def build(*args: str) -> list[dict[str, Any]]:
+        """What the build has added to the audit."""
+        known = len(builds)
+        row = lab.build(name, *args)
+        found = publishes(lab, name)
+        builds[:] = found
+        check_balance(lab, name)
+        assert all(one["build"] == row["invocation_id"] for one in found[known:] if one["by"] == "night")
+        return found[known:]
+
+    write(lab, name)
+    first = build()
+    assert [(one["by"], one["why"], one["rows"]) for one in first] == [
+        ("night", "the nightly load", {"insert new": KEYS})
+    ]
+    assert build() == []
+    tell(lab, 2, "1, 3", "Bea")
+    tell(lab, 2, "3, 4", "", gone=True)
+    (news,) = build()
+    assert news["rows"] == {"close changed": 2, "insert changed": 2, "close deleted": 1}
+    changed = (
+        lab.spark.table(f"{lab.schema}.{name}_audit")
+        .where("publish_no = 2")
+        .selectExpr("key", "change_type", "changed_columns", "cast(changed_at as date) as day")
+    )
+    assert {(row.key, row.change_type, str(row.day)) for row in changed.collect()} == {
+        ('{"id":1}', "close", "2024-01-02"),
+        ('{"id":1}', "insert", "2024-01-02"),
+        ('{"id":2}', "close", "2024-01-02"),
+        ('{"id":2}', "insert", "2024-01-02"),
+        ('{"id":3}', "close", "2024-01-02"),
+    }
+    assert {tuple(row.changed_columns) for row in changed.where("change_type = 'close'").collect()} == {
+        ("valid_to", "is_current")
+    }
+    tell(lab, 3, f"4, {KEYS + 1}", "Cid")
+    (whole,) = build()
+    assert whole["rows"] == {"close changed": KEYS - 3, "insert changed": KEYS - 3}
+    assert lab.newest(name)["publish"] == "overwrite"
+    # somebody corrects the table itself, and the rebuild takes it back
+    lab.spark.sql(f"update {lab.schema}.{name} set name = 'Eve' where id = 5 and is_current")
+    lab.spark.sql(f"delete from {lab.schema}.{name} where id = 6")
+    others, back = build()
+    assert (others["by"], others["why"], others["rows"]) == (
+        "unknown",
+        None,
+        {"update overwritten": 1, "remove replaced": 2},
+    )
+    assert (back["by"], back["rows"]) == ("night", {"update overwritten": 1, "insert new": 2})
+    write(lab, name, mode="heal")
+    build()
+    tell(lab, 4, "7, 9", "Dan")
+    (heal,) = build()
+    assert heal["rows"] == {"close changed": 2, "insert changed": 2} and lab.newest(name)["mode"] == "heal"
+    write(lab, name, "name", "city", schema="append_new_columns")
+    (wider,) = build()
+    versions = lab.spark.table(f"{lab.schema}.{name}").count()
+    assert wider["rows"] == {"update overwritten": versions}
+    write(lab, name, "city", schema="sync_all_columns", max_removed_versions_ratio=1)
+    (narrower,) = build()
+    assert sum(narrower["rows"].values()) == versions
+    # all rows are written, none differs
+    assert build("--full-refresh") == []
+
+
+@pytest.mark.parametrize("publish", ["merge", "overwrite"])
+def test_a_build_that_is_stopped_after_its_commit(lab: Lab, publish: str) -> None:
+    """The next one adds its audit, once, as its own."""
+    name = f"stopped_{publish}"
+    write(lab, name, publish=publish)
+    with stopped_after(rf"(create or replace|create) table \S*\.{name}\b"):
+        lab.dbt("run", "--select", name)
+    lab.build(name)
+    assert [one["rows"] for one in publishes(lab, name)] == [{"insert new": KEYS}]
+    tell(lab, 2, "1, 3", "Bea")
+    changed = "fast_forward" if FORMAT == "iceberg" else rf"(merge into|create or replace table) \S*\.{name}\b"
+    with stopped_after(changed):
+        lab.dbt("run", "--select", name)
+    tell(lab, 3, "9, 10", "Cid")
+    row = lab.build(name)
+    check_balance(lab, name)
+    _, stopped, own = publishes(lab, name)
+    assert stopped["rows"] == {"close changed": 2, "insert changed": 2}
+    assert own["rows"] == {"close changed": 1, "insert changed": 1}
+    assert own["build"] == row["invocation_id"] != stopped["build"]
+
+
+def test_an_audit_without_the_first_build(lab: Lab) -> None:
+    name, shards = "later", {} if FORMAT == "iceberg" else {"shards": 2}
+    write(lab, name, audit={**AUDIT, "first_build": False, "table": "audit_of_later"}, **shards)
+    lab.build(name)
+    tell(lab, 2, "1, 3", "Bea")
+    lab.build(name)
+    found = lab.spark.table(f"{lab.schema}.audit_of_later").groupBy("publish_no", "change_type").count()
+    assert {tuple(row) for row in found.collect()} == {(1, "close", 2), (1, "insert", 2)}
+
+
+def test_mistakes_in_the_option(lab: Lab) -> None:
+    write(lab, "wrong", audit={"actr": "me", "reason": 5, "first_build": "no"})
+    lab.dbt("run", "--select", "wrong")
+    text = lab.results["wrong"][1]
+    for part in ("audit.actr", "audit.reason", "audit.first_build"):
+        assert part in text, text
+    lab.model(
+        "files",
+        CALL.format(["name"]),
+        materialized="healing_table",
+        unique_key="id",
+        file_format="parquet",
+        meta={"healing_tables": {"audit": {}}},
+    )
+    lab.dbt("run", "--select", "files")
+    assert "whose versions can be compared" in lab.results["files"][1]
