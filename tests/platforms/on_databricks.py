@@ -137,6 +137,10 @@ def merge_in_python_model(runs: Runs, spark: SparkSession, home: Path) -> list[l
     runs.run("batch of the Python model", project, "run", "--select", "stg_players")
     runs.run("Python model", project, "compile", "--select", "merged_player")
     (compiled,) = (home / "target_people" / "compiled").rglob("merged_player.py")
+    # the list of merges has a dimension of this name
+    for table in spark.catalog.listTables("people"):
+        if table.name.startswith("dim_player"):
+            spark.sql(f"drop table people.{table.name}")
     code: dict[str, Any] = {}
     exec(compiled.read_text(), code)  # noqa: S102
     code["model"](code["dbtObj"](spark.table), spark)
