@@ -1,6 +1,6 @@
 {#-
     The audit of a dimension: one row for each row that a publish adds, changes or removes. The library writes the same
-    table (src/healing_tables/merge/audit.py); docs/merging.md explains its columns.
+    table (src/healing_tables/merge/audit.py); docs/audit.md explains its columns.
 -#}
 
 {% macro _audit_columns() -%}
@@ -23,6 +23,7 @@
                 microseconds)}, as SQL for a `from`. None of other dimensions: only a late change removes a row
     said        the causes of its rows, {key_1.., causes (a map from a moment to them), newest}, as SQL for a `from`; or
                 none
+    change_source   of a build: the column with the source of a change, or none
     is_dated    the changes say why and when each version began, as those of a merge do
     is_left_out   this run adds nothing to it: it is a first build, and the option says so
 -#}
@@ -130,7 +131,10 @@ on t.batch_id = {{ healing_tables._string_literal(invocation) }} and t.row_id = 
 {%- for name in ['reason', 'source'] if 'change_' ~ name in audit.causes -%}
     {%- do texts.update({name: 'coalesce(cause.change_' ~ name ~ ', ' ~ texts[name] ~ ')'}) -%}
 {%- endfor -%}
-{%- set key = [] -%}
+{%- set key, moved_by = [], healing_tables._quoted(audit.change_source) if audit.get('change_source') in found.columns
+    else none -%}
+{%- do texts.update({'source': "coalesce(if(change_type = 'close', next_source, new." ~ moved_by ~ '), ' ~ texts.source
+    ~ ')'}) if moved_by is not none -%}
 {%- for name in key_columns -%}
     {%- do key.append('changes.key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
     {%- do same.append('changes.key_' ~ loop.index ~ ' = said.key_' ~ loop.index) -%}
@@ -188,6 +192,9 @@ from (
                 audit.valid_to), healing_tables._type_of_column(found.columns, audit.valid_to)) ~ ', ' ~ start ~ ')'
                 if audit.valid_to else start }} as moment,
             max(old is not null) over (partition by {{ key_names }}) as has_old,
+            {%- if moved_by is not none %}
+            lead(new.{{ moved_by }}) over (partition by {{ key_names }} order by start) as next_source,
+            {%- endif %}
             {%- endif %}
             cast({{ start }} as string) as start_text,
             lead(if(new is null, null, start)) ignore nulls over (partition by {{

@@ -33,7 +33,7 @@
         'table': healing_tables._table_named_or_beside(run.target, given.get('table'), '_audit'),
         'surrogate': metadata.get('sequence') or (metadata.get('hash_key') or {}).get('name'),
         'valid_to': run.settings.valid_to, 'moment_type': none, 'row_start': none, 'ended': none, 'options': given,
-        'causes': [], 'said': none, 'is_dated': false,
+        'causes': [], 'said': none, 'change_source': metadata.names.change_source, 'is_dated': false,
         'is_left_out': not run.stored and not given.get('first_build', true)}) -}}
 {%- endmacro %}
 

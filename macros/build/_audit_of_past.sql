@@ -8,56 +8,48 @@
     {%- do healing_tables._ensure_audit(run, mistakes, audit)
         if not run.is_as_left or not healing_tables._table_exists(audit.table) -%}
     {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
-    {%- do healing_tables._complete_audit_of_build(run) -%}
-    {%- do healing_tables._audit_others(run) -%}
+    {%- for commit in healing_tables._commits_to_audit(run) -%}
+        {%- set found = healing_tables._difference_of_versions(run, run.target ~ ' version as of ' ~ commit.before
+            if commit.before is not none else none, run.target ~ ' version as of ' ~ commit.version) -%}
+        {%- set past = run if commit.is_ours else dict(run, audit=dict(audit, options={'actor': 'unknown'})) -%}
+        {%- do healing_tables._log_progress(run.target, 'adding to its audit version ' ~ commit.version
+            ~ (', whose build was stopped' if commit.is_ours else ', which is of another writer')) -%}
+        {%- do healing_tables._write_audit(past, found, commit.id, commit) -%}
+        {#- if nothing differed, there is no commit of the audit: without this, the next build would compare again -#}
+        {%- do healing_tables._run('alter table ' ~ audit.table ~ ' set ' ~ healing_tables._properties_clause(
+            {'healing_tables.written_by': healing_tables._publish_id(commit.id, commit.version)})) -%}
+    {%- endfor -%}
     {{- return(run) -}}
 {%- endmacro %}
 
-{#- Add the publish of a build that was killed after its commit. -#}
-{% macro _complete_audit_of_build(run) -%}
-    {%- set tag = run.newest_tag or {} -%}
-    {%- if not tag.get('is_audited') -%} {{ return(none) }} {%- endif -%}
-    {%- if healing_tables._has_audit_of(run.format, run.audit, tag.id, tag.version) -%} {{ return(none) }} {%- endif -%}
-    {%- set commits = healing_tables._commits_to_audit(run, run.format.commits.before(tag.version, tag.base)) -%}
-    {%- set commit = commits | selectattr('version', 'equalto', tag.version) | first -%}
-    {%- if commit is undefined -%} {{ return(none) }} {%- endif -%}
-    {%- do healing_tables._log_progress(run.target, 'adding the audit of version ' ~ tag.version
-        ~ ', whose build was stopped') -%}
-    {%- do healing_tables._write_audit(
-        run, healing_tables._difference_of_commit(run, tag.version, tag.base), tag.id, commit) -%}
-{%- endmacro %}
-
-{#- Add what others have changed since the last publish, with an unknown actor. -#}
-{% macro _audit_others(run) -%}
-    {%- if not run.stored or run.last is none or run.last.version_after is none
-        or not (run.commits or []) | selectattr('changes_rows') | list -%}
-        {{- return(none) -}}
-    {%- endif -%}
-    {%- set id, since = 'others/' ~ run.version_before, run.last.version_after | int -%}
-    {#- a build that was refused may have added some of it -#}
-    {%- set newest = run_query('select max_by(batch_id, publish_no) as id from ' ~ run.audit.table).rows[0]['id'] or ''
-        -%}
-    {%- set since = newest.split('/')[1] | int if newest.startswith('others/') else since -%}
-    {%- if since == run.version_before -%} {{ return(none) }} {%- endif -%}
-    {%- set commits = healing_tables._commits_to_audit(run, since) -%}
-    {%- if not commits -%} {{ return(none) }} {%- endif -%}
-    {%- set found = healing_tables._difference_of_versions(run, run.target ~ ' version as of ' ~ since,
-        run.target ~ ' version as of ' ~ run.version_before) -%}
-    {%- set past = dict(run, audit=dict(run.audit, options=dict(run.audit.options, actor='unknown', reason=none,
-        source=none))) -%}
-    {%- do healing_tables._log_progress(run.target, 'adding to its audit what others have changed since version '
-        ~ since) -%}
-    {%- do healing_tables._write_audit(past, found, id, dict(commits | selectattr('changes_rows') | first,
-        version=run.version_before)) -%}
-{%- endmacro %}
-
-{#- The commits after a version, [] with a warning if that version cannot be read any more. -#}
-{% macro _commits_to_audit(run, since) -%}
-    {%- set commits = run.format.commits.since(run.existing, since) -%}
-    {%- if commits is none or run.format.commits.may_be_gone(commits, run.stored) -%}
-        {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': its audit lacks what has changed since '
-            ~ 'version ' ~ since ~ ', which may be gone')) -%}
+{#-
+    The commits that change rows after the newest one in the audit, oldest first, with their `id` there, `is_ours` (a
+    build of this package) and the version `before`, or none. An audit without any publish begins with the builds
+    that say so in their tags.
+-#}
+{% macro _commits_to_audit(run) -%}
+    {%- set missing, at = [], namespace(is_known=not run.recent, has_any=none) -%}
+    {%- for commit in run.recent or [] -%}
+        {%- if commit.changes_rows and not at.is_known -%}
+            {%- set tag = healing_tables._read_tag(commit.parameters) or {} -%}
+            {%- set id = tag.get('id') or 'others/' ~ commit.version -%}
+            {%- if healing_tables._has_audit_of(run.format, run.audit, id, commit.version) -%}
+                {%- set at.is_known = true -%}
+            {%- else -%}
+                {%- set at.has_any = healing_tables._has_rows('(select 1 from ' ~ run.audit.table
+                    ~ ' where publish_no is not null)') if at.has_any is none else at.has_any -%}
+                {%- set at.is_known = not at.has_any and not tag.get('is_audited') -%}
+                {%- do missing.insert(0, dict(commit, id=id, is_ours='id' in tag, before=run.recent[loop.index].version
+                    if loop.index < run.recent | length else none)) if not at.is_known -%}
+            {%- endif -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {#- Delta lists only the newest commits -#}
+    {%- if missing and ((not at.is_known and run.format.commits.has_ordered_versions and run.recent[-1].version != 0)
+        or run.format.commits.may_be_gone(missing, run.stored)) -%}
+        {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': its audit lacks versions '
+            ~ missing[0].version ~ ' to ' ~ missing[-1].version ~ ', since older ones may be gone')) -%}
         {{- return([]) -}}
     {%- endif -%}
-    {{- return(commits) -}}
+    {{- return(missing) -}}
 {%- endmacro %}

@@ -33,6 +33,7 @@
 
     sql                 the SQL of the model
     last, commits       the newest build of the table, and the commits after it; none if not known (see _earlier_builds)
+    recent              the newest commits of the table, newest first, if the format has tags; or none
     newest_tag          the tag of the newest commit that has one, with its `version`, even if others have changed rows
                         after it; or none
     is_as_left          the stored table is as the last build of this definition has left it
@@ -83,7 +84,8 @@
     {%- set last = earlier.last -%}
     {%- set run = dict(
         run, definition=definition, version_before=earlier.newest, last=last, commits=earlier.others,
-        newest_tag=earlier.newest_tag, table_id=last.table_id if last is not none and last.is_tagged
+        newest_tag=earlier.newest_tag, recent=earlier.recent,
+        table_id=last.table_id if last is not none and last.is_tagged
             else healing_tables._table_id(run.existing, run.stored)
                 if healing_tables._can_heal() and not run.format.commits.has_tags
             else none) -%}

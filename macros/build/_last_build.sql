@@ -2,7 +2,7 @@
     if its hashes are trusted (_new_candidate), and if the row count in the log is. -#}
 
 {#-
-    What is known about the builds of the stored table, {last, newest, others, newest_tag (see _begin.sql)}:
+    What is known about the builds of the stored table, {last, newest, others, newest_tag, recent (see _begin.sql)}:
 
     last      the newest successful build, or none: mode, spec, marks, row_count (rows of the table after it, or none),
               table_id; is_tagged: the stored table still has the rows of this build
@@ -14,9 +14,9 @@
 -#}
 {% macro _earlier_builds(run) -%}
     {%- set format = healing_tables._stored_format(run.stored) -%}
-    {%- set nothing = {'last': none, 'newest': none, 'others': none, 'newest_tag': none} -%}
+    {%- set nothing = {'last': none, 'newest': none, 'others': none, 'newest_tag': none, 'recent': none} -%}
     {%- if not run.stored -%} {{ return(nothing) }} {%- endif -%}
-    {%- set newest_tag = none -%}
+    {%- set newest_tag, commits = none, none -%}
     {%- if format is not none and format.commits.has_tags -%}
         {%- set commits = format.commits.newest(run.existing) -%}
         {%- set is_ordered = format.commits.has_ordered_versions -%}
@@ -26,11 +26,11 @@
         {%- if found is none and not commits | selectattr('changes_rows') | list -%}
             {%- set found = healing_tables._tagged_build(format.commits.newest(run.existing, none), is_ordered) -%}
         {%- endif -%}
-        {%- if found is not none -%} {{ return(dict(found, newest_tag=newest_tag)) }} {%- endif -%}
+        {%- if found is not none -%} {{ return(dict(found, newest_tag=newest_tag, recent=commits)) }} {%- endif -%}
     {%- endif -%}
     {%- set last = healing_tables._logged_build(run.target, run.log) -%}
-    {%- set commits = healing_tables._commits_after(run.existing, format, last) -%}
-    {{- return(dict(commits, last=last, newest_tag=newest_tag)) -}}
+    {{- return(dict(healing_tables._commits_after(run.existing, format, last), last=last, newest_tag=newest_tag,
+        recent=commits)) -}}
 {%- endmacro %}
 
 {#- The newest successful build of this table in the log, or none. -#}

@@ -90,7 +90,10 @@ def stopped_after(pattern: str) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def sources(lab: Lab) -> None:
-    lab.write("models/sources.yml", f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: crm}}]}}]\n")
+    lab.write(
+        "models/sources.yml",
+        f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: crm}}, {{name: shop}}]}}]\n",
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -146,12 +149,11 @@ def test_each_publish(lab: Lab) -> None:
     # somebody corrects the table itself, and the rebuild takes it back
     lab.spark.sql(f"update {lab.schema}.{name} set name = 'Eve' where id = 5 and is_current")
     lab.spark.sql(f"delete from {lab.schema}.{name} where id = 6")
-    others, back = build()
-    assert (others["by"], others["why"], others["rows"]) == (
-        "unknown",
-        None,
-        {"update overwritten": 1, "remove replaced": 2},
-    )
+    corrected, deleted, back = build()
+    assert [(one["by"], one["why"], one["rows"]) for one in (corrected, deleted)] == [
+        ("unknown", None, {"update overwritten": 1}),
+        ("unknown", None, {"remove replaced": 2}),
+    ]
     assert (back["by"], back["rows"]) == ("night", {"update overwritten": 1, "insert new": 2})
     write(lab, name, mode="heal")
     build()
@@ -165,8 +167,11 @@ def test_each_publish(lab: Lab) -> None:
     write(lab, name, "city", schema="sync_all_columns", max_removed_versions_ratio=1)
     (narrower,) = build()
     assert sum(narrower["rows"].values()) == versions
-    # all rows are written, none differs
+    # all rows are written, none differs; the next build finds that out once
     assert build("--full-refresh") == []
+    for comparisons in (1, 0):
+        assert build() == []
+        assert sum("full outer join" in sql and "version as of" in sql for _, sql in lab.statements) == comparisons
 
 
 @pytest.mark.parametrize("publish", ["merge", "overwrite"])
@@ -199,6 +204,30 @@ def test_an_audit_without_the_first_build(lab: Lab) -> None:
     lab.build(name)
     found = lab.spark.table(f"{lab.schema}.audit_of_later").groupBy("publish_no", "change_type").count()
     assert {tuple(row) for row in found.collect()} == {(1, "close", 2), (1, "insert", 2)}
+
+
+def test_the_source_that_moved_a_row(lab: Lab) -> None:
+    """With `change_source`, it is that of the version that begins; also of a key that ends with it."""
+    lab.spark.sql(f"create or replace table {lab.schema}.shop using {FORMAT} as select * from {lab.schema}.crm limit 0")
+    lab.model(
+        "moved",
+        """{{ healing_tables.dimension({
+            'crm': {'relation': source('raw', 'crm'), 'changed_at': 'changed_at', 'columns': ['name']},
+            'shop': {'relation': source('raw', 'shop'), 'changed_at': 'changed_at', 'columns': ['city']}
+        }, column_names={'change_source': 'moved_by', 'change_reason': 'why'}) }}""",
+        materialized="healing_table",
+        unique_key="id",
+        meta={"healing_tables": {"audit": {"source": "nobody"}}},
+    )
+    lab.build("moved")
+    lab.spark.sql(f"insert into {lab.schema}.shop select 1, null, 'Rome', false, date '2024-01-05', now()")
+    lab.build("moved")
+    found = lab.spark.table(f"{lab.schema}.moved_audit").groupBy("publish_no", "change_type", "source").count()
+    assert {tuple(row) for row in found.collect()} == {
+        (1, "insert", "crm", KEYS),
+        (2, "close", "shop", 1),
+        (2, "insert", "shop", 1),
+    }
 
 
 def test_mistakes_in_the_option(lab: Lab) -> None:
