@@ -6,6 +6,7 @@
 table            `dbt run` of a model with materialized='table'
 first            a healing_table that does not exist yet
 rebuild          a healing_table after a share of the keys got a change in each source
+audited          the same with an audit
 unchanged        the same again, when nothing differs
 heal             as rebuild, with mode: heal
 heal, no change  the same again, when no source has a new row
@@ -33,6 +34,7 @@ WORK = {
     "table": "dim_table",
     "first": "dim_first",
     "rebuild": "dim_rebuild",
+    "audited": "dim_audited",
     "unchanged": "dim_rebuild",
     "heal": "dim_heal",
     "heal, no change": "dim_heal",
@@ -88,6 +90,7 @@ def write_models(lab: Any, options: argparse.Namespace, names: list[str]) -> Non
         "dim_table": {"materialized": "table", "file_format": "delta", "meta": {"healing_tables": meta}},
         "dim_first": healing,
         "dim_rebuild": healing,
+        "dim_audited": healing | {"meta": {"healing_tables": meta | {"audit": {}}}},
         "dim_heal": healing | {"meta": {"healing_tables": meta | {"mode": "heal"}}},
     }
     for name in {WORK[work] for work in options.only}:

@@ -197,7 +197,8 @@ def test_a_build_that_is_stopped_after_its_commit(lab: Lab, publish: str) -> Non
 
 
 def test_an_audit_without_the_first_build(lab: Lab) -> None:
-    name, shards = "later", {} if FORMAT == "iceberg" else {"shards": 2}
+    name = "later"
+    shards: dict[str, Any] = {} if FORMAT == "iceberg" else {"shards": 2}
     write(lab, name, audit={**AUDIT, "first_build": False, "table": "audit_of_later"}, **shards)
     lab.build(name)
     tell(lab, 2, "1, 3", "Bea")

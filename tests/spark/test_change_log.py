@@ -264,7 +264,7 @@ def test_a_conflict_says_what_is_written(tables: Tables, dim: str, monkeypatch: 
 
     def foreign(target: DeltaTarget, *args: Any) -> Any:
         found = commits_since(target, *args)
-        return [*found, Commit(99, "MERGE", None)] if "changes" in target.name else found
+        return [*found, Commit(99, "MERGE", None, 0)] if "changes" in target.name else found
 
     monkeypatch.setattr(retry, "ATTEMPTS", 2)
     monkeypatch.setattr(retry, "LONGEST_WAIT", 0.0)

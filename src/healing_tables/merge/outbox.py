@@ -251,7 +251,8 @@ class Outbox(DimensionTables[SqlTable]):
         logged = [row["merge_id"] for row in found if row["has_log"]]
         in_log = self.log.logged_merge_ids(spark, logged) if self.log is not None and logged else set()
         waiting = set()
-        for row in found:
+        # in the order of their versions where these rise: the audit numbers them
+        for row in sorted(found, key=lambda row: committed.get(row["merge_id"], 0)):
             merge_id = row["merge_id"]
             if merge_id in committed:
                 self.deliver(spark, merge_id, committed[merge_id])

@@ -77,11 +77,17 @@ def with_statistics(columns: Mapping[str, str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit of a table. Attributes: merge_id: of the MERGE that made it; None if no merge of ours did."""
+    """A commit of a table.
+
+    Attributes:
+        merge_id: of the MERGE that made it; None if no merge of ours did.
+        moment: in microseconds since 1970.
+    """
 
     version: int
     operation: str
     merge_id: str | None
+    moment: int
 
 
 @dataclass(frozen=True)
@@ -331,8 +337,8 @@ class DeltaTarget(SqlTable):
         return {commit.merge_id: commit.version for commit in found if commit.merge_id is not None}
 
     def moment(self, spark: SparkSession, version: int) -> str:
-        history = spark.sql(f"describe history {self.sql_name}").where(f"version = {version}")
-        return f"timestamp_micros({history.selectExpr('unix_micros(timestamp)').collect()[0][0]})"
+        found = next(commit for commit in self.commits_since(spark, version - 1, []) if commit.version == version)
+        return f"timestamp_micros({found.moment}L)"
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         rows = self.history(spark, 20, "version", "operationParameters")
@@ -387,7 +393,7 @@ class DeltaTarget(SqlTable):
         merge_id = f"if(operation = 'MERGE', {found}, null)" if ids else "cast(null as string)"
         limit = 20
         while True:
-            rows = self.history(spark, limit, "version", "operation", merge_id)
+            rows = self.history(spark, limit, "version", "operation", merge_id, "unix_micros(timestamp)")
             if len(rows) < limit or min(row[0] for row in rows) <= version + 1:
                 return [Commit(*row) for row in rows if row[0] > version]
             limit *= 10

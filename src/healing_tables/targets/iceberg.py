@@ -419,7 +419,7 @@ class IcebergTarget(SqlTable):
 
     def moment(self, spark: SparkSession, version: int) -> str:
         entries = spark.sql(f"select made_current_at from {self.path(spark)}.history where snapshot_id = {version}")
-        return f"timestamp_micros({entries.selectExpr('max(unix_micros(made_current_at))').collect()[0][0]})"
+        return f"timestamp_micros({entries.selectExpr('max(unix_micros(made_current_at))').collect()[0][0]}L)"
 
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         found = self.described(spark) or {}
