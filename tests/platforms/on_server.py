@@ -47,7 +47,7 @@ from values {{ rows[var('batch', 1)] }} as rows (id, name, city, changed_at)
 select *, current_timestamp() as loaded_at from {{ ref('batch') }}
 """,
     "dim_person": """
-{{ config(materialized='healing_table', unique_key='id', meta={'healing_tables': {'mode': 'heal'}}) }}
+{{ config(materialized='healing_table', unique_key='id', meta={'healing_tables': {'mode': 'heal', 'audit': {}}}) }}
 {{ healing_tables.dimension(
     sources={'changes': {'relation': ref('person_changes'), 'changed_at': 'changed_at', 'loaded_at': 'loaded_at'}},
     key_columns='id', attributes=['name', 'city'], surrogate_key='person_key'
@@ -112,6 +112,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 ROWS = {
     "dim_person": "id, name, city, valid_from",
+    "person_audit": "publish_no, key, change_type, change_reason from {s}.dim_person_audit",
     "hashes": "id, name, city, key_hash, row_hash from {s}.dim_person",
     "dim_merged": "id, name, city, valid_from, change_reason",
     "merged_keys": "count(distinct person_key) from {s}.dim_merged",

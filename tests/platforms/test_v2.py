@@ -67,7 +67,7 @@ SOFT = """
 ) }}
 """
 MORE = {
-    "dim_files": FILES.replace("'mode': 'heal'", "'mode': 'rebuild'"),
+    "dim_files": FILES.replace("'mode': 'heal', 'audit': {}", "'mode': 'rebuild'"),
     "soft_one": "{{ config(materialized='ephemeral') }} select * from {{ ref('person_changes') }}\n",
     "soft_two": (
         "{{ config(materialized='ephemeral') }} select id, name, city, changed_at from {{ ref('soft_one') }}\n"

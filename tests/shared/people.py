@@ -11,6 +11,17 @@ PEOPLE = [
     ["2", "B|a", "Rome", "2024-01-01"],
     ["3", "Cid", "Rome", "2024-02-01"],
 ]
+# what the builds of dim_person have changed: the last batch is late
+PERSON_AUDIT = [
+    ["1", '{"id":1}', "insert", "new"],
+    ["1", '{"id":2}', "insert", "new"],
+    ["2", '{"id":1}', "close", "changed"],
+    ["2", '{"id":1}', "insert", "changed"],
+    ["2", '{"id":3}', "insert", "new"],
+    ["3", '{"id":1}', "insert", "changed"],
+    ["3", '{"id":1}', "update", "overwritten"[:10]],
+    ["3", '{"id":1}', "update", "overwritten"[:10]],
+]
 # what merges of the three batches leave
 MERGED = {
     "dim_merged": [
@@ -61,7 +72,8 @@ def check_people(rows: dict[str, list[list[str]]], **more: list[list[str]]) -> N
     """Args: more: tables that only some servers have."""
     named = {name: table for name, table in rows.items() if name != "hashes" and not name.startswith("merges")}
     found = {name: [[cell[:10] for cell in row] for row in table] for name, table in named.items()}
-    assert found == {"dim_person": PEOPLE, "person_states": STATES, "correct_visits": VISITS, **more}
+    wanted = {"dim_person": PEOPLE, "person_audit": PERSON_AUDIT, "person_states": STATES, "correct_visits": VISITS}
+    assert found == wanted | more
     assert len(rows["hashes"]) == len(PEOPLE)
     # the text that is hashed has a backslash before the | of a value
     for key, name, city, key_hash, row_hash in rows["hashes"]:

@@ -65,7 +65,8 @@ def same_tables(lab: Lab, name: str, *hidden: str) -> None:
     Args: hidden: names of columns, or of tables, that are not compared.
     """
     names = {row.tableName for row in lab.spark.sql(f"show tables in {lab.schema} like '{name}*'").collect()}
-    own = ["merge_id", "logged_at", "batch_id", "row_id", "dimension", "set_aside_at", "set_aside_batch_id"]
+    own = ["merge_id", "logged_at", "batch_id", "row_id", "dimension", "published_at", "set_aside_at"]
+    own += ["set_aside_batch_id"]
     for beside in {"", "_changes", "_audit", "_history", "__keys", "__set_aside"} - set(hidden):
         assert (name + beside in names) == (f"{name}_twin{beside}" in names), beside
         if name + beside in names:

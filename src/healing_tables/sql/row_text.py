@@ -22,19 +22,25 @@ def row_text(row: str, columns: Mapping[str, str]) -> str:
     return f"if({row} is null, null, to_json(named_struct({', '.join(fields)}, {literal(TYPES)}, {types}), {JSON}))"
 
 
-def as_json(expression: str, kind: str, depth: int = 1) -> str:
-    """A value of a type that to_json and from_json keep: a map as an array of its entries, also in other types."""
+def as_json(expression: str, kind: str, *, back: bool = False, depth: int = 1) -> str:
+    """A value of a type that to_json and from_json keep: a map as an array of its entries, also in other types.
+
+    Args: back: the value of such an expression again.
+    """
     if "map<" not in kind:
         return expression
     item = f"item_{depth}"
     if kind.startswith("array<"):
-        return f"transform({expression}, {item} -> {as_json(item, kind[6:-1], depth + 1)})"
+        return f"transform({expression}, {item} -> {as_json(item, kind[6:-1], back=back, depth=depth + 1)})"
     if kind.startswith("map<"):
         of_key, of_value = map_types(kind)
-        key, value = as_json(f"{item}.key", of_key, depth + 1), as_json(f"{item}.value", of_value, depth + 1)
-        return f"transform(map_entries({expression}), {item} -> struct({key} as key, {value} as value))"
+        key = as_json(f"{item}.key", of_key, back=back, depth=depth + 1)
+        value = as_json(f"{item}.value", of_value, back=back, depth=depth + 1)
+        entries = expression if back else f"map_entries({expression})"
+        entries = f"transform({entries}, {item} -> struct({key} as key, {value} as value))"
+        return f"map_from_entries({entries})" if back else entries
     fields = ", ".join(
-        f"{literal(name)}, {as_json(f'{expression}.{quoted(name)}', member, depth)}"
+        f"{literal(name)}, {as_json(f'{expression}.{quoted(name)}', member, back=back, depth=depth)}"
         for name, member in struct_fields(kind)
     )
     return f"if({expression} is null, null, named_struct({fields}))" if fields else expression
@@ -48,12 +54,14 @@ def row_of_text(text: str, columns: Mapping[str, str]) -> str:
     read = f"from_json({text}, {literal(', '.join(f'{quoted(n)} {json_type(k)}' for n, k in columns.items()))}, {JSON})"
     if not any("map<" in kind for kind in columns.values()):
         return read
-    fields = [f"{literal(name)}, {of_json(f'{read}.{quoted(name)}', kind)}" for name, kind in columns.items()]
+    fields = [
+        f"{literal(name)}, {as_json(f'{read}.{quoted(name)}', kind, back=True)}" for name, kind in columns.items()
+    ]
     return f"if({text} is null, null, named_struct({', '.join(fields)}))"
 
 
 def json_type(kind: str) -> str:
-    """The type of `as_json`."""
+    """The type of an expression of `as_json`."""
     if "map<" not in kind:
         return kind
     if kind.startswith("array<"):
@@ -62,21 +70,3 @@ def json_type(kind: str) -> str:
         key, value = map(json_type, map_types(kind))
         return f"array<struct<key:{key},value:{value}>>"
     return f"struct<{','.join(f'{quoted(name)}:{json_type(member)}' for name, member in struct_fields(kind))}>"
-
-
-def of_json(expression: str, kind: str, depth: int = 1) -> str:
-    """The value of an expression of `as_json`."""
-    if "map<" not in kind:
-        return expression
-    item = f"item_{depth}"
-    if kind.startswith("array<"):
-        return f"transform({expression}, {item} -> {of_json(item, kind[6:-1], depth + 1)})"
-    if kind.startswith("map<"):
-        of_key, of_value = map_types(kind)
-        key, value = of_json(f"{item}.key", of_key, depth + 1), of_json(f"{item}.value", of_value, depth + 1)
-        return f"map_from_entries(transform({expression}, {item} -> struct({key} as key, {value} as value)))"
-    fields = ", ".join(
-        f"{literal(name)}, {of_json(f'{expression}.{quoted(name)}', member, depth)}"
-        for name, member in struct_fields(kind)
-    )
-    return f"if({expression} is null, null, named_struct({fields}))"
