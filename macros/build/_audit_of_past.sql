@@ -23,8 +23,8 @@
 {%- endmacro %}
 
 {#-
-    The commits that change rows after the newest one in the audit, oldest first, with their `id` there, `is_ours` (a
-    build of this package) and the version `before`, or none. An audit without any publish begins with the builds
+    The commits that change rows after the newest one in the audit, oldest first, with their `id` there, `is_ours` (of a
+    build with an audit) and the version `before`, or none. An audit without any publish begins with the builds
     that say so in their tags.
 -#}
 {% macro _commits_to_audit(run) -%}
@@ -32,15 +32,16 @@
     {%- for commit in run.recent or [] -%}
         {%- if commit.changes_rows and not at.is_known -%}
             {%- set tag = healing_tables._read_tag(commit.parameters) or {} -%}
-            {%- set id = tag.get('id') or 'others/' ~ commit.version -%}
+            {%- set id = tag.get('published_by') or 'others/' ~ commit.version -%}
             {%- if healing_tables._has_audit_of(run.format, run.audit, id, commit.version) -%}
                 {%- set at.is_known = true -%}
             {%- else -%}
                 {%- set at.has_any = healing_tables._has_rows('(select 1 from ' ~ run.audit.table
                     ~ ' where publish_no is not null)') if at.has_any is none else at.has_any -%}
-                {%- set at.is_known = not at.has_any and not tag.get('is_audited') -%}
-                {%- do missing.insert(0, dict(commit, id=id, is_ours='id' in tag, before=run.recent[loop.index].version
-                    if loop.index < run.recent | length else none)) if not at.is_known -%}
+                {%- set at.is_known = not at.has_any and 'published_by' not in tag -%}
+                {%- set before = run.recent[loop.index].version if loop.index < run.recent | length else none -%}
+                {%- do missing.insert(0, dict(commit, id=id, is_ours='published_by' in tag, before=before))
+                    if not at.is_known -%}
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}

@@ -9,16 +9,22 @@
     base         the version that the build compared with its rows, none if nothing was stored. The tag is ignored if
                  another writer changed rows between this version and the commit.
     row_count    the rows of the table, or none
-    is_audited   the build adds this publish to its audit, if it is not stopped before
+    published_by   the id of the run whose publish the commit is, if that goes to an audit: another one has only
+                 found the table unchanged
     marks        see _high_water_marks
 -#}
-{% macro _commit_tag(run, row_count, is_of_target=true) -%}
+{% macro _commit_tag(run, row_count, is_of_target=true, version=none) -%}
     {%- set tag = {
         'id': invocation_id, 'mode': run.mode, 'spec': run.definition,
         'base': run.version_before if is_of_target else none, 'row_count': row_count,
         'marks': healing_tables._kept_marks(run.marks)} -%}
-    {%- do tag.update({'is_audited': true}) if is_of_target and run.audit is not none and not run.audit.is_dated
-        and not run.audit.is_left_out -%}
+    {%- set before = run.newest_tag if version is not none and run.newest_tag is not none
+        and run.newest_tag.version == version else {} -%}
+    {%- if version is not none -%}
+        {%- do tag.update({'published_by': before.published_by}) if 'published_by' in before -%}
+    {%- elif is_of_target and run.audit is not none and not run.audit.is_dated and not run.audit.is_left_out -%}
+        {%- do tag.update({'published_by': invocation_id}) -%}
+    {%- endif -%}
     {#- URL-encoded, with ~ for %, so that no client and no history has to escape it -#}
     {{- return(tojson(tag) | urlencode | replace('~', '%7E') | replace('%', '~')) -}}
 {%- endmacro %}
@@ -28,7 +34,7 @@
 {% macro _tag_properties(run, row_count=none, is_of_target=true, version=none) -%}
     {%- if not run.format.commits.has_tags -%} {{ return({}) }} {%- endif -%}
     {{- return({run.format.commits.tag_property(run.version_before if is_of_target else none, version):
-        healing_tables._commit_tag(run, row_count, is_of_target)}) -}}
+        healing_tables._commit_tag(run, row_count, is_of_target, version)}) -}}
 {%- endmacro %}
 
 {#- The tag of a commit, or none. `parameters`: the operation's parameters in the history. -#}

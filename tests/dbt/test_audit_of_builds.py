@@ -167,9 +167,9 @@ def test_each_publish(lab: Lab) -> None:
     write(lab, name, "city", schema="sync_all_columns", max_removed_versions_ratio=1)
     (narrower,) = build()
     assert sum(narrower["rows"].values()) == versions
-    # all rows are written, none differs; the next build finds that out once
+    # all rows are written, none differs; on Delta, the next build finds that out, once
     assert build("--full-refresh") == []
-    for comparisons in (1, 0):
+    for comparisons in (0 if FORMAT == "iceberg" else 1, 0):
         assert build() == []
         assert sum("full outer join" in sql and "version as of" in sql for _, sql in lab.statements) == comparisons
 
