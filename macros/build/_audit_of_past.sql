@@ -15,9 +15,10 @@
         {%- do healing_tables._log_progress(run.target, 'adding to its audit version ' ~ commit.version
             ~ (', whose build was stopped' if commit.is_ours else ', which is of another writer')) -%}
         {%- do healing_tables._write_audit(past, found, commit.id, commit) -%}
-        {#- if nothing differed, there is no commit of the audit: without this, the next build would compare again -#}
+        {#- if nothing differed, Delta has no commit of the audit: without this, the next build would compare again -#}
         {%- do healing_tables._run('alter table ' ~ audit.table ~ ' set ' ~ healing_tables._properties_clause(
-            {'healing_tables.written_by': healing_tables._publish_id(commit.id, commit.version)})) -%}
+            {'healing_tables.written_by': healing_tables._publish_id(commit.id, commit.version)}))
+            if run.format.commits.shows_predicates -%}
     {%- endfor -%}
     {{- return(run) -}}
 {%- endmacro %}

@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from audits import beside_audit
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from sessions import FORMAT
-
-from healing_tables.sql.row_text import row_text
-from healing_tables.sql.types import types_of
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 KEYS = 24  # the guards are off below 20
@@ -59,20 +57,6 @@ def publishes(lab: Lab, name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def check_balance(lab: Lab, name: str, *, without: int = 0) -> None:
-    """Args: without: the number of rows that a first build has made without an audit."""
-    balance = Counter[str]()
-    for row in lab.spark.table(f"{lab.schema}.{name}_audit").collect():
-        balance[row.new_values or ""] += 1
-        balance[row.old_values or ""] -= 1
-    del balance[""]
-    stored = lab.spark.table(f"{lab.schema}.{name}")
-    texts = stored.selectExpr("struct(*) as row").selectExpr(f"{row_text('row', types_of(stored.schema))} as text")
-    missing = Counter(row.text for row in texts.collect())
-    missing.subtract(balance)
-    assert sum(missing.values()) == without and set(missing.values()) <= {0, 1}, +missing
-
-
 @contextmanager
 def stopped_after(pattern: str) -> Iterator[None]:
     """dbt dies once a statement like this has been run."""
@@ -113,7 +97,7 @@ def test_each_publish(lab: Lab) -> None:
         row = lab.build(name, *args)
         found = publishes(lab, name)
         builds[:] = found
-        check_balance(lab, name)
+        assert beside_audit(lab.spark, f"{lab.schema}.{name}") == {}
         assert all(one["build"] == row["invocation_id"] for one in found[known:] if one["by"] == "night")
         return found[known:]
 
@@ -189,7 +173,7 @@ def test_a_build_that_is_stopped_after_its_commit(lab: Lab, publish: str) -> Non
         lab.dbt("run", "--select", name)
     tell(lab, 3, "9, 10", "Cid")
     row = lab.build(name)
-    check_balance(lab, name)
+    assert beside_audit(lab.spark, f"{lab.schema}.{name}") == {}
     _, stopped, own = publishes(lab, name)
     assert stopped["rows"] == {"close changed": 2, "insert changed": 2}
     assert own["rows"] == {"close changed": 1, "insert changed": 1}
@@ -208,7 +192,7 @@ def test_an_audit_without_the_first_build(lab: Lab) -> None:
 
 
 def test_the_source_that_moved_a_row(lab: Lab) -> None:
-    """With `change_source`, it is that of the version that begins; also of a key that ends with it."""
+    """With `change_source`, the audit names the source that started a version; so does the row that it closes."""
     lab.spark.sql(f"create or replace table {lab.schema}.shop using {FORMAT} as select * from {lab.schema}.crm limit 0")
     lab.model(
         "moved",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from audits import beside_audit
 from dbt.adapters.spark import session as dbt_session
 from lab import Lab
 from pyspark.sql import DataFrame
@@ -33,8 +33,6 @@ from ways import merge_by_sql, merge_model, without_library
 
 from healing_tables import DimensionSpec, merge
 from healing_tables.merge.outbox import Outbox
-from healing_tables.sql.row_text import row_text
-from healing_tables.sql.types import types_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 GIVEN = (
@@ -269,15 +267,8 @@ def forget_the_past(lab: Lab, name: str) -> None:
 
 def assert_audited(lab: Lab, name: str) -> None:
     """The rows that the audit has added, without those that it has removed, are those of the dimension."""
-    audit, balance = lab.spark.table(f"{name}_audit"), Counter[str]()
-    for row in audit.collect():
-        balance[row["new_values"] or ""] += 1
-        balance[row["old_values"] or ""] -= 1
-    del balance[""]
-    rows = lab.spark.table(name)
-    text = row_text("row", types_of(rows.schema))
-    stored = rows.selectExpr("struct(*) as row").selectExpr(f"{text} as row").collect()
-    assert {row: number for row, number in balance.items() if number} == Counter(row["row"] for row in stored)
+    assert beside_audit(lab.spark, name) == {}
+    audit = lab.spark.table(f"{name}_audit")
     assert audit.where("change_type is null or change_reason is null or changed_at is null").isEmpty()
 
 
