@@ -6,15 +6,17 @@
     For rekey_facts and facts_covered the facts store the columns already: `stored` is then the name of the macro.
 -#}
 {% macro _as_of_request(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
-    versions_per_key, stored=none, mistakes=none) -%}
+    versions_per_key, stored=none, mistakes=none, known_at=none, audit=none) -%}
     {%- set mistakes = [] if mistakes is none else mistakes -%}
     {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
-    {%- set dimension_columns = healing_tables._columns_of_existing(mistakes, 'dimension', dimension) -%}
+    {%- set versions = healing_tables._versions_known_at(mistakes, 'dimension', dimension, valid_from, known_at, audit)
+        -%}
+    {%- set dimension_columns = versions.columns -%}
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
     {%- do healing_tables._check_choice(mistakes, 'versions_per_key', versions_per_key, ['many', 'few'])
         if versions_per_key is not none -%}
     {%- set as_of_request = {
-        'facts': facts | string, 'dimension': dimension | string, 'versions_per_key': versions_per_key,
+        'facts': facts | string, 'dimension': versions.rows, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns,
             dimension_columns),
         'at': healing_tables._to_micros(healing_tables._quoted(at), healing_tables._type_of_column(fact_columns, at)),

@@ -10,13 +10,7 @@
 {% macro _period(mistakes, relation, columns, valid_from, valid_to, valid_to_current) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'valid_from', valid_from, relation, columns) -%}
     {%- do healing_tables._check_moment_column(mistakes, 'valid_to', valid_to, relation, columns) -%}
-    {%- set end = healing_tables._valid_to_current(valid_to_current) -%}
-    {%- if end is not none and healing_tables._parse_instant(end) is none -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 00:00:00', or none", end,
-            'correct the text') -%}
-        {%- set end = none -%}
-    {%- endif -%}
+    {%- set end = healing_tables._checked_open_end(mistakes, valid_to_current) -%}
     {%- set period = {
         'valid_from': valid_from, 'from_type': healing_tables._type_of_column(columns, valid_from),
         'valid_to': valid_to, 'to_type': healing_tables._type_of_column(columns, valid_to)} -%}
@@ -30,4 +24,14 @@
         'is_proper': healing_tables._quoted(valid_from) ~ ' is not null and (' ~ is_open ~ ' or ' ~ at ~ ' < ' ~ to
         ~ ')'}) -%}
     {{- return(period) -}}
+{%- endmacro %}
+
+{#- The configured open end, none for NULL. -#}
+{% macro _checked_open_end(mistakes, given) -%}
+    {%- set end = healing_tables._valid_to_current(given) -%}
+    {%- if end is none or healing_tables._parse_instant(end) is not none -%} {{ return(end) }} {%- endif -%}
+    {%- do healing_tables._mistake(
+        mistakes, 'valid_to_current', "a moment in UTC such as '9999-12-31 00:00:00', or none", end,
+        'correct the text') -%}
+    {{- return(none) -}}
 {%- endmacro %}

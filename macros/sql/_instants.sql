@@ -147,3 +147,12 @@
 {% macro _instant_micros(text) -%}
     {{- return(none if text is none else healing_tables._micros_constant(text)) -}}
 {%- endmacro %}
+
+{#- Check a moment in the arguments of a call. -#}
+{% macro _check_moment(mistakes, argument, value) -%}
+    {%- if value is none or healing_tables._parse_instant(value) is none -%}
+        {%- do healing_tables._mistake(
+            mistakes, argument, "a moment in UTC such as '2024-01-31' or '2024-01-31 10:00:00'", value | string,
+            'correct the text') -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,6 +1,7 @@
 """Merge batches into slowly changing dimensions: types 0, 1, 2, 3, 4 and 6, in one commit. Join facts to them."""
 
 from healing_tables.as_of.as_of import as_of
+from healing_tables.as_of.known_versions import known_versions
 from healing_tables.definition.attributes import Attribute
 from healing_tables.errors import (
     ArgumentError,
@@ -43,6 +44,7 @@ __all__ = [
     "TargetError",
     "as_of",
     "convert_table",
+    "known_versions",
     "merge",
     "plan",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from audits import beside_audit
 from dbt.adapters.spark import session as dbt_session
+from known import check_known_at
 from lab import Lab
 from sessions import FORMAT
 
@@ -151,6 +152,7 @@ def test_each_publish(lab: Lab) -> None:
     write(lab, name, "city", schema="sync_all_columns", max_removed_versions_ratio=1)
     (narrower,) = build()
     assert sum(narrower["rows"].values()) == versions
+    assert check_known_at(lab.spark, f"{lab.schema}.{name}") == len(builds)
     # all rows are written, none differs; on Delta, the next build finds that out, once
     assert build("--full-refresh") == []
     for comparisons in (0 if FORMAT == "iceberg" else 1, 0):

@@ -45,7 +45,11 @@ def documented(lab: Lab, pages: list[str], files: dict[str, str]) -> Lab:
     (lab.home / "dbt_packages" / "dbt_utils").symlink_to(package)
     for page in pages:
         for name, table in READ[page].inputs.items():
-            lab.write(f"models/{name}.sql", input_model(table))
+            # a dimension is there with its audit
+            audit = f"{name}_audit" if f"{name}_audit" in READ[page].inputs else None
+            lab.write(
+                f"models/{name}.sql", input_model(table) + f"\n-- depends_on: {{{{ ref('{audit}') }}}}" * bool(audit)
+            )
         for example in READ[page].examples:
             lab.write(f"models/{example.name}.sql", example.sql)
     for path, text in files.items():

@@ -27,6 +27,7 @@ PAGES += [
         "tests",
         "merging",
         "audit",
+        "known-at",
         "facts",
         "current-state",
         "leaving-dbt-snapshots",
@@ -105,7 +106,7 @@ def read_page(name: str) -> Page:
             page.examples[-1] = replace(page.examples[-1], result=table_of(block))
         elif block.kind == "sql":
             path = re.match(r"-- models/(\w+)[.]sql$", block.lines[0])
-            model = path[1] if path else f"{Path(name).stem.lower()}_{block.line}"
+            model = path[1] if path else f"{Path(name).stem.lower().replace('-', '_')}_{block.line}"
             place = f"{name}:{block.line}"
             page.examples.append(Example(model, place, "\n".join(block.lines)))
         elif block.kind == "yaml":

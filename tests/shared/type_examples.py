@@ -63,6 +63,24 @@ HOLDS = {
     ("int", "string"): False,
     ("date", "timestamp"): False,
 }
+# The same where a column of an audit has had several types: dates are moments, and a whole number can be a double
+HOLDS_IN_AUDITS = {
+    ("string", "map<int,int>"): True,
+    ("timestamp_ntz", "date"): True,
+    ("date", "timestamp_ntz"): False,
+    ("double", "int"): True,
+    ("double", "bigint"): False,
+    ("float", "smallint"): True,
+    ("float", "int"): False,
+}
+# Types as from_json has them
+IN_JSON = {
+    "char(3)": "string",
+    "varchar(3) collate UNICODE_CI": "string",
+    "string collate UTF8_LCASE": "string",
+    "map<string,array<varchar(3)>>": "map<string,array<string>>",
+    "struct<a:char(2),char:decimal(10,2)>": "struct<a:string,char:decimal(10,2)>",
+}
 WITHOUT_EQUALITY = {
     "int": False,
     "string": False,

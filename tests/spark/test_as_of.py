@@ -201,8 +201,7 @@ def test_python_takes_bytes_as_the_unknown_member(built: Rendered) -> None:
     facts = built.spark.sql(f"select 1 as id, {at}")
     until = "timestamp '2024-01-02' as until"
     dimension = built.spark.sql(f"select 2 as id, {at}, {until}, X'ff' as k")
-    period = {"valid_from": "at", "valid_to": "until"}
-    found = as_of(facts, dimension, "id", "at", "k", unknown=b"\x00'", **period)
+    found = as_of(facts, dimension, "id", "at", "k", unknown=b"\x00'", valid_from="at", valid_to="until")
     assert found.select("k").collect()[0][0] == b"\x00'"
 
 

@@ -163,14 +163,14 @@ def python_blocks() -> list[Any]:
 
 @pytest.mark.parametrize("code", python_blocks())
 def test_python_examples_call_what_exists(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Specs and targets are made as shown; merge and as_of take these arguments."""
+    """Specs and targets are made as shown; the functions take these arguments."""
     calls = []
-    for name in ("merge", "as_of"):
+    for name in ("merge", "as_of", "known_versions"):
         shape = inspect.signature(getattr(healing_tables, name))
         monkeypatch.setattr(
             healing_tables, name, lambda *args, _shape=shape, **more: calls.append(_shape.bind(*args, **more))
         )
-    given = {name: MagicMock() for name in ("batch", "spark", "sales", "buyers", "stream", "place")}
+    given = {name: MagicMock() for name in ("batch", "spark", "sales", "buyers", "loans", "stream", "place")}
     exec(code, given | {"spec": healing_tables.DimensionSpec(key_columns="id")})  # noqa: S102 -- from our own pages
     assert calls or "spec.sink(" in code
 

@@ -15,9 +15,20 @@ from instant_examples import INSTANTS
 from near_names import NEAR, OPTIONS
 from pyspark.sql import types as t
 from rendering import Project
-from type_examples import COMMON, HOLDS, IN_ICEBERG, IN_ROW_TEXT, PLAIN, QUOTED, WITHOUT_EQUALITY
+from type_examples import (
+    COMMON,
+    HOLDS,
+    HOLDS_IN_AUDITS,
+    IN_ICEBERG,
+    IN_JSON,
+    IN_ROW_TEXT,
+    PLAIN,
+    QUOTED,
+    WITHOUT_EQUALITY,
+)
 
 from healing_tables import DimensionSpec, SpecError, as_of
+from healing_tables.as_of import known_columns
 from healing_tables.definition.generated import GENERATED
 from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.options import nearest_name
@@ -60,7 +71,10 @@ def test_hash_text(kind: str, _: str, text: str) -> None:
 def test_row_text(kind: str) -> None:
     """Both write the same SQL; what it gives is tested with Spark."""
     in_library = re.sub(r"(?<=[<:,])timestamp(?=[,>])|^timestamp$", instants.TIMESTAMP, kind)
-    assert MACROS._row_text("r", {"a b": kind, "c": "int"}) == row_text.row_text("r", {"a b": in_library, "c": "int"})
+    columns, same = {"a b": kind, "c": "int"}, {"a b": in_library, "c": "int"}
+    assert MACROS._row_text("r", columns) == row_text.row_text("r", same)
+    assert MACROS._parsed_row("t", columns) == row_text.parsed_row("t", same)
+    assert MACROS._as_json("v", kind, back=True) == row_text.as_json("v", in_library, back=True)
 
 
 @pytest.mark.parametrize("kind", WITHOUT_EQUALITY)
@@ -82,6 +96,18 @@ def test_types_that_hold_others(new: str, old: str) -> None:
     """A rebuild and a merge widen a column, or refuse to, alike."""
     assert MACROS._type_holds(new, old) is HOLDS[new, old]
     assert fits(old, new) is HOLDS[new, old]
+
+
+@pytest.mark.parametrize(("new", "old"), [*HOLDS, *HOLDS_IN_AUDITS])
+def test_types_of_audits_that_hold_others(new: str, old: str) -> None:
+    wanted = {**HOLDS, **HOLDS_IN_AUDITS}[new, old]
+    assert MACROS._type_holds(new, old) is wanted
+    assert known_columns.holds(new, old) is wanted
+
+
+@pytest.mark.parametrize("kind", IN_JSON)
+def test_types_in_texts_of_rows(kind: str) -> None:
+    assert MACROS._type_in_text(kind) == known_columns.type_in_text(kind) == IN_JSON[kind]
 
 
 @pytest.mark.parametrize("kind", PLAIN)

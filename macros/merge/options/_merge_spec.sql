@@ -35,14 +35,17 @@
     {{- return(target.incorporate(path={'schema': healing_tables._option('log_schema', none) or target.schema})) -}}
 {%- endmacro %}
 
-{#- A table beside a dimension: as it is named, or else the dimension's name with a suffix, there. -#}
+{#- A table beside a dimension: as it is named, or else the dimension's name with a suffix; without a schema, it is
+    there. -#}
 {% macro _table_named_or_beside(target, named, suffix) -%}
-    {%- set found = healing_tables._parse_relation_name(named) if named is string else none -%}
-    {%- if found is none -%}
-        {%- set found = healing_tables._side_table_location(target).incorporate(
-            path={'identifier': target.identifier ~ suffix}) -%}
-    {%- endif -%}
-    {{- return(found.incorporate(type='table')) -}}
+    {{- return(healing_tables._table_named_or_in(healing_tables._side_table_location(target), named,
+        target.identifier ~ suffix)) -}}
+{%- endmacro %}
+
+{% macro _table_named_or_in(place, named, default) -%}
+    {%- set found = healing_tables._parse_relation_name(named) if named is string and '.' in named else none -%}
+    {{- return((found or place.incorporate(path={'identifier': named if named is string else default})
+        ).incorporate(type='table')) -}}
 {%- endmacro %}
 
 {#- Put change log, history and audit tables that are named without a schema into the schema of the side tables. -#}

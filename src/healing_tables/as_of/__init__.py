@@ -1,1 +1,1 @@
-"""Facts with the version that was in force at their moment."""
+"""Facts with the version that was in force at their moment, also as the dimension was known then."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from healing_tables.as_of.known_versions import versions_known_at
 from healing_tables.as_of.request import LookUp, look_up
 from healing_tables.definition.spec import OPEN_END
 from healing_tables.sql.identifiers import quoted
@@ -26,6 +27,8 @@ def as_of(
     valid_to: str = "valid_to",
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END,
     versions_per_key: str | None = None,
+    known_at: str | dt.datetime | dt.date | None = None,
+    audit: DataFrame | None = None,
 ) -> DataFrame:
     """Return every fact once, with columns of the version of its key that was valid at its moment.
 
@@ -44,9 +47,13 @@ def as_of(
             are open: a table of another program may have another open end than the default.
         versions_per_key: ``"many"`` or ``"few"``: the method of the look-up; the result is the same. Default: many,
             since counting the versions of a DataFrame could cost as much as the look-up.
+        known_at: the dimension as it was at this moment, from its audit; see `known_versions`.
+        audit: the audit of the dimension, with known_at.
     Returns: the columns of the facts, then the added columns.
     Raises: ArgumentError with all mistakes.
     """
+    if known_at is not None or audit is not None:
+        dimension = versions_known_at(dimension, audit, known_at, valid_from)
     request = look_up(
         types_of(facts.schema),
         types_of(dimension.schema),

@@ -46,18 +46,15 @@ def as_json(expression: str, kind: str, *, back: bool = False, depth: int = 1) -
     return f"if({expression} is null, null, named_struct({fields}))" if fields else expression
 
 
-def row_of_text(text: str, columns: Mapping[str, str]) -> str:
-    """The row as a struct of these columns, NULL where the text has none of that name.
+def parsed_row(text: str, columns: Mapping[str, str]) -> str:
+    """Columns of such a text, as a struct; NULL where the text has none of that name.
 
-    Args: text: an expression; columns: with types that hold those of the text.
+    A value of it is ``as_json(field, kind, back=True)``.
+
+    Args: text: an expression; columns: with their types in the text.
     """
-    read = f"from_json({text}, {literal(', '.join(f'{quoted(n)} {json_type(k)}' for n, k in columns.items()))}, {JSON})"
-    if not any("map<" in kind for kind in columns.values()):
-        return read
-    fields = [
-        f"{literal(name)}, {as_json(f'{read}.{quoted(name)}', kind, back=True)}" for name, kind in columns.items()
-    ]
-    return f"if({text} is null, null, named_struct({', '.join(fields)}))"
+    fields = ", ".join(f"{quoted(name)} {json_type(kind)}" for name, kind in columns.items())
+    return f"from_json({text}, {literal(fields)}, {JSON})"
 
 
 def json_type(kind: str) -> str:

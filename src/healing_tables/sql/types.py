@@ -118,8 +118,13 @@ def map_types(kind: str) -> tuple[str, str]:
 
 def members(kind: str) -> list[str]:
     """The parts between the outer ``<`` and ``>`` of a type, which commas separate."""
+    return separated(kind[kind.index("<") + 1 : -1])
+
+
+def separated(text: str) -> list[str]:
+    """What the commas of a list of types separate, other than those of a type in it."""
     parts, depth = [""], 0
-    for token in re.findall("`(?:[^`]|``)*`|.", kind[kind.index("<") + 1 : -1]):
+    for token in re.findall("`(?:[^`]|``)*`|.", text):
         depth += (token in "<(") - (token in ">)")
         if token == "," and depth == 0:
             parts.append("")
