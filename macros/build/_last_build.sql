@@ -66,6 +66,7 @@
     {%- set last = run.last -%}
     {%- if last is none -%} {{ return('the log has no build of this table') }} {%- endif -%}
     {%- if last.mode == 'sample' -%} {{ return('the last build was one with --empty or --sample') }} {%- endif -%}
+    {%- if last.mode == 'undo' -%} {{ return('the last publish was an undo') }} {%- endif -%}
     {%- if last.spec != run.definition -%}
         {{- return('the definition, or a type of its sources, has changed since the last build') -}}
     {%- endif -%}

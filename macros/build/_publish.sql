@@ -44,7 +44,8 @@
         'version': none, 'is_created': change.how == 'overwrite' and way != 'branch'}) -}}
 {%- endmacro %}
 
-{% macro _publish_merge(run, change) -%}
+{#- `statement_name`: of the statement; dbt stores 'main' as that of a model. -#}
+{% macro _publish_merge(run, change, statement_name='main') -%}
     {%- set place = run.format.commits.begin(run.target, run.version_before) -%}
     {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.commits.has_tags else none -%}
     {%- set shown = tag if run.format.commits.shows_predicates else none -%}
@@ -52,7 +53,7 @@
         in each heal -#}
     {%- set listed_keys = run.listed_keys if healing_tables._cluster_by()
         | map('lower') | first == run.settings.key_columns[0] | lower else none -%}
-    {{- return(healing_tables._run_or_conflict(run, 'main',
+    {{- return(healing_tables._run_or_conflict(run, statement_name,
         healing_tables._merge_row_diff(place, change, shown, listed_keys))
         or run.format.commits.end(run.target, run.version_before, tag)) -}}
 {%- endmacro %}

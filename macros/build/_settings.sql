@@ -68,21 +68,6 @@
     {{- return(mistakes) -}}
 {%- endmacro %}
 
-{#- The metadata of a model that does not call dimension(). -#}
-{% macro _configured_metadata(mistakes) -%}
-    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
-    {%- set surrogate_key = healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)) -%}
-    {{- return({
-        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
-        or healing_tables._unique_key(),
-        'names': names, 'versioned': healing_tables._as_list(healing_tables._option('tracked_columns',
-            none, [names.row_hash])),
-        'valid_to_current': healing_tables._valid_to_current(),
-        'current_value': healing_tables._option('current_values', none, [true, false])[0],
-        'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true,
-        'scans': []}) -}}
-{%- endmacro %}
-
 {#- Check the option `shards`, and whether the model can be built in shards. Returns 1 if there is a mistake. -#}
 {% macro _checked_shards(mistakes, call, metadata) -%}
     {%- set shards = healing_tables._option('shards', none, 1) -%}
@@ -121,14 +106,4 @@
             'name it in column_types, e.g. {' ~ key ~ ': bigint}' ~ without) -%}
     {%- endfor -%}
     {{- return(shards if not mistakes else 1) -}}
-{%- endmacro %}
-
-{#- The two ratios: from a variable of the run, or else from the option. -#}
-{% macro _removal_ratios(mistakes) -%}
-    {%- set ratios = {} -%}
-    {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
-        {%- do ratios.update({option: healing_tables._check_ratio(mistakes, option,
-            var(option, healing_tables._option(option, none, default)))}) -%}
-    {%- endfor -%}
-    {{- return(ratios) -}}
 {%- endmacro %}

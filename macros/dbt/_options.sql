@@ -112,3 +112,13 @@
     {%- endif -%}
     {{- return(healing_tables._as_list(given)) -}}
 {%- endmacro %}
+
+{#- The two ratios: from a variable of the run, or else from the option. -#}
+{% macro _removal_ratios(mistakes) -%}
+    {%- set ratios = {} -%}
+    {%- for option, default in {'max_removed_keys_ratio': 0.5, 'max_removed_versions_ratio': 0.1}.items() -%}
+        {%- do ratios.update({option: healing_tables._check_ratio(mistakes, option,
+            var(option, healing_tables._option(option, none, default)))}) -%}
+    {%- endfor -%}
+    {{- return(ratios) -}}
+{%- endmacro %}

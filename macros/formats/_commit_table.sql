@@ -93,11 +93,11 @@
     {%- set texts = [] -%}
     {%- for name in ['merge_id', 'location', 'base_location', 'create_table', 'add_columns'] -%}
         {%- set value = commit.get(name) -%}
-        {%- do texts.append((healing_tables._string_literal(value) if value is not none else 'cast(null as string)')
-            ~ ' as ' ~ name) -%}
+        {%- do texts.append((healing_tables._text_without_backslash(value) if value is not none
+            else 'cast(null as string)') ~ ' as ' ~ name) -%}
     {%- endfor -%}
     {%- for name in ['side_tables', 'micro_batches'] -%}
-        {%- do texts.append('from_json(' ~ healing_tables._string_literal(tojson(commit[name])) ~ ", '"
+        {%- do texts.append('from_json(' ~ healing_tables._text_without_backslash(tojson(commit[name])) ~ ", '"
             ~ healing_tables._commit_columns()[name] ~ "') as " ~ name) -%}
     {%- endfor -%}
     {%- do healing_tables._write_folder(format, folder, 'select ' ~ (texts | join(', ')) ~ ', '

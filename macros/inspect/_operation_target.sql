@@ -1,4 +1,4 @@
-{#- What the run-operations share: finding the table, and printing. -#}
+{#- What the run-operations share: finding the table, printing, and the row of the log. -#}
 
 {#-
     The table that an operation names: {relation, node}. A model or snapshot of this project, by its name or as
@@ -44,4 +44,18 @@
 
 {% macro _report(operation, relation, text) -%}
     {%- do log(healing_tables._plain_names('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text), info=true) -%}
+{%- endmacro %}
+
+{#- The end of an operation that may write: report it, and insert a row into the log. `outcome`: most of that row, with
+    target and format_name. -#}
+{% macro _end_operation(outcome) -%}
+    {%- do healing_tables._report(outcome.mode, outcome.target, 'status ' ~ outcome.status ~ ', version '
+        ~ outcome.version_before
+        ~ (' -> ' ~ outcome.version_after if outcome.version_after != outcome.version_before)) -%}
+    {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
+    {%- do healing_tables._ensure_log(outcome.target, log, outcome.format_name) -%}
+    {%- do healing_tables._run(healing_tables._log_insert(log, dict(
+        outcome, dimension=outcome.target.identifier, relation=healing_tables._plain_names(outcome.target),
+        finished_at=healing_tables._utc_now(),
+        invocation_id=invocation_id))) -%}
 {%- endmacro %}

@@ -53,7 +53,7 @@
             {%- do healing_tables._do_repair(table.relation, stored_table, found, ratio, stored, outcome) -%}
         {%- endif -%}
         {%- do outcome.update({'version_after': healing_tables._table_version(table.relation, stored)}) -%}
-        {%- do healing_tables._end_repair(outcome) -%}
+        {%- do healing_tables._end_operation(outcome) -%}
     {%- endif -%}
     {{- return(outcome) -}}
 {%- endmacro %}

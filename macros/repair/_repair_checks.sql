@@ -62,23 +62,9 @@
     {%- do outcome.update({'status': 'refused', 'rows_changed': 0, 'rows_removed': 0, 'keys_affected': 0,
         'version_after': outcome.version_before}) -%}
     {%- do outcome.update({'reason': 'wanted ' ~ wanted ~ ', got ' ~ got}) -%}
-    {%- do healing_tables._end_repair(outcome) -%}
+    {%- do healing_tables._end_operation(outcome) -%}
     {%- set mistakes = [] -%}
     {%- do healing_tables._mistake(mistakes, 'repair', wanted, got, remedy) -%}
     {%- do healing_tables._raise_error('healing_tables.repair ' ~ stored_table.relation
         ~ ': refused; the table is unchanged.', mistakes) -%}
-{%- endmacro %}
-
-{#- The end of every repair that may write (published, unchanged or refused): report it, and insert a row into the
-    log. -#}
-{% macro _end_repair(outcome) -%}
-    {%- do healing_tables._report('repair', outcome.target, 'status ' ~ outcome.status ~ ', version '
-        ~ outcome.version_before
-        ~ (' -> ' ~ outcome.version_after if outcome.version_after != outcome.version_before)) -%}
-    {%- set log = healing_tables._log_of(outcome.target, healing_tables._option('log_schema', none)) -%}
-    {%- do healing_tables._ensure_log(outcome.target, log, outcome.format_name) -%}
-    {%- do healing_tables._run(healing_tables._log_insert(log, dict(
-        outcome, dimension=outcome.target.identifier, relation=healing_tables._plain_names(outcome.target),
-        finished_at=healing_tables._utc_now(),
-        invocation_id=invocation_id))) -%}
 {%- endmacro %}

@@ -174,3 +174,18 @@
     {%- endfor -%}
     {{- return(used.values() | sort(attribute='column', case_sensitive=true)) -}}
 {%- endmacro %}
+
+{#- The metadata of a model that does not call dimension(). -#}
+{% macro _configured_metadata(mistakes) -%}
+    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+    {%- set surrogate_key = healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)) -%}
+    {{- return({
+        'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
+        or healing_tables._unique_key(),
+        'names': names, 'versioned': healing_tables._as_list(healing_tables._option('tracked_columns',
+            none, [names.row_hash])),
+        'valid_to_current': healing_tables._valid_to_current(),
+        'current_value': healing_tables._option('current_values', none, [true, false])[0],
+        'sequence': healing_tables._sequence_name(surrogate_key), 'can_delete': true, 'has_gaps': true,
+        'scans': []}) -}}
+{%- endmacro %}

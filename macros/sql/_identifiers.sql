@@ -18,6 +18,13 @@
         ~ "'") -}}
 {%- endmacro %}
 
+{#- Text as an expression: of a statement, or of JSON, whose quotes a literal would escape. dbt-glue takes away the
+    backslashes of a literal. -#}
+{% macro _text_without_backslash(value) -%}
+    {%- if "'" not in value and '\\' not in value -%} {{ return(healing_tables._string_literal(value)) }} {%- endif -%}
+    {{- return("url_decode('" ~ (value | urlencode) ~ "')") -}}
+{%- endmacro %}
+
 {#- A list stays a list, a single value becomes a list of one, none becomes an empty list. -#}
 {% macro _as_list(value) -%}
     {%- if value is none or value is undefined -%} {{ return([]) }}

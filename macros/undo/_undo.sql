@@ -1,0 +1,91 @@
+{#- What an undo reads and writes: the rows of then, from the audit, published as a build would. -#}
+
+{#-
+    What an undo begins with; it refuses what it cannot do. `is_run`: it will publish.
+
+    run     see _begin.sql; if the undo publishes, its audit has all commits
+    known   see audit/_known.sql
+-#}
+{% macro _begin_undo(table, known_at, is_run) -%}
+    {%- set mistakes, target, node = [], table.relation, table.node -%}
+    {%- if node is none or node.config.materialized != 'healing_table' -%}
+        {%- do healing_tables._mistake(mistakes, 'dimension', 'a dimension that a healing_table of this project builds',
+            target | string, 'of another table, merge the rows of known_at by hand: see versions_at') -%}
+        {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
+    {%- endif -%}
+    {%- set stored = healing_tables._table_details(target) -%}
+    {%- set format = healing_tables._stored_format(stored) -%}
+    {%- do healing_tables._mistake(mistakes, 'audit', 'a model with an audit', 'one without',
+        'set meta.healing_tables.audit: {}: what was known is known from then on')
+        if healing_tables._option('audit', none) is none -%}
+    {%- set metadata = healing_tables._spec_of_model(node) or healing_tables._configured_metadata(mistakes) -%}
+    {%- set settings = {
+        'session': healing_tables._session_settings(), 'call': none, 'metadata': metadata,
+        'audit': healing_tables._checked_audit(mistakes, format), 'key_columns': metadata.key_columns,
+        'valid_from': metadata.names.valid_from, 'valid_to': metadata.names.valid_to,
+        'is_current': metadata.names.is_current, 'current_value': metadata.current_value,
+        'valid_to_current': metadata.valid_to_current} -%}
+    {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
+    {%- set known = healing_tables._known(mistakes, 'dimension', target, settings.valid_from, none, known_at) -%}
+    {%- for name, type in (known.stored.items() if known is not none else [])
+        if healing_tables._type_in_text(type) != known.columns[name] -%}
+        {%- do healing_tables._mistake(mistakes, name, 'a column whose type of today holds all values of before', type,
+            'widen it to ' ~ known.columns[name]) -%}
+    {%- endfor -%}
+    {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
+    {%- set run = {
+        'settings': settings, 'target': target, 'format': format, 'existing': target, 'stored': stored, 'mode': 'undo',
+        'definition': none, 'marks': {}, 'newest_tag': none, 'is_as_left': false, 'listed_keys': none,
+        'candidate_table': healing_tables._candidate_relation(target), 'side_tables': [], 'undo': none,
+        'version_before': healing_tables._table_version(target, stored), 'started_at': healing_tables._utc_now(),
+        'recent': format.commits.newest(target), 'audit': none} -%}
+    {%- if not is_run -%} {{ return({'run': run, 'known': known}) }} {%- endif -%}
+    {#- what the audit lacks may be of before that moment -#}
+    {{- return({'run': healing_tables._with_audit(run), 'known': healing_tables._known(
+        mistakes, 'dimension', target, settings.valid_from, none, known_at)}) -}}
+{%- endmacro %}
+
+{#- A table of the rows that differ from those of then: key_1.., start, was_current, is_current, old, candidate_row. -#}
+{% macro _stage_undo(undone, known_at) -%}
+    {%- set run, columns = undone.run, undone.known.stored -%}
+    {%- set then = '(select ' ~ (healing_tables._quoted_list(columns) | join(', ')) ~ ' from '
+        ~ healing_tables._known_at(undone.known, known_at) ~ ')' -%}
+    {%- do healing_tables._run('create or replace table ' ~ run.candidate_table ~ ' using ' ~ run.format.name
+        ~ ' as\nselect *, new as candidate_row, true as differs from (\n' ~ healing_tables._audited_versions(
+            run.settings, run.target, then, columns, columns, true) ~ '\n)') -%}
+    {{- return(run.candidate_table) -}}
+{%- endmacro %}
+
+{% macro _figures_of_undo(undone, staged) -%}
+    {%- set found = run_query('select count_if(old is null) as rows_added, count_if(new is null) as rows_removed, '
+        ~ 'count_if(old is not null and new is not null) as rows_changed, count(distinct struct('
+        ~ healing_tables._key_names(undone.run.settings.key_columns) ~ ')) as keys_affected from ' ~ staged).rows[0]
+        -%}
+    {{- return({'rows_added': found['rows_added'] | int, 'rows_removed': found['rows_removed'] | int,
+        'rows_changed': found['rows_changed'] | int, 'keys_affected': found['keys_affected'] | int}) -}}
+{%- endmacro %}
+
+{#- One MERGE, then its audit, and its row of the log. -#}
+{% macro _publish_undo(undone, staged, figures, known_at) -%}
+    {%- set run, reason = undone.run, 'undo to ' ~ known_at -%}
+    {%- set rows = run_query('select count(*) as n from ' ~ run.target).rows[0]['n'] | int -%}
+    {%- set conflicts = ['another writer'] if run.format.commits.newest_version(run.target) != run.version_before
+        else healing_tables._publish_merge(run, {
+            'staged': staged, 'buckets': none, 'row_count': rows + figures.rows_added - figures.rows_removed,
+            'inputs': {
+                'key_columns': run.settings.key_columns, 'valid_from': run.settings.valid_from,
+                'columns': undone.known.stored | list}}, 'undo') -%}
+    {%- if conflicts -%}
+        {%- do healing_tables._run('drop table if exists ' ~ staged) -%}
+        {%- set mistakes = [] -%}
+        {%- do healing_tables._mistake(mistakes, 'undo', 'no other writer in between', conflicts | join(', '),
+            'run it again') -%}
+        {%- do healing_tables._raise_error('healing_tables.undo ' ~ run.target ~ ': the target is unchanged.',
+            mistakes) -%}
+    {%- endif -%}
+    {%- do healing_tables._with_audit(dict(run, recent=run.format.commits.newest(run.target),
+        settings=dict(run.settings, audit=dict(run.settings.audit, reason=reason)))) -%}
+    {{- return(healing_tables._end_operation(dict(figures, target=run.target, format_name=run.format.name, mode='undo',
+        status='published', started_at=run.started_at, reason=reason, publish='merge',
+        version_before=run.version_before, version_after=run.format.commits.newest_version(run.target)))) -}}
+{%- endmacro %}
