@@ -44,7 +44,8 @@
 {% macro _audit_beside(relation, given) -%}
     {%- set node = healing_tables._node_of_table(relation) -%}
     {%- set options = ((node.config.get('meta') or {}).get('healing_tables') or {}) if node is not none else {} -%}
-    {%- set named = given if given is not none else (options.get('audit') or {}).get('table') -%}
+    {%- set own = options.get('audit') -%}
+    {%- set named = given if given is not none else own.get('table') if own is mapping else none -%}
     {%- if named is not none and named is not string -%} {{ return(named) }} {%- endif -%}
     {%- set place = relation.incorporate(path={'schema': options.get('log_schema')
         or healing_tables._project_options().get('log_schema') or relation.schema}) -%}

@@ -44,7 +44,7 @@ from (
                     group by publish_no
                 ) using (publish_no)
             )
-            where text is not null
+            where text is not null{{ ' and false' if flags.EMPTY }}
         )
         union all
         select 9223372036854775807, 2, null, {{ healing_tables._stored_as_known(known) }}

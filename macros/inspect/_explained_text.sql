@@ -13,6 +13,9 @@
         healing_tables._timeline_lines(explained, has_overruled), 100) -%}
     {%- do healing_tables._print_part('Versions', ['version', 'valid_from', 'valid_to', 'slices', 'opened by'],
         healing_tables._fields(explained.versions, ['version', 'valid_from', 'valid_to', 'slices', 'opened_by'])) -%}
+    {%- set known = ['known_from', 'known_to', 'valid_from', 'valid_to', 'says'] -%}
+    {%- do healing_tables._print_part('What was known', known[:4] + ['values'],
+        healing_tables._fields(explained.published, known), 100) if explained.published -%}
 {%- endmacro %}
 
 {#- One line per changed or overruled value, one for a slice without any. Time runs downwards; each source and the
@@ -44,4 +47,10 @@
     {%- do healing_tables._print('') -%}
     {%- do healing_tables._print('  ' ~ title) -%}
     {%- do healing_tables._print_table(header, rows, longest) -%}
+{%- endmacro %}
+
+{#- A moment as the dimension shows it: a date if all moments are dates. -#}
+{% macro _display_moment(spec, moment, open='(open)') -%}
+    {%- if moment is none -%} {{ return(open) }} {%- endif -%}
+    {{- return(moment[:10] if spec.moment_type == 'date' else moment) -}}
 {%- endmacro %}

@@ -53,7 +53,8 @@
     owned (attribute, value, owner), changes (values of owned that differ from the slice before),
     offered (for each attribute of several sources: source, present, value, began),
     overruled (attribute, value, source, owner, why: new values of sources that are not used)),
-    versions (version, valid_from, valid_to, slices, opened_by)}.
+    versions (version, valid_from, valid_to, slices, opened_by),
+    published (see _published_of_key())}.
 -#}
 {% macro _explained(rendering, key, found) -%}
     {%- set spec = rendering.spec -%}
@@ -71,7 +72,8 @@
         'rules': healing_tables._explained_rules(spec),
         'rows': healing_tables._explained_rows(spec, found.row),
         'slices': healing_tables._explained_slices(spec, found.slice),
-        'versions': healing_tables._explained_versions(spec, found)}) -}}
+        'versions': healing_tables._explained_versions(spec, found),
+        'published': healing_tables._published_of_key(spec, rendering.node, key)}) -}}
 {%- endmacro %}
 
 {% macro _explained_rules(spec) -%}
@@ -166,12 +168,6 @@
             'opened_by': healing_tables._opened_by(spec, found, version)}) -%}
     {%- endfor -%}
     {{- return(versions) -}}
-{%- endmacro %}
-
-{#- A moment as the dimension shows it: a date if all moments are dates. -#}
-{% macro _display_moment(spec, moment, open='(open)') -%}
-    {%- if moment is none -%} {{ return(open) }} {%- endif -%}
-    {{- return(moment[:10] if spec.moment_type == 'date' else moment) -}}
 {%- endmacro %}
 
 {#- The versioned attributes that differ from the slice before. -#}

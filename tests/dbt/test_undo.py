@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from audits import KEYS, begin, beside_audit, publishes, tell, write, write_sources
 from known import check_known_at, versions_by_publish
 from lab import Lab
+from sessions import FORMAT
 from tables import plain_rows
 
-pytestmark = pytest.mark.usefixtures("interpreted")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,6 +80,23 @@ def test_undo(lab: Lab) -> None:
     assert [one["by"] for one in publishes(lab, name)[4:]] == ["night"]
     assert lab.build(name)["mode"] == "heal"
 
+    # open, closed with a new version, open again, closed again: each as long as it was known
+    lab.dbt("run-operation", "healing_tables.explain", "--args", json.dumps({"dimension": name, "key": 1}))
+    known = "\n".join(lab.log).split("What was known")[1]
+    lines = re.findall(r"^ +(20\S+ \S+) +\| (\(now\)|20\S+ \S+) +\| (\S+) +\| (\S+) +\| (\S+)", known, re.MULTILINE)
+    first, second = ("2024-01-01", "name=Ada"), ("2024-01-02", "name=Bea")
+    assert [(start, end, says) for _, _, start, end, says in lines] == [
+        (first[0], "(open)", first[1]),
+        (first[0], second[0], first[1]),
+        (second[0], "(open)", second[1]),
+        (first[0], "(open)", first[1]),
+        (first[0], second[0], first[1]),
+        (second[0], "(open)", second[1]),
+    ]
+    times = [(known_from, known_to) for known_from, known_to, *_ in lines]
+    assert times[1] == times[2] and times[4] == times[5] and times[4][1] == "(now)"
+    assert [times[0][1], times[1][1], times[3][1]] == [times[1][0], times[3][0], times[4][0]]
+
 
 def test_refused(lab: Lab) -> None:
     write(lab, "young")
@@ -86,7 +105,7 @@ def test_refused(lab: Lab) -> None:
     write(lab, "bare", audit=None)
     lab.build("bare")
     assert "a model with an audit" in undo(lab, "bare", known_at="2024-01-01")
-    lab.spark.sql(f"create or replace table {lab.schema}.others using delta as select 1 as id")
+    lab.spark.sql(f"create or replace table {lab.schema}.others using {FORMAT} as select 1 as id")
     assert "a dimension that a healing_table of this project builds" in undo(lab, "others", known_at="2024-01-01")
     assert not lab.succeeded
     assert lab.spark.table(f"{lab.schema}.young").count() == KEYS

@@ -69,7 +69,17 @@ def explained(versions: int, *, text: str = "Oslo") -> dict[str, Any]:
         "rows": [{"source": "crm", "moment": "2024-01-01", "became": "change", "says": f"name={text} 0"}],
         "slices": slices,
         "versions": opened,
+        "published": [
+            publish("2024-02-01 06:00:00", "2024-02-02 06:00:00.5", "2024-01-01", "(open)", text),
+            publish("2024-02-02 06:00:00.5", "(now)", "2024-01-01", "2024-01-05", text),
+            publish("2024-02-02 06:00:00.5", "(now)", "2024-01-05", "(open)", f"{text} 1"),
+        ],
     }
+
+
+def publish(known_from: str, known_to: str, valid_from: str, valid_to: str, text: str) -> dict[str, Any]:
+    period = {"valid_from": valid_from, "valid_to": valid_to}
+    return {"known_from": known_from, "known_to": known_to, **period, "says": f"name={text}"}
 
 
 def logged(builds: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from known import check_known_at, known_versions, rendered
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
+from rendered import SparkProject
 from rendering import CompilerError
 from tables import Tables, plain_rows
 
@@ -151,6 +152,14 @@ def test_refused(dim: str, tables: Tables, call: str, parts: list[str]) -> None:
         rendered(tables.spark, dim, call)
     for part in parts:
         assert part in str(error.value), str(error.value)
+
+
+def test_empty(dim: str, tables: Tables) -> None:
+    """Under --empty, dbt limits the table; its audit counts as little."""
+    project = SparkProject(tables.spark, SCHEMA, "asked")
+    project.context["flags"].EMPTY = True
+    rows = tables.spark.sql(project.render("{{ healing_tables.known_versions(relation('dim')) }}")).collect()
+    assert {row.name for row in rows} == {row.name for row in tables.spark.table(dim).collect()}
 
 
 def test_refused_in_python(dim: str, tables: Tables) -> None:

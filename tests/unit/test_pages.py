@@ -46,6 +46,15 @@ def test_bars_dots_rings_and_blocks() -> None:
     ]
 
 
+def test_versions_as_they_were_known() -> None:
+    first, second = explain_page(explained(3))["publishes"]
+    middle = (EDGES[1] + EDGES[2]) // 2  # 2024-01-05 is between 2024-01-03 and 2024-01-07
+    places = [[(block["start"], block["end"], block["is_new"]) for block in line["blocks"]] for line in (first, second)]
+    assert places == [[(0, EDGES[-1], True)], [(0, middle, True), (middle, EDGES[-1], True)]]
+    assert "What was known" in page("explain")
+    assert "What was known" not in render_page("explain", explained(3) | {"published": []})
+
+
 def test_moments_that_python_has_no_date_for() -> None:
     content = explained(3)
     content["slices"][0]["valid_from"] = "+12345-01-01 00:00:00"

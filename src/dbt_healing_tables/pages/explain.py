@@ -10,6 +10,8 @@ NARROW, WIDTH = 28, 800  # pixels: of the shortest slice, and what the durations
 ROW, BAR = 36, 16  # pixels: height of a line of the picture, and of a bar in it
 LABEL = 96  # pixels that the label of a moment takes
 COLORS = 6  # for sources; page.html has them
+NOW, OPEN = "(now)", "(open)"  # the ends of what is still known, and of an open version
+PUBLISHES = 40  # lines of the picture of what was known
 
 
 def explain_page(content: dict[str, Any]) -> dict[str, Any]:
@@ -28,6 +30,7 @@ def explain_page(content: dict[str, Any]) -> dict[str, Any]:
             source_line(slices, edges, number, name, colors[name]) for number, name in enumerate(content["sources"])
         ],
         "blocks": version_blocks(slices, edges),
+        "publishes": publish_lines(content["published"], slices, edges),
         "color_of": lambda owner: colors.get(str(owner), colors.get(str(owner).rpartition(".")[0], "none")),
         "color_count": COLORS,
         "row": ROW,
@@ -93,6 +96,49 @@ def version_blocks(slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> li
         else:
             blocks.append({"version": version, "start": edges[position], "end": edges[position + 1]})
     return blocks
+
+
+def publish_lines(
+    published: Sequence[dict[str, Any]], slices: Sequence[dict[str, Any]], edges: Sequence[int]
+) -> list[dict[str, Any]]:
+    """After each of the newest publishes, the versions that were known: where each begins and ends, and whether the
+    publish has written it."""
+    lines = []
+    for moment in sorted({each["known_from"] for each in published} | ended(published))[-PUBLISHES:]:
+        known = [
+            each
+            for each in published
+            if each["known_from"] <= moment and (each["known_to"] == NOW or moment < each["known_to"])
+        ]
+        blocks = [
+            each
+            | {
+                "start": pixel_of(each["valid_from"], slices, edges),
+                "end": pixel_of(each["valid_to"], slices, edges),
+                "is_new": each["known_from"] == moment,
+            }
+            for each in known
+        ]
+        lines.append({"moment": moment, "blocks": blocks})
+    return lines
+
+
+def ended(published: Sequence[dict[str, Any]]) -> set[str]:
+    """The moments at which a publish has changed or removed versions."""
+    return {each["known_to"] for each in published if each["known_to"] != NOW}
+
+
+def pixel_of(moment: str, slices: Sequence[dict[str, Any]], edges: Sequence[int]) -> int:
+    """Where a moment is in the picture of the timeline; before and after it, at its ends."""
+    if moment == OPEN:
+        return edges[-1]
+    for position, each in enumerate(slices):
+        if moment <= each["valid_from"]:
+            return edges[position]
+        whole, part = duration(each["valid_from"], each["valid_to"]), duration(each["valid_from"], moment)
+        if whole is not None and part is not None and part < whole:
+            return edges[position] + round((edges[position + 1] - edges[position]) * part / whole)
+    return edges[-1]
 
 
 def with_old_values(slices: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
