@@ -85,7 +85,8 @@
     {%- endif -%}
     {%- do healing_tables._with_audit(dict(run, recent=run.format.commits.newest(run.target),
         settings=dict(run.settings, audit=dict(run.settings.audit, reason=reason)))) -%}
-    {{- return(healing_tables._end_operation(dict(figures, target=run.target, format_name=run.format.name, mode='undo',
-        status='published', started_at=run.started_at, reason=reason, publish='merge',
+    {{- return(healing_tables._end_operation(dict(
+        figures, target=run.target, format_name=run.format.name, mode='undo', status='published', publish='merge',
+        reason=reason, rows_unchanged=rows - figures.rows_changed - figures.rows_removed, started_at=run.started_at,
         version_before=run.version_before, version_after=run.format.commits.newest_version(run.target)))) -}}
 {%- endmacro %}

@@ -61,14 +61,10 @@ def test_undo(lab: Lab) -> None:
     assert (undone["by"], undone["why"]) == ("night", f"undo to {then}")
     assert sum(undone["rows"].values()) == 9
     logged = lab.newest(name)
-    assert [logged[column] for column in ("mode", "status", "rows_added", "rows_changed", "rows_removed")] == [
-        "undo",
-        "published",
-        1,
-        4,
-        4,
-    ]
-    assert logged["version_after"] > logged["version_before"]
+    assert (logged["mode"], logged["status"]) == ("undo", "published")
+    counts = [logged[f"rows_{what}"] for what in ("added", "changed", "removed", "unchanged")]
+    assert counts == [1, 4, 4, len(before) - 8]
+    assert logged["version_after"] != logged["version_before"]
     assert check_known_at(lab.spark, table) == 4
     assert "no difference" in undo(lab, name, known_at=then, run=True)
     assert not [row for row in lab.spark.sql(f"show tables in {lab.schema}").collect() if "candidate" in row.tableName]
