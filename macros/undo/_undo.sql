@@ -10,7 +10,7 @@
     {%- set mistakes, target, node = [], table.relation, table.node -%}
     {%- if node is none or node.config.materialized != 'healing_table' -%}
         {%- do healing_tables._mistake(mistakes, 'dimension', 'a dimension that a healing_table of this project builds',
-            target | string, 'of another table, merge the rows of known_at by hand: see versions_at') -%}
+            target | string, 'read the rows of then with versions_at(..., known_at=...), and merge them') -%}
         {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
     {%- endif -%}
     {%- set stored = healing_tables._table_details(target) -%}
