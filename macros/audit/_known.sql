@@ -40,10 +40,9 @@
     {{- return(known) -}}
 {%- endmacro %}
 
-{#- The audit of a table: as it is named, or that of the model, or else the default. -#}
+{#- The audit of a table: the one that is given, or that its model names, or <table>_audit. -#}
 {% macro _audit_beside(relation, given) -%}
-    {%- set node = healing_tables._node_of_table(relation) -%}
-    {%- set options = ((node.config.get('meta') or {}).get('healing_tables') or {}) if node is not none else {} -%}
+    {%- set options = healing_tables._options_of_node(healing_tables._node_of_table(relation)) -%}
     {%- set own = options.get('audit') -%}
     {%- set named = given if given is not none else own.get('table') if own is mapping else none -%}
     {%- if named is not none and named is not string -%} {{ return(named) }} {%- endif -%}

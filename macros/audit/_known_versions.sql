@@ -111,13 +111,13 @@ where side = 1 or (is_first and (until is null or since < until))
 
 {#- The rows that were known at a moment, as SQL for a `from`. -#}
 {% macro _known_at(known, moment) -%}
-{%- set at = "timestamp '" ~ (healing_tables._parse_instant(moment) | join(' ')) ~ "Z'" -%}
 (
     select {{ healing_tables._quoted_list(known.columns) | join(', ') }}
     from (
 {{ healing_tables._select_known(known) }}
     )
-    where known_from <= {{ at }} and (known_to is null or known_to > {{ at }})
+    where {{ healing_tables._compare_instant('known_from', 'timestamp', '<=', moment) }}
+        and (known_to is null or {{ healing_tables._compare_instant('known_to', 'timestamp', '>', moment) }})
 )
 {%- endmacro %}
 

@@ -44,7 +44,7 @@
         'version': none, 'is_created': change.how == 'overwrite' and way != 'branch'}) -}}
 {%- endmacro %}
 
-{#- `statement_name`: of the statement; dbt stores 'main' as that of a model. -#}
+{#- `statement_name`: dbt stores the statement 'main' as the SQL of a model, and an operation has none. -#}
 {% macro _publish_merge(run, change, statement_name='main') -%}
     {%- set place = run.format.commits.begin(run.target, run.version_before) -%}
     {%- set tag = healing_tables._commit_tag(run, change.row_count) if run.format.commits.has_tags else none -%}

@@ -66,6 +66,11 @@
         identifier=node.get('identifier') or node.alias, type='table')) -}}
 {%- endmacro %}
 
+{#- `meta.healing_tables` of a node; {} of none. -#}
+{% macro _options_of_node(node) -%}
+    {{- return({} if node is none else (node.config.get('meta') or {}).get('healing_tables') or {}) -}}
+{%- endmacro %}
+
 {#- The models, snapshots and seeds; none in a unit test, where the graph is empty up to dbt 1.12. -#}
 {% macro _named_nodes() -%}
     {{- return((graph.get('nodes') or {}).values() | selectattr('resource_type', 'in', ['model', 'snapshot', 'seed'])

@@ -1,11 +1,20 @@
 {#- What was published of one key, for explain: from the audit of the dimension. -#}
 
+{#- The key that explain was asked for, {column: value}. `key`: such a map, or the value of the only column. -#}
+{% macro _explained_key(spec, key) -%}
+    {%- set values = {} -%}
+    {%- for column in spec.key_columns -%}
+        {%- do values.update({column.name: key[healing_tables._find_column(column.name, key)] if key is mapping
+            else key}) -%}
+    {%- endfor -%}
+    {{- return(values) -}}
+{%- endmacro %}
+
 {#- [{known_from, known_to, valid_from, valid_to, says}], in the order of known_from and valid_from, all as text; [] of
     a dimension without an audit. `key`: as explain takes it. -#}
 {% macro _published_of_key(spec, node, key) -%}
     {%- set relation, names, mistakes = healing_tables._node_relation(node), spec.names, [] -%}
-    {%- set options = (node.config.get('meta') or {}).get('healing_tables') or {} -%}
-    {%- if options.get('audit') is none or none in [names.valid_from, names.valid_to]
+    {%- if healing_tables._options_of_node(node).get('audit') is none or none in [names.valid_from, names.valid_to]
         or not healing_tables._table_exists(relation) -%}
         {{- return([]) -}}
     {%- endif -%}
@@ -13,11 +22,9 @@
     {%- if mistakes -%} {{ return([]) }} {%- endif -%}
     {%- set period = healing_tables._period(mistakes, relation, known.columns, names.valid_from, names.valid_to,
         spec.valid_to_current) -%}
-    {%- set keys, says, given = [], [], {} -%}
-    {%- for column in spec.key_columns -%}
-        {%- do keys.append(healing_tables._quoted(column.name) ~ ' as key_' ~ loop.index) -%}
-        {%- do given.update({column.name: key[healing_tables._find_column(column.name, key)] if key is mapping
-            else key}) -%}
+    {%- set keys, says, given = [], [], healing_tables._explained_key(spec, key) -%}
+    {%- for name in given -%}
+        {%- do keys.append(healing_tables._quoted(name) ~ ' as key_' ~ loop.index) -%}
     {%- endfor -%}
     {%- for attribute in spec.attributes if healing_tables._find_column(attribute.name, known.columns) is not none -%}
         {%- do says.append('concat(' ~ healing_tables._string_literal(attribute.name ~ '=') ~ ', cast('

@@ -59,9 +59,8 @@
 {% macro _explained(rendering, key, found) -%}
     {%- set spec = rendering.spec -%}
     {%- set key_values = [] -%}
-    {%- for column in spec.key_columns -%}
-        {%- do key_values.append(column.name ~ ' = '
-            ~ (key[healing_tables._find_column(column.name, key)] if key is mapping else key)) -%}
+    {%- for name, value in healing_tables._explained_key(spec, key).items() -%}
+        {%- do key_values.append(name ~ ' = ' ~ value) -%}
     {%- endfor -%}
     {{- return({
         'title': rendering.relation ~ ', ' ~ (key_values | join(', ')),

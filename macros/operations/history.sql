@@ -50,8 +50,6 @@
 
 {#- The log_schema of the model, or else of the project. -#}
 {% macro _log_schema_of(relation) -%}
-    {%- set node = healing_tables._node_of_table(relation) -%}
-    {%- set own = ((node.config.get('meta') or {}).get('healing_tables') or {}).get('log_schema') if node is not none
-        else none -%}
+    {%- set own = healing_tables._options_of_node(healing_tables._node_of_table(relation)).get('log_schema') -%}
     {{- return(own or healing_tables._project_options().get('log_schema')) -}}
 {%- endmacro %}

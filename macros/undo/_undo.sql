@@ -45,24 +45,23 @@
         mistakes, 'dimension', target, settings.valid_from, none, known_at)}) -}}
 {%- endmacro %}
 
-{#- A table of the rows that differ from those of then: key_1.., start, was_current, is_current, old, candidate_row. -#}
+{#- A table of the rows that differ from those of then: key_1.., start, old, candidate_row, differs. -#}
 {% macro _stage_undo(undone, known_at) -%}
     {%- set run, columns = undone.run, undone.known.stored -%}
     {%- set then = '(select ' ~ (healing_tables._quoted_list(columns) | join(', ')) ~ ' from '
         ~ healing_tables._known_at(undone.known, known_at) ~ ')' -%}
     {%- do healing_tables._run('create or replace table ' ~ run.candidate_table ~ ' using ' ~ run.format.name
-        ~ ' as\nselect *, new as candidate_row, true as differs from (\n' ~ healing_tables._audited_versions(
+        ~ ' as\nselect ' ~ healing_tables._key_names(run.settings.key_columns)
+        ~ ', start, old, new as candidate_row, true as differs from (\n' ~ healing_tables._audited_versions(
             run.settings, run.target, then, columns, columns, true) ~ '\n)') -%}
     {{- return(run.candidate_table) -}}
 {%- endmacro %}
 
 {% macro _figures_of_undo(undone, staged) -%}
-    {%- set found = run_query('select count_if(old is null) as rows_added, count_if(new is null) as rows_removed, '
-        ~ 'count_if(old is not null and new is not null) as rows_changed, count(distinct struct('
-        ~ healing_tables._key_names(undone.run.settings.key_columns) ~ ')) as keys_affected from ' ~ staged).rows[0]
-        -%}
-    {{- return({'rows_added': found['rows_added'] | int, 'rows_removed': found['rows_removed'] | int,
-        'rows_changed': found['rows_changed'] | int, 'keys_affected': found['keys_affected'] | int}) -}}
+    {{- return(healing_tables._read_figures('select count_if(old is null) as rows_added, '
+        ~ 'count_if(candidate_row is null) as rows_removed, '
+        ~ 'count_if(old is not null and candidate_row is not null) as rows_changed, count(distinct struct('
+        ~ healing_tables._key_names(undone.run.settings.key_columns) ~ ')) as keys_affected from ' ~ staged)) -}}
 {%- endmacro %}
 
 {#- One MERGE, then its audit, and its row of the log. -#}

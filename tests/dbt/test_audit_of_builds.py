@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from audits import AUDIT, CALL, KEYS, begin, beside_audit, publishes, tell, write, write_sources
+from audits import AUDIT, CALL, KEYS, begin, beside_audit, publishes, tell, write
 from dbt.adapters.spark import session as dbt_session
 from known import check_known_at
 from lab import Lab
@@ -31,11 +31,6 @@ def stopped_after(pattern: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dbt_session.Cursor, "execute", execute)
         yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def sources(lab: Lab) -> None:
-    write_sources(lab)
 
 
 @pytest.fixture(autouse=True)

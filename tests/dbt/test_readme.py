@@ -45,7 +45,7 @@ def documented(lab: Lab, pages: list[str], files: dict[str, str]) -> Lab:
     (lab.home / "dbt_packages" / "dbt_utils").symlink_to(package)
     for page in pages:
         for name, table in READ[page].inputs.items():
-            # a dimension is there with its audit
+            # examples refer to the dimension only: its audit has to be built before it
             audit = f"{name}_audit" if f"{name}_audit" in READ[page].inputs else None
             lab.write(
                 f"models/{name}.sql", input_model(table) + f"\n-- depends_on: {{{{ ref('{audit}') }}}}" * bool(audit)

@@ -7,18 +7,13 @@ import re
 from typing import Any
 
 import pytest
-from audits import KEYS, begin, beside_audit, publishes, tell, write, write_sources
+from audits import KEYS, begin, beside_audit, publishes, tell, write
 from known import check_known_at, versions_by_publish
 from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def sources(lab: Lab) -> None:
-    write_sources(lab)
 
 
 @pytest.fixture(autouse=True)

@@ -53,24 +53,21 @@ def publishes(lab: Lab, name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def write_sources(lab: Lab) -> None:
+def begin(lab: Lab) -> None:
+    """A new source, with one row for each key."""
     lab.write(
         "models/sources.yml",
         f"sources: [{{name: raw, schema: {lab.schema}, tables: [{{name: crm}}, {{name: shop}}]}}]\n",
     )
-
-
-def begin(lab: Lab) -> None:
-    """A new source, with one row for each key."""
     lab.spark.sql(f"drop table if exists {lab.schema}.crm")
     lab.spark.sql(f"create table {lab.schema}.crm ({COLUMNS}) using {FORMAT}")
     tell(lab, 1, f"1, {KEYS + 1}", "Ada")
 
 
 def beside_audit(spark: SparkSession, name: str) -> dict[str, int]:
-    """The texts of rows whose number in the dimension is not that of its audit, with the difference.
+    """Compare the rows of a dimension with those that its audit has added, minus those that it has removed.
 
-    That of the audit: the rows that it has added, without those that it has removed.
+    Returns: each row, as text, that the two have a different number of times, with the difference; empty if they agree.
     """
     stored = spark.table(name)
     texts = stored.selectExpr("struct(*) as row").selectExpr(f"{row_text('row', types_of(stored.schema))} as text")
