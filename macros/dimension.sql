@@ -27,6 +27,7 @@
     'column_types': healing_tables._option('column_types', column_types),
 }) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
+{%- do healing_tables._leave_out_erased(spec) -%}
 {%- set rendering = healing_tables._rendering() -%}
 {%- do rendering.update({'spec': spec}) if rendering is not none -%}
 {%- if healing_tables._is_tracing() -%} {{ return(healing_tables._trace(spec)) }} {%- endif -%}

@@ -88,9 +88,7 @@ from (
             cast({{ start }} as string) as start_text,
             lead(if(new is null, null, start)) ignore nulls over (partition by {{
                 key_names }} order by start) as next_start
-        from (
-{{ found.rows }}
-        ) as changes
+        from {{ healing_tables._changes_without_erased(run, found, start) }} as changes
         {%- if audit.ended %}
         left join {{ audit.ended }} as ends using ({{ key_names }})
         {%- endif %}
@@ -99,4 +97,18 @@ from (
     left join {{ audit.said }} as said on {{ same | join(' and ') }}
     {%- endif %}
 )
+{%- endmacro %}
+
+{#- The changes, without those of erased keys: the audit of a build that was killed may be written later. -#}
+{% macro _changes_without_erased(run, found, start) -%}
+    {%- set rows, mistakes, columns = '(\n' ~ found.rows ~ '\n)', [], {} -%}
+    {%- set erased = healing_tables._erased(mistakes, run.target) -%}
+    {%- if erased is none -%} {{ return(rows) }} {%- endif -%}
+    {%- for name in run.settings.key_columns -%}
+        {%- do columns.update({name: {'expression': 'key_' ~ loop.index,
+            'type': healing_tables._comparable_column(name, found.stored, found.columns).type}}) -%}
+    {%- endfor -%}
+    {%- set join = healing_tables._erased_join(mistakes, erased, columns, start) -%}
+    {%- do healing_tables._raise_mistakes('audit', mistakes) -%}
+    {{- return(healing_tables._without_erased(rows, join)) -}}
 {%- endmacro %}

@@ -24,6 +24,7 @@
 -#}
 {% macro _compute_change(run, candidate, obstacle, sequence) -%}
     {%- set needs_table = run.location is not none or sequence is not none -%}
+    {%- do healing_tables._report_erased(run) -%}
     {%- set counts = healing_tables._set_aside_counts(run, not candidate.is_comparable)
         if run.mode not in ['heal', 'merge'] else none -%}
     {%- set rows = run_query(counts.query).rows if not candidate.is_comparable and counts is not none

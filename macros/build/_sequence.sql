@@ -65,11 +65,6 @@
     {{- return(key_map) -}}
 {%- endmacro %}
 
-{% macro _key_map_relation(target) -%}
-    {{- return(api.Relation.create(
-        database=target.database, schema=target.schema, identifier=target.identifier ~ '__keys', type='table')) -}}
-{%- endmacro %}
-
 {#- The numbers of a stored dimension, one for each version, as a select; none if it has no column for them. -#}
 {% macro _stored_numbers(settings, existing) -%}
     {%- set columns = healing_tables._columns_of(existing) -%}
@@ -115,32 +110,6 @@
     {%- set version = healing_tables._version_id('', settings, columns) -%}
     {{- return('select ' ~ version.key ~ ' as key, ' ~ version.valid_from ~ ' as valid_from, cast('
         ~ healing_tables._quoted(settings.sequence) ~ ' as bigint) as surrogate_key from ' ~ relation) -}}
-{%- endmacro %}
-
-{#- What identifies a version in the key map, as SQL: {key, valid_from}. Neither depends on the types of the
-    columns. -#}
-{% macro _version_id(prefix, settings, columns) -%}
-    {%- set texts = [] -%}
-    {%- for key in settings.key_columns -%}
-        {%- do texts.append(healing_tables._key_map_text(prefix ~ healing_tables._quoted(key),
-            healing_tables._type_of_column(columns, key))) -%}
-    {%- endfor -%}
-    {#- a row without versions has one number, whatever its start -#}
-    {%- set start = '0L' if settings.valid_from is none else healing_tables._to_micros(
-        prefix ~ healing_tables._quoted(settings.valid_from),
-        healing_tables._type_of_column(columns, settings.valid_from)) -%}
-    {{- return({
-        'key': texts[0] if texts | length == 1 else "concat_ws('|', " ~ (texts | join(', ')) ~ ')',
-        'valid_from': 'timestamp_micros(' ~ start ~ ')'}) -}}
-{%- endmacro %}
-
-{#- The text of a key as in key_hash, except that integers and decimals 1, 1.0 and 1.00 have the same text. -#}
-{% macro _key_map_text(expression, type) -%}
-    {%- set text = healing_tables._hash_text(healing_tables._normalized_value(expression, type), type) -%}
-    {%- if healing_tables._type_family(type) == 'decimal' and healing_tables._precision_and_scale(type)[1] > 0 -%}
-        {{- return("regexp_replace(" ~ text ~ ", '[.]?0+$', '')") -}}
-    {%- endif -%}
-    {{- return(text) -}}
 {%- endmacro %}
 
 {#- The rows of a candidate with their numbers: from the key map, or new ones above the largest in it. `names`: the

@@ -68,6 +68,17 @@
     {{- return(dict(candidate, figures=dict(candidate.figures, **figures))) -}}
 {%- endmacro %}
 
+{#- Say how many rows of erased keys the build leaves out; a heal, of those loaded since the last build. -#}
+{% macro _report_erased(run) -%}
+    {%- set counts = [] -%}
+    {%- for scan in run.settings.metadata.scans if scan.get('erased') is not none and scan.parts is not none -%}
+        {%- do counts.append('select ' ~ healing_tables._string_literal('source ' ~ scan.name)
+            ~ ' as name, count(*) as number from ' ~ scan.erased ~ (' where ' ~ healing_tables._is_loaded_since(scan,
+                run.last.marks) if run.mode == 'heal')) -%}
+    {%- endfor -%}
+    {%- do healing_tables._report_left_out(run.target, counts) -%}
+{%- endmacro %}
+
 {#- The number of ties in a source, as SQL: a select or a number. -#}
 {% macro _ties_of_source(run, scan, ctes) -%}
     {%- if not scan.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}

@@ -38,7 +38,13 @@
     {%- set log_table = target if attempt > 1 else none if settings.replaced is not none else existing -%}
     {#- before the source is read: two runs that overlap must not both append -#}
     {%- set at = healing_tables._capture_moment(settings, log_table) -%}
-    {%- set read = healing_tables._with_plain_text(sql, healing_tables._query_columns(sql)) -%}
+    {%- set types, values = healing_tables._query_columns(sql), {} -%}
+    {%- for name, type in types.items() -%}
+        {%- do values.update({name: {'type': healing_tables._plain_type(type),
+            'expression': healing_tables._normalized_value(healing_tables._quoted(name), type)}}) -%}
+    {%- endfor -%}
+    {%- set read = healing_tables._with_plain_text(healing_tables._batch_without_erased(target, sql, values,
+        'unix_micros(now())'), types) -%}
     {%- do healing_tables._log_progress(target, 'computing the rows of the select') -%}
     {%- call statement('candidate') -%}
         {{ healing_tables._create_table(run.format, run.candidate_table, read.sql, read.columns, none) }}

@@ -27,6 +27,14 @@
     {{- return(model.name if is_named else '(inline)') -}}
 {%- endmacro %}
 
+{#- The table of the model that is built or rendered, see _render_model(); none in tests and operations. -#}
+{% macro _built_relation() -%}
+    {%- set rendering = healing_tables._rendering() -%}
+    {%- if rendering is not none -%} {{ return(healing_tables._node_relation(rendering.node)) }} {%- endif -%}
+    {{- return(this if this is defined and not healing_tables._is_unit_test()
+        and healing_tables._model_kind() == 'model' else none) -}}
+{%- endmacro %}
+
 {#- model, data test, unit test: what it is, for messages. -#}
 {% macro _model_kind() -%}
     {%- set kind = healing_tables._current_model().get('resource_type') or 'model' -%}

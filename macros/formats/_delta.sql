@@ -29,7 +29,8 @@
             'audit': {'delta.isolationLevel': 'Serializable', 'delta.autoOptimize.autoCompact': 'true'}},
         'files': {
             'order': healing_tables._delta_order, 'kept_hours': healing_tables._delta_kept_hours,
-            'maintain': healing_tables._delta_maintain}}) -}}
+            'maintain': healing_tables._delta_maintain, 'erase': healing_tables._delta_erase,
+            'past': healing_tables._delta_past, 'all': healing_tables._delta_all_files}}) -}}
 {%- endmacro %}
 
 {#-

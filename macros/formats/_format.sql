@@ -65,6 +65,10 @@
       written_at      (relation): when the files were last written, as SQL in microseconds
       order           (columns, as SQL): the clause of `alter table` that clusters a table by these columns, or none
       kept_hours      (relation): how long the table is set to keep old files, or none
+      erase           (relation, details, condition, values): remove the rows that satisfy a condition from the
+                      current files; with values, {column: SQL}, they stay with these
+      past            (relation): what still has removed rows, and the command that ends it, for people
+      all             (relation, details): the rows of all files, also of past versions, as SQL for a `from`; or none
       maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
                       lines to print
 -#}
@@ -106,7 +110,8 @@
             'for_columns': healing_tables._no_properties, 'log': {}, 'key_map': {}, 'change_log': {}, 'audit': {}},
         'files': {
             'new_location': nothing, 'written_at': healing_tables._newest_file, 'order': nothing,
-            'kept_hours': nothing, 'maintain': nothing}}) -}}
+            'kept_hours': nothing, 'maintain': nothing, 'erase': healing_tables._files_erase,
+            'past': healing_tables._files_past, 'all': nothing}}) -}}
 {%- endmacro %}
 
 {% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}

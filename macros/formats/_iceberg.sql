@@ -29,7 +29,8 @@
             'change_log': merged, 'audit': merged},
         'files': {
             'written_at': healing_tables._iceberg_written_at, 'order': healing_tables._iceberg_order,
-            'kept_hours': healing_tables._iceberg_kept_hours, 'maintain': healing_tables._iceberg_maintain}}) -}}
+            'kept_hours': healing_tables._iceberg_kept_hours, 'maintain': healing_tables._iceberg_maintain,
+            'erase': healing_tables._iceberg_erase, 'past': healing_tables._iceberg_past}}) -}}
 {%- endmacro %}
 
 {#- Report a session without Iceberg as one mistake instead of Spark's stack trace. -#}

@@ -71,6 +71,13 @@
         ~ ' is null)')) -}}
 {%- endmacro %}
 
+{#- Whether a row was loaded after the last build, as SQL; true if that is not known. -#}
+{% macro _is_loaded_since(scan, last_marks) -%}
+    {%- set until = healing_tables._instant_micros((last_marks.get(scan.name) or {}).get('loaded_until'))
+        if scan.loaded_at is not none else none -%}
+    {{- return(healing_tables._compare_loaded_at(scan, '>', until) if until is not none else 'true') -}}
+{%- endmacro %}
+
 {% macro _rows_changed_since(scan, mark, last_mark) -%}
     {%- set stored = mark.stored -%}
     {{- return(healing_tables._read_rows(

@@ -2,12 +2,14 @@
     A `scan`: how code other than the select reads a source, and counts its rows. Expressions are SQL over its rows,
     moments in microseconds:
 
-    name, kind, relation (SQL text), parts (see _relation_parts; none: only the model's own select can read it)
+    name, kind, key_columns (their names), relation (SQL text)
+    parts (see _relation_parts; none: only the model's own select can read it)
     keys (one for each key column), filter (the option `where`, or none), where (the rows that count), alive (those
     after which the key exists; none if the source does not decide that), at, until (of periods), state (of snapshots),
     limit (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
     set_aside: the rows that are not used; ties: see _tie_metadata, none where a tie is an error
+    erased: the rows of erased keys, which are left out, as SQL for a `from`; none if nothing was erased
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
 {% macro _scan(spec, source) -%}
@@ -25,6 +27,7 @@
     {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
     {{- return({
         'name': source.name, 'kind': source.kind, 'relation': source.relation,
+        'key_columns': source.key_columns | map(attribute='column') | list,
         'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
         'keys': keys,
         'filter': filter, 'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
@@ -46,6 +49,7 @@
         else none,
         'set_aside': filtered ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
         'ties': healing_tables._tie_metadata(spec, source) if source.on_tie == 'greatest' else none,
+        'erased': source.get('erased'),
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
         and not healing_tables._reads_beyond_row(source.deleted_when),
         'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}

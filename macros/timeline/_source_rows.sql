@@ -171,7 +171,7 @@ case
         select sort_array(collect_set(at)) as moments
         from (
             select {{ healing_tables._source_moment(source) }} as at
-            from {{ source.relation }}
+            from {{ source.get('all_rows', source.relation) }}
             {%- if where %}
             where true and ({{ where }})
             {%- endif %}

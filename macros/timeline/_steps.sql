@@ -8,6 +8,7 @@
     macro_name, {'source': given}, key_columns, tracked_columns, ['changed_at', 'is_deleted'],
     healing_tables._valid_to_current()) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
+{%- do healing_tables._leave_out_erased(spec) -%}
 select
     {%- for key in spec.key_columns %}
     key_{{ loop.index }} as {{ healing_tables._quoted(key.name) }},

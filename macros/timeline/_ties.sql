@@ -45,7 +45,8 @@
             ~ (' and agree in tie_break_by (' ~ (source.tie_break_by | join(', ')) ~ ')' if source.tie_break_by else '')
             ~ '; remedy: give the source tie_break_by, or on_tie: greatest' -%}
     {%- endif -%}
-    {%- set where = source.relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ source.relation
+    {%- set relation = source.get('all_rows', source.relation) -%}
+    {%- set where = relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ relation
         ~ ')' -%}
     {%- set head = 'healing_tables: ' ~ what ~ ' in ' ~ where ~ ' of ' ~ healing_tables._model_name() ~ ': key ' -%}
     {{- return(

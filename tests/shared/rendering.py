@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -165,6 +166,8 @@ class Project:
             "statement": self.statement,
             "load_result": lambda name: {"table": self.results[name]},
             "relation": self.relation,
+            "load_relation": lambda relation: relation if str(relation) in self.catalogue else None,
+            "env_var": os.environ.get,
         }
         self.context["context"] = self.context
         self.context["render"] = self.render

@@ -18,6 +18,7 @@ DBT = {
     *("local_md5", "log", "model", "modules", "post_hooks", "pre_hooks", "print", "project_name", "ref", "render"),
     *("return", "run_query", "source", "sql", "statement", "target", "this", "tojson", "var", "compiled_code"),
     *("noop_statement", "run_hooks", "apply_grants", "should_revoke", "should_full_refresh", "load_relation"),
+    *("env_var",),
     *("persist_constraints", "get_assert_columns_equivalent", "get_select_subquery", "options_clause"),
     *("partition_cols", "clustered_cols", "location_clause", "comment_clause"),
     *("varargs", "kwargs", "caller", "loop", "dict", "range", "namespace"),

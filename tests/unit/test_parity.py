@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import hashlib
 import inspect
 import re
 import uuid
@@ -33,6 +34,7 @@ from healing_tables.definition.generated import GENERATED
 from healing_tables.definition.layout import Column, Layout
 from healing_tables.definition.options import nearest_name
 from healing_tables.definition.stored_layout import fits
+from healing_tables.merge import erased
 from healing_tables.plan.batch import reason
 from healing_tables.plan.validation import GUARDED_FROM
 from healing_tables.sql import hashing, instants, row_text, types, values
@@ -246,3 +248,17 @@ def test_scd_types(scd_type: int) -> None:
 def test_near_names(name: str, meant: str | None) -> None:
     assert MACROS._nearest_name(name, list(OPTIONS)) == meant
     assert nearest_name(name, OPTIONS) == meant
+
+
+def test_keyed_hash_of_erased_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both derive the same from the secret, and write the same SQL."""
+    text = "correct horse battery staple"
+    monkeypatch.setenv(erased.SECRET, text)
+    secret, mistakes = erased.Secret.of(text), list[dict[str, str]]()
+    assert MACROS._erasure_secret(mistakes) == secret._asdict()
+    assert secret.inner == hashlib.md5(b"healing_tables inner correct horse battery staple").hexdigest()
+    assert len({*secret}) == 3 and text not in "".join(secret)
+    assert MACROS._keyed_hash(secret._asdict(), "h") == erased.keyed_hash(secret, "h")
+    assert not mistakes
+    monkeypatch.setenv(erased.SECRET, text[: erased.SHORTEST - 1])
+    assert MACROS._erasure_secret(mistakes) is None and len(mistakes) == 1

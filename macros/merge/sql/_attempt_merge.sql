@@ -102,6 +102,8 @@
     {%- set audit, history, delivered = beside.audit, beside.history, beside.delivered -%}
     {%- set has_seeds = seen.has_seeds if 'has_seeds' in seen
         else healing_tables._has_rows('(select 1 from ' ~ change_log ~ ' where is_seed)') -%}
+    {%- set sql = healing_tables._batch_without_erased(target, sql, healing_tables._keys_of_batch(layout),
+        healing_tables._moment_of_row(layout, settings.micros)) -%}
     {%- set batch = healing_tables._table_of_batch(run, spec, layout, sql, settings.micros, shown.end, change_log,
         has_seeds) -%}
     {%- set full_at = 'timestamp_micros(' ~ settings.micros ~ (' - pmod(' ~ settings.micros ~ ', 86400000000)'

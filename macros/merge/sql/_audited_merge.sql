@@ -41,7 +41,8 @@
 {% macro _complete_audit(run, spec, layout, change_log, shown) -%}
     {%- set tag = run.newest_tag or {} -%}
     {%- set seen = (tag.get('marks') or {}).get('changes') or {} -%}
-    {%- if not seen.get('is_audited') -%} {{ return(none) }} {%- endif -%}
+    {#- a merge that has found the table as another writer had left it tags that commit -#}
+    {%- if not seen.get('is_audited') or tag.base | string == tag.version | string -%} {{ return(none) }} {%- endif -%}
     {%- set spec = dict({'audit': {}}, **spec) -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
     {%- if healing_tables._has_audit_of(run.format, audit, tag.id, tag.version) -%} {{ return(none) }} {%- endif -%}

@@ -28,8 +28,7 @@
     NULL | Bo   | 2024-01-01 | false      | NULL in key column id     | {NULL, Bo, 2024-01-01}
 -#}
 {% macro _batch_query(spec, layout, sql, micros, end) -%}
-{%- set moment = micros if layout.moment is none
-    else healing_tables._to_micros(layout.moment.column, layout.moment.given) -%}
+{%- set moment = healing_tables._moment_of_row(layout, micros) -%}
 {%- set moment_name = layout.moment.name if layout.moment is not none else 'the moment of the batch' -%}
 {%- set columns, ties = [], layout.ties | map(attribute='name') | map('lower') | list -%}
 {%- for key in layout['keys'] -%}
@@ -132,6 +131,21 @@ from (
     )
 )
 where not healing_tables_is_logged
+{%- endmacro %}
+
+{#- The moment of a row of the batch, as SQL. `micros`: of the batch. -#}
+{% macro _moment_of_row(layout, micros) -%}
+    {{- return(micros if layout.moment is none
+        else healing_tables._to_micros(layout.moment.column, layout.moment.given)) -}}
+{%- endmacro %}
+
+{#- The keys of a row of the batch, as they are stored: {name: {expression, type}}. -#}
+{% macro _keys_of_batch(layout) -%}
+    {%- set columns = {} -%}
+    {%- for key in layout['keys'] -%}
+        {%- do columns.update({key.name: {'expression': healing_tables._value_in_batch(key), 'type': key.type}}) -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
 {%- endmacro %}
 
 {#- A value of the batch as it is stored. -#}

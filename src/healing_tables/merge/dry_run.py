@@ -17,6 +17,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import rows_text
 from healing_tables.merge.attempt import changes_by_log, filtered
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.erased import without_erased
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.merge import TABLES, with_log
 from healing_tables.plan.batch import events as events_of
@@ -85,6 +86,7 @@ def dry_run(
         stored = with_wider_types(stored, layout)
     noted = None if stored is None else table.noted(spark, CHANGE_LOG)
     spec = with_log(spec, table, layout, noted, is_new=stored is None)
+    batch = without_erased(batch, table, layout, spec, moment)
     events = events_of(batch, layout, spec, moment).localCheckpoint()
     figures = check_events(events, layout, spec, is_full)
     events, aside = events.where("reason is null"), events.where("reason is not null")

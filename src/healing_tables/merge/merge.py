@@ -27,6 +27,7 @@ from healing_tables.errors import (
 from healing_tables.merge.attempt import Attempt, columns_of_aside
 from healing_tables.merge.change import Written
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.erased import without_erased
 from healing_tables.merge.files_tables import FilesTables
 from healing_tables.merge.frames import spark_frame
 from healing_tables.merge.hive_tables import HiveTables
@@ -294,6 +295,7 @@ class Merge:
             tables.check_change_log(snapshot)
         # Computed once; a cached frame would be computed again when the table changes
         at = self.moment if self.moment is not None else 0
+        batch = without_erased(batch, self.table, layout, spec, self.moment)
         self.events = events_of(batch, layout, spec, at).localCheckpoint()
         self.figures = check_events(self.events, layout, spec, self.is_full)
         self.aside = None

@@ -16,6 +16,7 @@ from healing_tables.errors import HealingTablesError
 from healing_tables.merge.attempt import changes_by_log
 from healing_tables.merge.audit import append_statement, audit_rows
 from healing_tables.merge.change_log import ChangeLog
+from healing_tables.merge.erased import keys_not_erased
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import named_keys
 from healing_tables.sql.identifiers import literal, quoted
@@ -117,7 +118,8 @@ def add_audit(
     base = target.version_before(version, tag["base"])
     before = None if base is None else target.rows(spark, base)
     logged = log.read(spark, tag["marks"]["changes"]["version"])
-    keys = differing_keys(tables, before, target.rows(spark, version)).selectExpr("*", "false as is_full")
+    keys = keys_not_erased(differing_keys(tables, before, target.rows(spark, version)), target, layout)
+    keys = keys.selectExpr("*", "false as is_full")
     plan = changes_by_log(
         logged.where("false"),
         logged,
