@@ -86,7 +86,7 @@
         ~ 'backups, are not touched; run-operation healing_tables.erased proves what is gone') -%}
 {%- endmacro %}
 
-{#- The row of the log names no key, only the first digits of its hash. -#}
+{#- The row of the log names no key, only its hash. -#}
 {% macro _end_erasure(subject, secret, event, started_at, rows) -%}
     {%- set hashes = [] -%}
     {%- for hash in healing_tables._texts_of_keys(subject, secret)['hashes'] -%}

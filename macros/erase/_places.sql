@@ -5,7 +5,7 @@
     table, what     the relation; for people
     condition       on its rows, as SQL
     becomes         {column: SQL}: the rows stay with these values; none: they are removed
-    before, after   statements around it
+    before          statements that precede it
 -#}
 {% macro _places_of_subject(mistakes, subject, texts) -%}
     {%- set relation, places = subject.relation, [] -%}
@@ -20,8 +20,6 @@
     {%- endfor -%}
     {%- set names = healing_tables._tables_beside(relation) -%}
     {%- set prefix = relation.identifier | lower ~ '__' -%}
-    {%- set copies = healing_tables._tables_of_other_runs(relation, names)
-        + healing_tables._tables_of_other_runs(relation, names, 'before') -%}
     {%- for option in ['change_log', 'history'] if option in beside -%}
         {%- do places.append(healing_tables._place(beside[option], option | replace('_', ' '),
             subject.key_columns, own)) -%}
@@ -34,9 +32,9 @@
         {%- do places.append(healing_tables._place(healing_tables._beside(relation, '__set_aside'), 'rows set aside',
             subject.key_columns, healing_tables._has_key_as_text(subject))) -%}
     {%- endif -%}
-    {%- for name in copies -%}
+    {%- for name in healing_tables._tables_of_other_runs(relation, names, 'before') -%}
         {%- do places.append(healing_tables._place(relation.incorporate(path={'identifier': name}),
-            'copy of a build', subject.key_columns, own)) -%}
+            'table that had the name before', subject.key_columns, own)) -%}
     {%- endfor -%}
     {%- do places.append(healing_tables._place(relation, subject.what, subject.key_columns, own)) -%}
     {%- do places.append(healing_tables._place(beside.audit, 'audit', ['key', 'old_values', 'new_values'],
@@ -58,7 +56,7 @@
     {%- set details = healing_tables._table_details(found) -%}
     {%- if healing_tables._missing_names(columns, details.columns) -%} {{ return(none) }} {%- endif -%}
     {{- return({'table': table, 'what': what, 'condition': condition, 'becomes': none, 'details': details,
-        'before': [], 'after': []}) -}}
+        'before': []}) -}}
 {%- endmacro %}
 
 {#- A table of rows as they were given has other types. -#}
@@ -194,7 +192,7 @@
     {%- set condition = healing_tables._has_surrogate(subject, names[0]) if entry.get('surrogate_key')
         else healing_tables._has_key_as_text(dict(subject, key_columns=names)) -%}
     {{- return({'table': table, 'what': 'facts', 'condition': condition, 'becomes': values or none, 'details': details,
-        'before': [], 'after': []}) -}}
+        'before': []}) -}}
 {%- endmacro %}
 
 {#- Whether a column has the surrogate key of an erased row, as SQL. -#}

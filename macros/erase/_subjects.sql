@@ -15,18 +15,15 @@
 {% macro _erase_subjects(mistakes, operation, dimension, keys) -%}
     {%- set table = healing_tables._operation_table(operation, dimension) -%}
     {%- set node, given = table.node, healing_tables._as_list(keys) -%}
-    {%- set is_built = node is not none and node.config.materialized == 'healing_table' -%}
-    {%- set metadata = (healing_tables._spec_of_model(node) or healing_tables._configured_metadata(mistakes))
-        if is_built else {'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
-            or healing_tables._unique_key() or (given[0] | list if given and given[0] is mapping else []),
-            'scans': [], 'sequence': healing_tables._surrogate_of_merge()} -%}
+    {%- set metadata = healing_tables._spec_of_model(node) or healing_tables._configured_metadata(mistakes) -%}
+    {%- set key_columns = metadata.key_columns or (given[0] | list if given and given[0] is mapping else []) -%}
     {%- do healing_tables._mistake(mistakes, 'keys', 'at least one key', 'none', "write e.g. {keys: [1002, 1003]}")
         if not given and keys is not none -%}
     {%- do healing_tables._mistake(mistakes, 'keys', 'a map for each key, since no model says what the key is',
-        given | join(', '), 'write e.g. {keys: [{customer_id: 1002}]}') if given and not metadata.key_columns -%}
+        given | join(', '), 'write e.g. {keys: [{customer_id: 1002}]}') if given and not key_columns -%}
     {%- set subjects = [healing_tables._erase_subject(mistakes, table.relation, node,
         'captured log' if node is not none and node.config.materialized == 'capture' else 'dimension',
-        metadata.key_columns, metadata.key_columns, given, metadata.get('sequence')
+        key_columns, key_columns, given, metadata.get('sequence')
             or (metadata.get('hash_key') or {}).get('name'))] -%}
     {%- set sources = {} -%}
     {%- for scan in metadata.scans if scan.parts is not none -%}
@@ -34,17 +31,12 @@
         {%- set source = healing_tables._node_of_table(relation) -%}
         {%- if source is not none and source.config.materialized == 'capture' -%}
             {%- do subjects.append(healing_tables._erase_subject(mistakes, relation, source, 'captured log',
-                scan.key_columns, metadata.key_columns, given, none)) -%}
+                scan.key_columns, key_columns, given, none)) -%}
         {%- else -%}
             {%- do sources.update({scan.name: {'relation': relation, 'expressions': scan['keys']}}) -%}
         {%- endif -%}
     {%- endfor -%}
     {{- return({'subjects': subjects, 'sources': sources}) -}}
-{%- endmacro %}
-
-{% macro _surrogate_of_merge() -%}
-    {%- set option = healing_tables._option('surrogate_key', none) -%}
-    {{- return(option.get('name') if option is mapping else none) -}}
 {%- endmacro %}
 
 {#- `given_columns`: the names of the key columns in maps of `given`; `key_columns`: those of the table, in the same

@@ -38,6 +38,10 @@
     {%- for subject in found.subjects -%}
         {%- do healing_tables._register(subject, secret, 'erase', none) -%}
     {%- endfor -%}
+    {%- for subject in found.subjects -%}
+        {%- do healing_tables.drop_candidates(subject.node.name if subject.node is not none
+            else subject.relation.schema ~ '.' ~ subject.relation.identifier) -%}
+    {%- endfor -%}
     {%- for place in places if place.rows > 0 -%} {%- do healing_tables._erase_place(place) -%} {%- endfor -%}
     {%- do healing_tables._report_past(found.subjects, places) -%}
     {%- do healing_tables._end_erasure(found.subjects[0], secret, 'erase', started_at, rows) -%}
