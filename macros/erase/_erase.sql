@@ -37,33 +37,19 @@
     {%- endfor -%}
 {%- endmacro %}
 
-{#- Young candidates may be of builds that still run, and would publish the keys again. -#}
-{% macro _check_no_running_build(mistakes, subjects) -%}
-    {%- for subject in subjects -%}
-        {%- for candidate in healing_tables._candidates_of(subject.relation, subject.format, 12)
-            if candidate.may_be_running -%}
-            {%- do healing_tables._mistake(mistakes, 'dimension', 'no running build',
-                candidate.relation ~ ', ' ~ candidate.age, 'wait for that build; if it was killed: '
-                ~ healing_tables._drop_command(true)) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-{%- endmacro %}
-
 {#- Add an event for the keys of a subject for which it is not the newest one already. `after`: of a readmit. -#}
 {% macro _register(subject, secret, event, after) -%}
-    {%- set table, columns, numbered = healing_tables._erased_relation(subject.relation), [], [] -%}
+    {%- set table, columns = healing_tables._erased_relation(subject.relation), [] -%}
     {%- for name, type in healing_tables._erased_columns().items() -%} {%- do columns.append(name ~ ' ' ~ type) -%}
     {%- endfor -%}
-    {%- for _ in subject.key_columns -%} {%- do numbered.append('key_' ~ loop.index) -%} {%- endfor -%}
     {%- do healing_tables._run('create table if not exists ' ~ table ~ ' (' ~ (columns | join(', ')) ~ ') using '
         ~ (subject.details.get('provider') or 'parquet')) -%}
     {%- set kind = healing_tables._string_literal(tojson(subject.key_columns)) -%}
     {%- set moment = healing_tables._open_end(after, 'timestamp') if after is not none
         else 'cast(null as timestamp)' -%}
     {%- do healing_tables._run('insert into ' ~ table ~ ' select given.key_hash, ' ~ kind ~ ", '" ~ event ~ "', now(), "
-        ~ moment ~ ", '" ~ secret.name ~ "' from (select distinct "
-        ~ healing_tables._erased_hash(secret, healing_tables._typed_keys(subject, numbered)) ~ ' as key_hash from ('
-        ~ healing_tables._select_keys(subject) ~ ')) as given left join (select key_hash, '
+        ~ moment ~ ", '" ~ secret.name ~ "' from (select explode(array_distinct(array("
+        ~ (subject.texts['hashes'] | join(', ')) ~ '))) as key_hash) as given left join (select key_hash, '
         ~ 'max_by(struct(event, readmitted_after), event_at) as newest from ' ~ table ~ ' where key_columns = ' ~ kind
         ~ ' group by key_hash) as known on known.key_hash = given.key_hash where '
         ~ ("coalesce(newest.event, 'readmit') = 'readmit'" if event == 'erase'
@@ -72,24 +58,22 @@
 
 {% macro _erase_place(place) -%}
     {%- for statement in place.before -%} {%- do healing_tables._run(statement) -%} {%- endfor -%}
-    {%- set format = healing_tables._stored_format(place.details) or healing_tables._no_format() -%}
-    {%- do format.files.erase(place.table, place.details, place.condition, place.becomes) -%}
+    {%- do place.format.files.erase(place.table, place.details, place.condition, place.becomes) -%}
 {%- endmacro %}
 
 {#- What still has the rows, and until when. -#}
 {% macro _report_past(subjects, places) -%}
     {%- for place in places if place.rows > 0 -%}
-        {%- set format = healing_tables._stored_format(place.details) or healing_tables._no_format() -%}
-        {%- do healing_tables._report('erase', place.table, format.files.past(place.table)) -%}
+        {%- do healing_tables._report('erase', place.table, place.format.files.past(place.table)) -%}
     {%- endfor -%}
     {%- do healing_tables._report('erase', subjects[0].relation, 'versions of objects that the store keeps, and '
         ~ 'backups, are not touched; run-operation healing_tables.erased proves what is gone') -%}
 {%- endmacro %}
 
 {#- The row of the log names no key, only its hash. -#}
-{% macro _end_erasure(subject, secret, event, started_at, rows) -%}
+{% macro _end_erasure(subject, event, started_at, rows) -%}
     {%- set hashes = [] -%}
-    {%- for hash in healing_tables._texts_of_keys(subject, secret)['hashes'] -%}
+    {%- for hash in subject.texts['hashes'] -%}
         {%- do hashes.append(hash | replace("'", '')) -%}
     {%- endfor -%}
     {%- do healing_tables._be_model(subject.node, subject.relation) if subject.node is not none -%}
@@ -108,16 +92,14 @@
 {% macro _places_to_prove(mistakes, subject) -%}
     {%- set erased = healing_tables._erased(mistakes, subject.relation) -%}
     {%- if erased is none or mistakes -%} {{ return([]) }} {%- endif -%}
-    {%- set found, names = [], {'json': ["''"], 'map': ["''"], 'named': ["''"], 'hashes': ["''"]} -%}
-    {%- for place in healing_tables._places_of_subject(mistakes, subject, names)
-        if place.what not in ['outbox', 'texts of the log'] -%}
-        {%- set format = healing_tables._stored_format(place.details) or healing_tables._no_format() -%}
+    {%- set found = [] -%}
+    {%- for place in healing_tables._places_of_subject(subject) if place.what not in ['outbox', 'texts of the log'] -%}
         {%- set join = healing_tables._erased_join(mistakes, erased, healing_tables._keys_of_place(subject, place),
             '9223372036854775807L', 'key' if place.what == 'key map' else none) -%}
-        {%- set files = format.files.all(place.table, place.details) -%}
+        {%- set files = place.format.files.all(place.table, place.details) -%}
         {%- do found.append({'table': place.table, 'what': place.what, 'rows': place.table ~ ' left semi join ' ~ join,
             'all': files ~ ' left semi join ' ~ join if files is not none else none,
-            'past': format.files.past(place.table)}) -%}
+            'past': place.format.files.past(place.table)}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

@@ -3,12 +3,13 @@
     computed from comes before what is computed from it; facts come first, since the dimension tells their keys.
 
     table, what     the relation; for people
+    details, format   of the table
     condition       on its rows, as SQL
     becomes         {column: SQL}: the rows stay with these values; none: they are removed
     before          statements that precede it
 -#}
-{% macro _places_of_subject(mistakes, subject, texts) -%}
-    {%- set relation, places = subject.relation, [] -%}
+{% macro _places_of_subject(subject) -%}
+    {%- set relation, texts, places = subject.relation, subject.texts, [] -%}
     {%- set own = healing_tables._has_key(healing_tables._quoted_list(subject.key_columns), subject['keys']) -%}
     {%- set is_merged = subject.node is none or subject.node.config.materialized == 'healing_merge' -%}
     {%- set beside = {} -%}
@@ -25,8 +26,8 @@
             subject.key_columns, own)) -%}
     {%- endfor -%}
     {%- if prefix ~ 'pending' in names -%}
-        {%- do places.append(healing_tables._place_in_outbox(subject, healing_tables._beside(relation, '__pending'),
-            texts)) -%}
+        {%- do places.append(healing_tables._place_in_outbox(subject, healing_tables._beside(relation, '__pending')))
+            -%}
     {%- endif -%}
     {%- if prefix ~ 'set_aside' in names -%}
         {%- do places.append(healing_tables._place(healing_tables._beside(relation, '__set_aside'), 'rows set aside',
@@ -55,8 +56,12 @@
     {%- if found is none or not found.is_table -%} {{ return(none) }} {%- endif -%}
     {%- set details = healing_tables._table_details(found) -%}
     {%- if healing_tables._missing_names(columns, details.columns) -%} {{ return(none) }} {%- endif -%}
-    {{- return({'table': table, 'what': what, 'condition': condition, 'becomes': none, 'details': details,
-        'before': []}) -}}
+    {{- return(healing_tables._new_place(table, what, condition, details)) -}}
+{%- endmacro %}
+
+{% macro _new_place(table, what, condition, details, becomes=none) -%}
+    {{- return({'table': table, 'what': what, 'condition': condition, 'becomes': becomes, 'details': details,
+        'format': healing_tables._stored_format(details) or healing_tables._no_format(), 'before': []}) -}}
 {%- endmacro %}
 
 {#- A table of rows as they were given has other types. -#}
@@ -74,7 +79,7 @@
 {%- endmacro %}
 
 {#- The outbox of the library has a column for each destination. -#}
-{% macro _place_in_outbox(subject, table, texts) -%}
+{% macro _place_in_outbox(subject, table) -%}
     {%- set place = healing_tables._place(table, 'outbox', [], 'false') -%}
     {%- set conditions = [] -%}
     {%- for name, type in (place.details.columns if place is not none else {}).items() if type.startswith('struct<') -%}
@@ -83,7 +88,7 @@
             {%- do expressions.append(healing_tables._quoted(name) ~ '.' ~ healing_tables._quoted(key)) -%}
         {%- endfor -%}
         {%- do conditions.append('coalesce(' ~ (healing_tables._quoted(name) ~ '.key in ('
-            ~ (texts.json | join(', ')) ~ ')' if name == 'audit'
+            ~ (subject.texts.json | join(', ')) ~ ')' if name == 'audit'
             else healing_tables._has_key(expressions, subject['keys'])) ~ ', false)') -%}
     {%- endfor -%}
     {{- return(dict(place, condition=conditions | join(' or ')) if conditions else none) -}}
@@ -93,7 +98,7 @@
 {% macro _place_in_key_map(table, texts) -%}
     {%- set condition = 'key in (' ~ (texts.map | join(', ')) ~ ')' -%}
     {%- set place = healing_tables._place(table, 'key map', ['key', 'valid_from', 'surrogate_key'], condition) -%}
-    {%- if place is none -%} {{ return(none) }} {%- endif -%}
+    {%- if place is none or not texts.map -%} {{ return(place) }} {%- endif -%}
     {%- set largest = run_query('select max(surrogate_key) as number, max(if(' ~ condition
         ~ ', surrogate_key, null)) as erased from ' ~ table).rows[0] -%}
     {%- do place.before.append('insert into ' ~ table ~ ' (key, valid_from, surrogate_key) select null, null, '
@@ -116,93 +121,4 @@
     {%- set place = healing_tables._place(log, 'texts of the log', ['relation', 'reason'],
         healing_tables._log_condition(relation) ~ ' and (' ~ (conditions | join(' or ')) ~ ')') -%}
     {{- return(dict(place, becomes={'reason': 'rtrim(' ~ text.sql ~ ')'}) if place is not none else none) -}}
-{%- endmacro %}
-
-{#-
-    How other tables write the keys, each a list of literals in the order of the keys: json (the audit), map (the key
-    map), named (messages), hashes (the keyed hashes).
--#}
-{% macro _texts_of_keys(subject, secret) -%}
-    {%- set fields, numbered, texts = [], [], {'json': [], 'map': [], 'named': [], 'hashes': []} -%}
-    {%- for name in subject.key_columns -%}
-        {%- do numbered.append('key_' ~ loop.index) -%}
-        {%- do fields.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
-    {%- endfor -%}
-    {%- set version = healing_tables._version_id('', {'key_columns': numbered, 'valid_from': none},
-        healing_tables._numbered_types(subject)) -%}
-    {%- for row in run_query('select to_json(struct(' ~ (fields | join(', ')) ~ '), ' ~ healing_tables._json_options()
-        ~ ') as json, ' ~ version.key ~ ' as map, concat(' ~ healing_tables._key_text(subject.key_columns)
-        ~ ') as named, ' ~ healing_tables._erased_hash(secret, healing_tables._typed_keys(subject, numbered))
-        ~ ' as hashes from (' ~ healing_tables._select_keys(subject) ~ ')').rows -%}
-        {%- for name in texts -%}
-            {%- do texts[name].append(healing_tables._string_literal(row[name])) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {{- return(texts) -}}
-{%- endmacro %}
-
-{% macro _numbered_types(subject) -%}
-    {%- set types = {} -%}
-    {%- for name in subject.key_columns -%}
-        {%- do types.update({'key_' ~ loop.index: healing_tables._type_of_column(subject.details.columns, name)}) -%}
-    {%- endfor -%}
-    {{- return(types) -}}
-{%- endmacro %}
-
-{#-
-    The places in facts that the call lists. An entry is the name of a table, which has the key columns and loses the
-    rows; or a map: table, key_columns (the dimension's names to those of the facts), or surrogate_key (the column with
-    the surrogate key of the dimension), unknown ({column: value}: the rows stay, with these values).
--#}
-{% macro _places_of_facts(mistakes, subject, facts) -%}
-    {%- set places = [] -%}
-    {%- for given in healing_tables._as_list(facts) -%}
-        {%- set entry = given if given is mapping else {'table': given} -%}
-        {%- do healing_tables._check_options(mistakes, 'facts', entry, ['table', 'key_columns', 'surrogate_key',
-            'unknown']) -%}
-        {%- set table = healing_tables._resolve_relation(mistakes, 'facts', entry.get('table')) -%}
-        {%- set found = healing_tables._place_in_facts(mistakes, subject, entry, table) if table is not none
-            else none -%}
-        {%- do places.append(found) if found is not none -%}
-    {%- endfor -%}
-    {{- return(places) -}}
-{%- endmacro %}
-
-{% macro _place_in_facts(mistakes, subject, entry, table) -%}
-    {%- set details, renamed = healing_tables._table_details(table), entry.get('key_columns') or {} -%}
-    {%- set columns, values, names = details.get('columns', {}), {}, [] -%}
-    {%- do healing_tables._check_options(mistakes, 'facts.key_columns', renamed, subject.key_columns)
-        if renamed is mapping -%}
-    {%- for key in subject.key_columns -%}
-        {%- do names.append(renamed.get(key, key) if renamed is mapping
-            else healing_tables._as_list(renamed)[loop.index0]) -%}
-    {%- endfor -%}
-    {%- set names = [entry.surrogate_key] if entry.get('surrogate_key') else names -%}
-    {%- set unknown = entry.get('unknown') or {} -%}
-    {%- do healing_tables._check_columns(mistakes, 'facts', names + (unknown | list), table | string, columns) -%}
-    {%- for name, value in unknown.items() -%}
-        {%- do values.update({name: healing_tables._typed_literal(mistakes, 'facts.unknown', value,
-            healing_tables._type_of_column(columns, name))}) -%}
-    {%- endfor -%}
-    {%- if entry.get('surrogate_key') and subject.surrogate is none -%}
-        {%- do healing_tables._mistake(mistakes, 'facts.surrogate_key', 'a dimension with a surrogate key',
-            subject.relation ~ ', which has none', 'name the columns of its key: key_columns') -%}
-    {%- endif -%}
-    {%- if mistakes -%} {{ return(none) }} {%- endif -%}
-    {%- set condition = healing_tables._has_surrogate(subject, names[0]) if entry.get('surrogate_key')
-        else healing_tables._has_key_as_text(dict(subject, key_columns=names)) -%}
-    {{- return({'table': table, 'what': 'facts', 'condition': condition, 'becomes': values or none, 'details': details,
-        'before': []}) -}}
-{%- endmacro %}
-
-{#- Whether a column has the surrogate key of an erased row, as SQL. -#}
-{% macro _has_surrogate(subject, column) -%}
-    {%- set literals, name = [], healing_tables._quoted(subject.surrogate) -%}
-    {%- for row in run_query('select distinct cast(' ~ name ~ ' as string) as number from ' ~ subject.relation
-        ~ ' where ' ~ healing_tables._has_key(healing_tables._quoted_list(subject.key_columns),
-            subject['keys'])).rows -%}
-        {%- do literals.append(healing_tables._string_literal(row['number'])) -%}
-    {%- endfor -%}
-    {{- return('cast(' ~ healing_tables._quoted(column) ~ ' as string) in (' ~ (literals | join(', ') or 'null') ~ ')')
-        -}}
 {%- endmacro %}

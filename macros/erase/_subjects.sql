@@ -6,6 +6,7 @@
     format                    of the table
     key_columns               the columns that hold the keys
     keys                      the keys as typed literals, a list for each key
+    texts                     see _texts_of_keys(), from _with_texts() on
     what                      'dimension' or 'captured log', for people
     surrogate                 the column of the surrogate key, or none
 -#}
@@ -100,12 +101,36 @@
     {{- return(selects | join(' union all ')) -}}
 {%- endmacro %}
 
-{#- {expression, type} of each key column, as _hash() takes them. `expressions`: SQL for each. -#}
-{% macro _typed_keys(subject, expressions) -%}
-    {%- set typed = [] -%}
+{#-
+    How other tables write the keys, each a list of literals in the order of the keys: json (the audit), map (the key
+    map), named (messages), hashes (the keyed hashes).
+-#}
+{% macro _texts_of_keys(subject, secret) -%}
+    {%- set fields, typed, numbered = [], [], {} -%}
+    {%- set texts = {'json': [], 'map': [], 'named': [], 'hashes': []} -%}
+    {%- if not subject['keys'] -%} {{ return(texts) }} {%- endif -%}
     {%- for name in subject.key_columns -%}
-        {%- do typed.append({'expression': expressions[loop.index0],
-            'type': healing_tables._type_of_column(subject.details.columns, name)}) -%}
+        {%- set type = healing_tables._type_of_column(subject.details.columns, name) -%}
+        {%- do numbered.update({'key_' ~ loop.index: type}) -%}
+        {%- do typed.append({'expression': 'key_' ~ loop.index, 'type': type}) -%}
+        {%- do fields.append('key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
     {%- endfor -%}
-    {{- return(typed) -}}
+    {%- set version = healing_tables._version_id('', {'key_columns': numbered | list, 'valid_from': none}, numbered) -%}
+    {%- for row in run_query('select to_json(struct(' ~ (fields | join(', ')) ~ '), ' ~ healing_tables._json_options()
+        ~ ') as json, ' ~ version.key ~ ' as map, concat(' ~ healing_tables._key_text(subject.key_columns)
+        ~ ') as named, ' ~ healing_tables._erased_hash(secret, typed)
+        ~ ' as hashes from (' ~ healing_tables._select_keys(subject) ~ ')').rows -%}
+        {%- for name in texts -%}
+            {%- do texts[name].append(healing_tables._string_literal(row[name])) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{- return(texts) -}}
+{%- endmacro %}
+
+{% macro _with_texts(subjects, secret) -%}
+    {%- set found = [] -%}
+    {%- for subject in subjects -%}
+        {%- do found.append(dict(subject, texts=healing_tables._texts_of_keys(subject, secret))) -%}
+    {%- endfor -%}
+    {{- return(found) -}}
 {%- endmacro %}

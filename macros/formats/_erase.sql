@@ -10,7 +10,7 @@
     {{- return('update ' ~ relation ~ ' set ' ~ (assignments | join(', ')) ~ ' where ' ~ condition) -}}
 {%- endmacro %}
 
-{#- A deletion vector only hides a row: its file is written anew. A key map and other logs can be append-only. -#}
+{#- A deletion vector only hides a row, so its file is rewritten. A key map and other logs can be append-only. -#}
 {% macro _delta_erase(relation, details, condition, values) -%}
     {%- set properties, name = details.get('properties') or '', 'delta.appendOnly' -%}
     {%- set is_append_only = healing_tables._property(details, name) == 'true' -%}
@@ -53,7 +53,7 @@
 {%- endmacro %}
 
 {#-
-    A table without DELETE is written anew from a copy without the rows. If a run was killed while it wrote, the table
+    A table without DELETE is rewritten from a copy without the rows. If a run was killed while it wrote, the table
     has only a part of the rows of that copy, which is complete: the next run begins by writing it again.
 -#}
 {% macro _files_erase(relation, details, condition, values) -%}

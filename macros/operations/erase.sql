@@ -15,12 +15,16 @@
     {%- do healing_tables._raise_mistakes('erase', mistakes) -%}
     {%- for subject in found.subjects -%} {%- do healing_tables._erased(mistakes, subject.relation) -%} {%- endfor -%}
     {%- set places = healing_tables._places_of_facts(mistakes, found.subjects[0], facts) -%}
-    {%- do healing_tables._check_no_running_build(mistakes, found.subjects) -%}
+    {#- it would publish the keys again -#}
+    {%- for subject in found.subjects -%}
+        {%- do healing_tables._check_no_build(mistakes, healing_tables._candidates_of(subject.relation, subject.format,
+            12), 12) -%}
+    {%- endfor -%}
     {%- do healing_tables._raise_mistakes('erase', mistakes) -%}
+    {%- do found.update({'subjects': healing_tables._with_texts(found.subjects, secret)}) -%}
     {%- for subject in found.subjects[1:] + found.subjects[:1] -%}
         {%- do healing_tables._be_model(subject.node, subject.relation) if subject.node is not none -%}
-        {%- do places.extend(healing_tables._places_of_subject(mistakes, subject,
-            healing_tables._texts_of_keys(subject, secret))) -%}
+        {%- do places.extend(healing_tables._places_of_subject(subject)) -%}
     {%- endfor -%}
     {%- set places = healing_tables._counted_places(places) -%}
     {%- set rows = places | sum(attribute='rows') -%}
@@ -44,6 +48,6 @@
     {%- endfor -%}
     {%- for place in places if place.rows > 0 -%} {%- do healing_tables._erase_place(place) -%} {%- endfor -%}
     {%- do healing_tables._report_past(found.subjects, places) -%}
-    {%- do healing_tables._end_erasure(found.subjects[0], secret, 'erase', started_at, rows) -%}
+    {%- do healing_tables._end_erasure(found.subjects[0], 'erase', started_at, rows) -%}
     {{- return('') -}}
 {%- endmacro %}

@@ -15,7 +15,8 @@
     {%- do healing_tables._raise_mistakes('erased', mistakes) -%}
     {%- set found = healing_tables._erase_subjects(mistakes, 'erased', dimension, none) -%}
     {%- set listed, left = [], [] -%}
-    {%- for subject in found.subjects[1:] + found.subjects[:1] -%}
+    {%- set subjects = healing_tables._with_texts(found.subjects, erased.secret) -%}
+    {%- for subject in subjects[1:] + subjects[:1] -%}
         {%- do healing_tables._be_model(subject.node, subject.relation) if subject.node is not none -%}
         {%- for place in healing_tables._places_to_prove(mistakes, subject) -%}
             {%- set rows = run_query('select count(*) as n from ' ~ place.rows).rows[0]['n'] | int -%}

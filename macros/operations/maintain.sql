@@ -59,15 +59,3 @@
     {%- endif -%}
     {{- return(asked) -}}
 {%- endmacro %}
-
-{#- A running build is detected by its candidate, once that is written. -#}
-{% macro _check_no_build(mistakes, candidates, build_hours, force) -%}
-    {%- for candidate in candidates if candidate.may_be_running and not force -%}
-        {%- do healing_tables._mistake(
-            mistakes, 'dimension', 'no running build: no candidate younger than ' ~ build_hours
-            ~ ' hours (build_hours)',
-            candidate.relation ~ ', ' ~ candidate.age,
-            'wait for that build; if it was killed, add force: true, or drop what it has left: '
-            ~ healing_tables._drop_command(true)) -%}
-    {%- endfor -%}
-{%- endmacro %}

@@ -18,6 +18,7 @@
         'nothing is left out of it') if healing_tables._erased(mistakes, target) is none -%}
     {%- do healing_tables._raise_mistakes('readmit', mistakes) -%}
     {%- set started_at = healing_tables._utc_now() -%}
+    {%- do found.update({'subjects': healing_tables._with_texts(found.subjects, secret)}) -%}
     {%- for subject in found.subjects -%}
         {%- do healing_tables._register(subject, secret, 'readmit', after)
             if load_relation(healing_tables._erased_relation(subject.relation)) is not none -%}
@@ -25,6 +26,6 @@
     {%- do healing_tables._report('readmit', target, 'rows of ' ~ healing_tables._counted(
         found.subjects[0]['keys'] | length, 'key') ~ ' after ' ~ after
         ~ ' are in again; the next build is a rebuild') -%}
-    {%- do healing_tables._end_erasure(found.subjects[0], secret, 'readmit', started_at, 0) -%}
+    {%- do healing_tables._end_erasure(found.subjects[0], 'readmit', started_at, 0) -%}
     {{- return('') -}}
 {%- endmacro %}

@@ -100,6 +100,18 @@
         ~ (" --args '{build_hours: 0}'" if is_forced)) -}}
 {%- endmacro %}
 
+{#- A running build is detected by its candidate, once that is written. `force`: of an operation that has it. -#}
+{% macro _check_no_build(mistakes, candidates, build_hours, force=none) -%}
+    {%- for candidate in candidates if candidate.may_be_running and not force -%}
+        {%- do healing_tables._mistake(
+            mistakes, 'dimension', 'no running build: no candidate younger than ' ~ build_hours
+            ~ ' hours (build_hours)',
+            candidate.relation ~ ', ' ~ candidate.age,
+            'wait for that build; if it was killed, ' ~ ('add force: true, or ' if force is not none)
+            ~ 'drop what it has left: ' ~ healing_tables._drop_command(true)) -%}
+    {%- endfor -%}
+{%- endmacro %}
+
 {#- The name that this run gives a table it writes beside another one. -#}
 {% macro _candidate_relation(target) -%}
     {{- return(api.Relation.create(

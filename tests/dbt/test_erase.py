@@ -209,7 +209,7 @@ def test_a_captured_log(lab: Lab) -> None:
 
 
 def test_files(lab: Lab) -> None:
-    """Without DELETE: the table is written anew, also one that merges write in folders."""
+    """Formats without DELETE: the table is rewritten, also one whose merges write folders."""
     dimension(lab, audit=None, surrogate_key=None, mode="rebuild", file_format="parquet")
     build(lab)
     rows = lab.spark.sql(f"select id, name, timestamp '2024-01-01 00:00:00Z' as changed_at from {lab.schema}.crm")
