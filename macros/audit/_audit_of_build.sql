@@ -37,6 +37,20 @@
         'is_left_out': not run.stored and not given.get('first_build', true)}) -}}
 {%- endmacro %}
 
+{#- The settings of a run that compares the rows of a table: `metadata` of its model, and its columns. -#}
+{% macro _settings_of_rows(mistakes, metadata, columns, format) -%}
+    {%- set names = {} -%}
+    {%- for name in ['valid_from', 'valid_to', 'is_current'] -%}
+        {%- do names.update({name: healing_tables._find_column(metadata.names[name] or '', columns)}) -%}
+    {%- endfor -%}
+    {#- the flag of a deleted key hides that it has ended, its end does not -#}
+    {%- do names.update({'is_current': none})
+        if healing_tables._option('current_while_deleted', none) is sameas true and names.valid_to is not none -%}
+    {{- return(dict(names, session=healing_tables._session_settings(), call=none, metadata=metadata,
+        audit=healing_tables._checked_audit(mistakes, format), key_columns=metadata.key_columns,
+        current_value=metadata.current_value, valid_to_current=metadata.valid_to_current)) -}}
+{%- endmacro %}
+
 {#-
     The rows that differ between two versions of a table, as _rows_of_audit() takes them. `before`, `after`: SQL for a
     `from`; `stored`, `columns`: their columns {name: type}; `is_unique`: no two rows have the same key and start.

@@ -34,7 +34,7 @@
 {% macro _refuse(run, mistakes, candidate=none, head='refused', reasons=none) -%}
     {%- do healing_tables._run(run.undo) if run.undo is not none -%}
     {%- set found = [] -%}
-    {%- for mistake in mistakes -%} {%- do found.append(mistake.argument ~ ': ' ~ mistake.got) -%} {%- endfor -%}
+    {%- for mistake in mistakes -%} {%- do found.append(healing_tables._logged_mistake(mistake)) -%} {%- endfor -%}
     {%- set kept = healing_tables._keep_for_a_look(run, candidate) if candidate is not none else none -%}
     {%- set figures = candidate.figures if candidate is not none else {} -%}
     {%- do healing_tables._end_run(run, 'refused', dict(figures, reason=(reasons or found) | join('; '))) -%}

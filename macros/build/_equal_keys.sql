@@ -41,7 +41,7 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(mistakes, conditions[0].argument, conditions[0].wanted,
             conditions[0].got | replace('{rows}', healing_tables._counted(found.row_count, 'row')) ~ found.examples,
-            conditions[0].remedy) -%}
+            conditions[0].remedy, keys=found.examples | replace(': ', '', 1) | replace(' and ', '; ')) -%}
         {%- do healing_tables._refuse(run, mistakes, candidate) -%}
     {%- endif -%}
 {%- endmacro %}

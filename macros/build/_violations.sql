@@ -30,8 +30,8 @@
                 if condition.of_all is defined else '' -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
                 condition.got | replace('{rows}', healing_tables._counted(broken, 'row')) ~ examples,
-                condition.remedy) -%}
-            {%- do reasons.append(condition.argument ~ ': ' ~ mistakes[-1].got) -%}
+                condition.remedy, keys=examples | replace(': ', '', 1) | replace(' and ', '; ')) -%}
+            {%- do reasons.append(healing_tables._logged_mistake(mistakes[-1])) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set failed, lines = [], [] -%}

@@ -70,7 +70,7 @@
             mistakes, 'unique_key', 'one row per key',
             healing_tables._counted(found['repeated'], 'key') ~ ' with several rows, such as '
             ~ found['names'],
-            'correct the select, or add the column that distinguishes them to unique_key') -%}
+            'correct the select, or add the column that distinguishes them to unique_key', keys=found['names']) -%}
         {%- do healing_tables._refuse(run, mistakes, healing_tables._captured_state(run)) -%}
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}

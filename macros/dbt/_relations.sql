@@ -84,6 +84,11 @@
     {%- endif -%}
 {%- endmacro %}
 
+{#- The table whose name is that of another one with a suffix. -#}
+{% macro _beside(relation, suffix) -%}
+    {{- return(relation.incorporate(path={'identifier': relation.identifier ~ suffix}, type='table')) -}}
+{%- endmacro %}
+
 {% macro _has_rows(relation) -%}
     {{- return(run_query('select 1 as one from ' ~ relation ~ ' limit 1').rows | length > 0) -}}
 {%- endmacro %}

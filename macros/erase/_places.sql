@@ -46,10 +46,6 @@
     {{- return(places | reject('none') | list) -}}
 {%- endmacro %}
 
-{% macro _beside(relation, suffix) -%}
-    {{- return(relation.incorporate(path={'identifier': relation.identifier ~ suffix}, type='table')) -}}
-{%- endmacro %}
-
 {#- none if there is no table of that name, or one without these columns. -#}
 {% macro _place(table, what, columns, condition) -%}
     {%- set found = load_relation(table) -%}
@@ -106,12 +102,16 @@
     {{- return(place) -}}
 {%- endmacro %}
 
-{#- Texts of the log name keys, as `id = 1002`; the hash stays, to look them up by. -#}
+{#- Texts of the log name keys, by their hash, those of earlier versions as `id = 1002`; the keyed hash stays, to look
+    them up by. -#}
 {% macro _place_in_log(relation, texts) -%}
     {%- set log, conditions = healing_tables._log_of(relation, healing_tables._option('log_schema', none)), [] -%}
     {%- set text = namespace(sql="concat(reason, ' ')") -%}
     {%- for key in texts.named -%}
         {%- set hash = texts['hashes'][loop.index0] -%}
+        {%- set logged = "concat('key ', md5(" ~ key ~ '))' -%}
+        {%- do conditions.append('contains(reason, ' ~ logged ~ ')') -%}
+        {%- set text.sql = 'replace(' ~ text.sql ~ ', ' ~ logged ~ ", concat('erased key ', " ~ hash ~ '))' -%}
         {%- for end in [' ', ',', ';', ':', ')', '.'] -%}
             {%- do conditions.append("contains(concat(reason, ' '), concat(" ~ key ~ ", '" ~ end ~ "'))") -%}
             {%- set text.sql = 'replace(' ~ text.sql ~ ', concat(' ~ key ~ ", '" ~ end ~ "'), concat('erased key ', "

@@ -16,7 +16,7 @@
 {% macro _erase_subjects(mistakes, operation, dimension, keys) -%}
     {%- set table = healing_tables._operation_table(operation, dimension) -%}
     {%- set node, given = table.node, healing_tables._as_list(keys) -%}
-    {%- set metadata = healing_tables._spec_of_model(node) or healing_tables._configured_metadata(mistakes) -%}
+    {%- set metadata = healing_tables._metadata_of_table(mistakes, node) -%}
     {%- set key_columns = metadata.key_columns or (given[0] | list if given and given[0] is mapping else []) -%}
     {%- do healing_tables._mistake(mistakes, 'keys', 'at least one key', 'none', "write e.g. {keys: [1002, 1003]}")
         if not given and keys is not none -%}

@@ -1,7 +1,18 @@
 {#- Mistakes in a call are collected and raised together, before any SQL runs. -#}
 
-{% macro _mistake(mistakes, argument, wanted, got, remedy) -%}
-    {%- do mistakes.append({'argument': argument, 'wanted': wanted, 'got': got, 'remedy': remedy}) -%}
+{#- `keys`: the examples in `got`, with '; ' between them: the log has their hashes instead. -#}
+{% macro _mistake(mistakes, argument, wanted, got, remedy, keys=none) -%}
+    {%- do mistakes.append({'argument': argument, 'wanted': wanted, 'got': got, 'remedy': remedy, 'keys': keys}) -%}
+{%- endmacro %}
+
+{#- A mistake for the log, which names no key: `key = 1002 at 2024-05-01` becomes `key <md5 of 'key = 1002'> at ..`. -#}
+{% macro _logged_mistake(mistake) -%}
+    {%- set text = namespace(got=mistake.got) -%}
+    {%- for example in (mistake.get('keys') or '').split('; ') if example -%}
+        {%- set key = modules.re.sub(' (at|from) [0-9]{4}-.*$', '', example) -%}
+        {%- set text.got = text.got | replace(key, 'key ' ~ local_md5(key)) -%}
+    {%- endfor -%}
+    {{- return(mistake.argument ~ ': ' ~ text.got) -}}
 {%- endmacro %}
 
 {#- A value for a message: if the type is the mistake, '2' must not look like 2. -#}

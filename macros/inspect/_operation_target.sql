@@ -42,6 +42,12 @@
     {{- return(call.metadata if call is not none else none) -}}
 {%- endmacro %}
 
+{#- The same; of another model or table, what its options say. -#}
+{% macro _metadata_of_table(mistakes, node) -%}
+    {{- return(healing_tables._spec_of_model(node) or dict(healing_tables._configured_metadata(mistakes, none),
+        hash_key=healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)))) -}}
+{%- endmacro %}
+
 {% macro _report(operation, relation, text) -%}
     {%- do log(healing_tables._plain_names('healing_tables.' ~ operation ~ ' ' ~ relation ~ ': ' ~ text), info=true) -%}
 {%- endmacro %}

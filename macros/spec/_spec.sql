@@ -175,9 +175,10 @@
     {{- return(used.values() | sort(attribute='column', case_sensitive=true)) -}}
 {%- endmacro %}
 
-{#- The metadata of a model that does not call dimension(). -#}
-{% macro _configured_metadata(mistakes) -%}
-    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {})) -%}
+{#- The metadata of a model that does not call dimension(). `others`: see _generated_names(). -#}
+{% macro _configured_metadata(mistakes, others=[]) -%}
+    {%- set names = healing_tables._generated_names(mistakes, healing_tables._option('column_names', none, {}), others)
+        -%}
     {%- set surrogate_key = healing_tables._surrogate_key(mistakes, healing_tables._option('surrogate_key', none)) -%}
     {{- return({
         'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))

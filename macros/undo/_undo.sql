@@ -3,28 +3,28 @@
 {#-
     What an undo begins with; it refuses what it cannot do. `is_run`: it will publish.
 
-    run     see _begin.sql; if the undo publishes, its audit has all commits
-    known   see audit/_known.sql
+    run         see _begin.sql; if the undo publishes, its audit has all commits
+    known       see audit/_known.sql
+    is_merged   by a healing_merge
+    withdrawn   see _later_batches(); none: nothing is
 -#}
 {% macro _begin_undo(table, known_at, is_run) -%}
     {%- set mistakes, target, node = [], table.relation, table.node -%}
-    {%- if node is none or node.config.materialized != 'healing_table' -%}
-        {%- do healing_tables._mistake(mistakes, 'dimension', 'a dimension that a healing_table of this project builds',
-            target | string, 'read the rows of then with versions_at(..., known_at=...), and merge them') -%}
+    {%- if node is none or node.config.materialized not in ['healing_table', 'healing_merge'] -%}
+        {%- do healing_tables._mistake(mistakes, 'dimension',
+            'a dimension that a healing_table or a healing_merge of this project writes', target | string,
+            'read the rows of then with versions_at(..., known_at=...), and write them yourself') -%}
         {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
     {%- endif -%}
+    {%- set is_merged = node.config.materialized == 'healing_merge' -%}
     {%- set stored = healing_tables._table_details(target) -%}
     {%- set format = healing_tables._stored_format(stored) -%}
     {%- do healing_tables._mistake(mistakes, 'audit', 'a model with an audit', 'one without',
         'set meta.healing_tables.audit: {}: what was known is known from then on')
         if healing_tables._option('audit', none) is none -%}
-    {%- set metadata = healing_tables._spec_of_model(node) or healing_tables._configured_metadata(mistakes) -%}
-    {%- set settings = {
-        'session': healing_tables._session_settings(), 'call': none, 'metadata': metadata,
-        'audit': healing_tables._checked_audit(mistakes, format), 'key_columns': metadata.key_columns,
-        'valid_from': metadata.names.valid_from, 'valid_to': metadata.names.valid_to,
-        'is_current': metadata.names.is_current, 'current_value': metadata.current_value,
-        'valid_to_current': metadata.valid_to_current} -%}
+    {%- do healing_tables._check_can_undo_merges(mistakes, target) if is_merged -%}
+    {%- set settings = healing_tables._settings_of_rows(mistakes, healing_tables._metadata_of_table(mistakes, node),
+        stored.get('columns', {}), format) -%}
     {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
     {%- set known = healing_tables._known(mistakes, 'dimension', target, settings.valid_from, none, known_at) -%}
     {%- for name, type in (known.stored.items() if known is not none else [])
@@ -33,16 +33,13 @@
             'widen it to ' ~ known.columns[name]) -%}
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
-    {%- set run = {
-        'settings': settings, 'target': target, 'format': format, 'existing': target, 'stored': stored, 'mode': 'undo',
-        'definition': none, 'marks': {}, 'newest_tag': none, 'is_as_left': false, 'listed_keys': none,
-        'candidate_table': healing_tables._candidate_relation(target), 'side_tables': [], 'undo': none,
-        'version_before': healing_tables._table_version(target, stored), 'started_at': healing_tables._utc_now(),
-        'recent': format.commits.newest(target), 'audit': none} -%}
-    {%- if not is_run -%} {{ return({'run': run, 'known': known}) }} {%- endif -%}
+    {%- set run = healing_tables._run_of_operation('undo', target, stored, settings) -%}
+    {%- set withdrawn = healing_tables._later_batches(run, known, known_at) if is_merged else none -%}
+    {%- set undone = {'run': run, 'known': known, 'is_merged': is_merged, 'withdrawn': withdrawn} -%}
+    {%- if not is_run -%} {{ return(undone) }} {%- endif -%}
     {#- what the audit lacks may be of before that moment -#}
-    {{- return({'run': healing_tables._with_audit(run), 'known': healing_tables._known(
-        mistakes, 'dimension', target, settings.valid_from, none, known_at)}) -}}
+    {{- return(dict(undone, run=healing_tables._with_audit(run), known=healing_tables._known(
+        mistakes, 'dimension', target, settings.valid_from, none, known_at))) -}}
 {%- endmacro %}
 
 {#- A table of the rows that differ from those of then: key_1.., start, old, candidate_row, differs. -#}
@@ -82,8 +79,7 @@
         {%- do healing_tables._raise_error('healing_tables.undo ' ~ run.target ~ ': the target is unchanged.',
             mistakes) -%}
     {%- endif -%}
-    {%- do healing_tables._with_audit(dict(run, recent=run.format.commits.newest(run.target),
-        settings=dict(run.settings, audit=dict(run.settings.audit, reason=reason)))) -%}
+    {%- do healing_tables._audit_of_operation(run, reason) -%}
     {{- return(healing_tables._end_operation(dict(
         figures, target=run.target, format_name=run.format.name, mode='undo', status='published', publish='merge',
         reason=reason, rows_unchanged=rows - figures.rows_changed - figures.rows_removed, started_at=run.started_at,

@@ -36,7 +36,7 @@ def merge_model(settings: str, spark: SparkSession, model: Callable[[], Any] | N
     try:
         result = merge_batch(given, spark, model)
     except HealingTablesError as error:
-        found = "; ".join(f"{mistake.where}: {mistake.got}" for mistake in error.mistakes)
+        found = "; ".join(mistake.logged for mistake in error.mistakes)
         write_log(spark, given["log"], started, status="refused", reason=found or str(error))
         raise
     retried = result.attempts - 1

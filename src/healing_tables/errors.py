@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,12 +15,25 @@ NOTHING_WRITTEN = "nothing was written"
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing that is wrong."""
+    """One thing that is wrong.
+
+    Attributes:
+        keys: the texts in ``got`` that name keys, such as ``id = 1002``.
+    """
 
     where: str
     wanted: str
     got: str
     remedy: str
+    keys: tuple[str, ...] = ()
+
+    @property
+    def logged(self) -> str:
+        """For a log, which names no keys, but their hashes; as the macro `_logged_mistake`."""
+        text = self.got
+        for key in self.keys:
+            text = text.replace(key, f"key {hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()}")
+        return f"{self.where}: {text}"
 
 
 class HealingTablesError(Exception):

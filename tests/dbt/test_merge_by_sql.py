@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -64,6 +65,9 @@ def test_a_refusal_names_all_mistakes_and_leaves_nothing(lab: Lab) -> None:
         "reduce the batch, set tie_break_by, or on_tie: greatest",
     ):
         assert part in message, message
+    hashed = [f"key {hashlib.md5(key).hexdigest()} at 2024-01-0" for key in (b"id = 1", b"id = 2")]
+    reason = lab.newest("dim_refused")["reason"]  # the log names no key
+    assert [part in reason for part in (*hashed, "2 keys: key ", "id = ")] == [True, True, True, False], reason
     wrong = lab.frame([["id", "bigint"], ["name", "array<string>"], ["seen", "string"]], [[1, ["A"], "2024-01-02"]])
     merge_model(lab, "dim_refused", wrong, **OPTIONS)
     message = refused(lab, "dim_refused")

@@ -7,11 +7,13 @@ import re
 from typing import Any
 
 import pytest
-from audits import KEYS, begin, beside_audit, publishes, tell, write
+from audits import AUDIT, KEYS, begin, beside_audit, publishes, tell, write
+from damage import operation
 from known import check_known_at, versions_by_publish
 from lab import Lab
 from sessions import FORMAT
 from tables import plain_rows
+from ways import merge_by_sql, merge_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 
@@ -89,6 +91,102 @@ def test_undo(lab: Lab) -> None:
     assert [times[0][1], times[1][1], times[3][1]] == [times[1][0], times[3][0], times[4][0]]
 
 
+def merge(lab: Lab, name: str, way: str, rows: str, **options: Any) -> None:
+    """Args: way: sql or library; rows: id, name, day."""
+    batch = lab.spark.sql(
+        f"select id, name, to_timestamp(concat('2024-01-', day, ' 00:00:00Z')) as changed_at "
+        f"from values {rows} as b(id, name, day)"
+    )
+    options = {"audit": AUDIT, "changed_at": "changed_at", "attributes": {"name": 2}, **options}
+    merge_model(lab, name, batch, **options)
+    if way == "sql":
+        merge_by_sql(lab, name)
+    else:
+        assert lab.dbt("run", "--select", name)[name][0] == "success", lab.results
+
+
+@pytest.mark.parametrize("way", ["sql", "library"])
+def test_undo_of_merges(lab: Lab, way: str) -> None:
+    name, table = f"merged_{way}", f"{lab.schema}.merged_{way}"
+    merge(lab, name, way, "(1, 'Ann', '01'), (2, 'Bob', '01')")
+    merge(lab, name, way, "(1, 'Anna', '05')")
+    then, version = versions_by_publish(lab.spark, table, f"{table}_audit")[2]
+    wanted = plain_rows(lab.spark.sql(f"select * from {table} version as of {version}"))
+    merge(lab, name, way, "(1, 'Anne', '09'), (1, 'late', '03'), (3, 'Cid', '09')")
+    by_hand = f"update {table} set name = 'by hand' where id = 2"
+    if way == "sql":
+        lab.spark.sql(by_hand)
+    merge(lab, name, way, "(3, 'Cyd', '11')")
+    if way == "sql":
+        assert [one["by"] for one in publishes(lab, name)] == ["night", "night", "night", "unknown", "night"]
+        assert beside_audit(lab.spark, table) == {}
+    else:
+        lab.spark.sql(by_hand)  # merges of the library do not look for such rows, the undo does
+    before, logged = lab.rows(name), lab.spark.table(f"{table}_changes").count()
+
+    text = undo(lab, name, known_at=then)
+    assert lab.succeeded, text
+    assert f"4 rows of 2 merges move from {table}_changes to {table}__withdrawn" in text, text
+    assert (lab.rows(name), lab.spark.table(f"{table}_changes").count()) == (before, logged)
+
+    text = undo(lab, name, known_at=then, run=True)
+    assert lab.succeeded, text
+    assert lab.rows(name) == wanted
+    assert beside_audit(lab.spark, table) == {}
+    assert lab.spark.table(f"{table}_changes").count() == logged - 4
+    kept = lab.spark.table(f"{table}__withdrawn").collect()
+    assert sorted(row.name for row in kept) == ["Anne", "Cid", "Cyd", "late"]
+    assert {row.withdrawn_by for row in kept} == {f"undo to {then}"}
+    assert "no difference" in undo(lab, name, known_at=then, run=True)
+
+    # neither way brings the withdrawn rows back, also for keys whose versions are computed again
+    merge(lab, name, way, "(1, 'Amy', '12'), (2, 'Ben', '12')")
+    assert [row[:2] for row in lab.rows(name, "id", "name", "valid_from")] == [
+        (1, "Amy"), (1, "Ann"), (1, "Anna"), (2, "Ben"), (2, "Bob")
+    ]  # fmt: skip
+    merge(lab, name, "library" if way == "sql" else "sql", "(1, 'Ava', '13'), (3, 'Cid', '09')")
+    assert [row[:2] for row in lab.rows(name, "id", "name", "valid_from")] == [
+        (1, "Amy"), (1, "Ann"), (1, "Anna"), (1, "Ava"), (2, "Ben"), (2, "Bob"), (3, "Cid")
+    ]  # fmt: skip
+    assert check_known_at(lab.spark, table) >= 7
+
+
+def test_undo_before_the_log_began(lab: Lab) -> None:
+    """What the log has as its first rows is later than the moment: all of it is withdrawn, and it begins again."""
+    name, table = "old", f"{lab.schema}.old"
+    merge(lab, name, "library", "(1, 'Ann', '01')", change_log=False)
+    then, _ = versions_by_publish(lab.spark, table, f"{table}_audit")[1]
+    wanted = lab.rows(name)
+    merge(lab, name, "library", "(1, 'Anna', '05')", change_log=False)
+    merge(lab, name, "sql", "(1, 'Anne', '09'), (2, 'Bob', '09')")
+    undo(lab, name, known_at=then, run=True)
+    assert lab.rows(name) == wanted
+    assert lab.spark.table(f"{table}_changes").count() == 0
+    merge(lab, name, "sql", "(2, 'Bob', '10')")
+    assert [row[:2] for row in lab.rows(name, "id", "name")] == [(1, "Ann"), (2, "Bob")]
+
+
+def test_what_it_cannot_undo(lab: Lab) -> None:
+    merge(lab, "typed", "sql", "(1, 'Ann', '01')", attributes={"name": 4})
+    assert "none of type 4" in undo(lab, "typed", known_at="2024-01-01")
+
+
+def test_a_repair_is_in_the_audit(lab: Lab) -> None:
+    name, table = "broken", f"{lab.schema}.broken"
+    write(lab, name)
+    lab.build(name)
+    lab.spark.sql(f"insert into {table} select * from {table} where id = 3")
+    operation(lab, "repair", dimension=name, dry_run=False)
+    assert lab.succeeded, lab.log
+    assert beside_audit(lab.spark, table) == {}
+    first, damaged, repaired = publishes(lab, name)
+    assert (first["by"], damaged["by"], repaired["by"]) == ("night", "unknown", "night")
+    assert (damaged["rows"], repaired["why"]) == ({"insert new": 1}, "repair")
+    assert repaired["rows"] == {"remove replaced": 1}
+    lab.build(name)
+    assert len(publishes(lab, name)) == 3
+
+
 def test_refused(lab: Lab) -> None:
     write(lab, "young")
     lab.build("young")
@@ -97,6 +195,8 @@ def test_refused(lab: Lab) -> None:
     lab.build("bare")
     assert "a model with an audit" in undo(lab, "bare", known_at="2024-01-01")
     lab.spark.sql(f"create or replace table {lab.schema}.others using {FORMAT} as select 1 as id")
-    assert "a dimension that a healing_table of this project builds" in undo(lab, "others", known_at="2024-01-01")
+    assert "a dimension that a healing_table or a healing_merge of this project writes" in undo(
+        lab, "others", known_at="2024-01-01"
+    )
     assert not lab.succeeded
     assert lab.spark.table(f"{lab.schema}.young").count() == KEYS

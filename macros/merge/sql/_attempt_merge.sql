@@ -161,6 +161,7 @@
     {%- do healing_tables._complete_audit(run, spec, layout, change_log, shown) -%}
     {%- do healing_tables._check_has_history(run, change_log) if run.stored and not stored_columns -%}
     {%- set delivered = healing_tables._deliver_outbox(run, spec, layout, change_log, audit) -%}
+    {%- do healing_tables._audit_others(run) if audit is not none -%}
     {{- return({'audit': audit, 'history': history, 'delivered': delivered, 'narrower': narrower}) -}}
 {%- endmacro %}
 

@@ -37,6 +37,15 @@
 )
 {%- endmacro %}
 
+{#- Add what other programs have changed in the table, whose newest commit is not of a merge as SQL. -#}
+{% macro _audit_others(run) -%}
+    {%- set mistakes = [] -%}
+    {%- if not run.stored or run.is_as_left or not run.format.commits.has_tags -%} {{ return(none) }} {%- endif -%}
+    {%- do healing_tables._with_audit(dict(run, settings=healing_tables._settings_of_rows(mistakes,
+        healing_tables._metadata_of_table(mistakes, none), run.stored.columns, run.format))) -%}
+    {%- do healing_tables._refuse(run, mistakes) if mistakes -%}
+{%- endmacro %}
+
 {#- Add the audit of a merge that was killed before it could. -#}
 {% macro _complete_audit(run, spec, layout, change_log, shown) -%}
     {%- set tag = run.newest_tag or {} -%}
@@ -45,7 +54,11 @@
     {%- if not seen.get('is_audited') or tag.base | string == tag.version | string -%} {{ return(none) }} {%- endif -%}
     {%- set spec = dict({'audit': {}}, **spec) -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
-    {%- if healing_tables._has_audit_of(run.format, audit, tag.id, tag.version) -%} {{ return(none) }} {%- endif -%}
+    {%- if healing_tables._was_written_by(run.format, audit.table, healing_tables._publish_id(tag.id, tag.version))
+        or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
+            ~ healing_tables._string_literal(tag.id) ~ ')') -%}
+        {{- return(none) -}}
+    {%- endif -%}
     {%- set before = run.format.commits.before(tag.version, tag.base) -%}
     {%- set commits = run.format.commits.since(run.existing, before) -%}
     {%- if commits is none or run.format.commits.may_be_gone(commits, run.stored) -%}

@@ -280,7 +280,7 @@ moments as (
         {%- do healing_tables._mistake(mistakes, 'two different rows for one key and moment',
             'one row per key and moment',
             healing_tables._examples_of_keys(tied['keys'], tied['examples']),
-            'reduce the batch, set tie_break_by, or on_tie: greatest') -%}
+            'reduce the batch, set tie_break_by, or on_tie: greatest', keys=tied['examples']) -%}
     {%- endif -%}
     {%- if merge.full_at is not none and figures.row_count == figures.aside -%}
         {%- do healing_tables._mistake(mistakes, 'full_batch', 'every existing key',

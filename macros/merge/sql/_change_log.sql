@@ -190,7 +190,7 @@ where healing_tables_place = 1
         {%- do healing_tables._mistake(mistakes, 'a stored version that is not in the change log',
             'a log of every change of its keys', healing_tables._examples_of_keys(found['keys'], found['examples']),
             'name the change log in every merge into this dimension; drop its table to start it again from the stored '
-            'rows') -%}
+            'rows', keys=found['examples']) -%}
         {%- do healing_tables._refuse(run, mistakes, change.candidate) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -139,7 +139,8 @@ when matched then update set {{ assignments | join(', ') }}
             'a stored key with two current versions, or with versions that overlap',
             'one current version per key, and versions that do not overlap',
             healing_tables._examples_of_keys(found['damaged'], found['examples']),
-            'repair the stored dimension (dbt run-operation healing_tables.repair), then merge again') -%}
+            'repair the stored dimension (dbt run-operation healing_tables.repair), then merge again',
+            keys=found['examples']) -%}
         {%- do healing_tables._refuse(run, mistakes) -%}
     {%- endif -%}
     {%- set seeds = healing_tables._seeds(spec, stored.layout, stored.rows, stored.columns, stored.shown) -%}

@@ -197,6 +197,7 @@ def check_surrogate_keys(plan: DataFrame, stored: DataFrame | None, layout: Layo
             "one version for each key",
             f"versions that share a surrogate key: {'; '.join(row['row_texts'] for row in found)}",
             "use the strategy hash: dbt_utils makes one key of different texts with hyphens, such as a-, b and a, -b",
+            tuple(row["row_texts"] for row in found),
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
 
@@ -234,14 +235,15 @@ def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
     mistakes, reasons = [], []
     for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
         first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
+        keys = [", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items()) for row in first]
         shown = "; ".join(
-            ", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items())
-            + ("" if row["moment"] is None else f" at {instants.moment_text(row['moment'])}")
-            for row in first
+            key + ("" if row["moment"] is None else f" at {instants.moment_text(row['moment'])}")
+            for key, row in zip(keys, first, strict=True)
         )
         wanted, remedy = REMEDIES[reason]
         more = f" and {count - SHOWN} more" if count > SHOWN else ""
-        mistakes.append(Mistake(reason, wanted, f"{count} keys: {shown}{more}" if count > 1 else shown, remedy))
+        got = f"{count} keys: {shown}{more}" if count > 1 else shown
+        mistakes.append(Mistake(reason, wanted, got, remedy, tuple(keys)))
         reasons.append(reason)
     if {AHEAD, DAMAGED, UNKNOWN} & set(reasons):
         return TargetError(counted("the stored dimension", mistakes), mistakes)
