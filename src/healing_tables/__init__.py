@@ -14,6 +14,7 @@ from healing_tables.errors import (
     SpecError,
     TargetError,
 )
+from healing_tables.merge.erase import Erasure, erase, erased, readmit
 from healing_tables.merge.merge import MergeResult, merge
 from healing_tables.plan.plan import plan
 from healing_tables.spec import DimensionSpec
@@ -31,6 +32,7 @@ __all__ = [
     "ConflictError",
     "DeltaTarget",
     "DimensionSpec",
+    "Erasure",
     "FilesTarget",
     "GuardError",
     "HealingTablesError",
@@ -44,7 +46,10 @@ __all__ = [
     "TargetError",
     "as_of",
     "convert_table",
+    "erase",
+    "erased",
     "known_versions",
     "merge",
     "plan",
+    "readmit",
 ]

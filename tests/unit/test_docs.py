@@ -165,7 +165,7 @@ def python_blocks() -> list[Any]:
 def test_python_examples_call_what_exists(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Specs and targets are made as shown; the functions take these arguments."""
     calls = []
-    for name in ("merge", "as_of", "known_versions"):
+    for name in ("merge", "as_of", "known_versions", "erase", "erased", "readmit"):
         shape = inspect.signature(getattr(healing_tables, name))
         monkeypatch.setattr(
             healing_tables, name, lambda *args, _shape=shape, **more: calls.append(_shape.bind(*args, **more))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +46,23 @@ def keyed_hash(secret: Secret, key_hash: str) -> str:
     return f"sha2(concat('{secret.outer}', sha2(concat('{secret.inner}', {key_hash}), 256)), 256)"
 
 
-def erased_keys(table: DimensionTable[Any], layout: Layout, spark: SparkSession) -> tuple[DataFrame, Secret] | None:
+def own_secret() -> Secret:
+    """Of the environment. Raises: TargetError if it is not set, or too short to resist guessing."""
+    text = os.environ.get(SECRET, "")
+    if len(text) < SHORTEST:
+        raise TargetError.one(
+            "the environment",
+            SECRET,
+            f"at least {SHORTEST} characters",
+            str(len(text)) if text else "none",
+            "set it to a random text that you keep as long as the dimension: openssl rand -hex 32",
+        )
+    return Secret.of(text)
+
+
+def erased_keys(
+    table: DimensionTable[Any], key_columns: Sequence[str], spark: SparkSession
+) -> tuple[DataFrame, Secret] | None:
     """``healing_tables_hash``, ``healing_tables_after`` (microseconds, NULL: no row is in again) of the keys that were
     erased from a dimension, and the secret; None if nothing was erased.
 
@@ -60,7 +77,7 @@ def erased_keys(table: DimensionTable[Any], layout: Layout, spark: SparkSession)
     kinds = [tuple(row) for row in events.select("key_columns", "secret_hash").distinct().collect()]
     if not kinds:
         return None
-    keys, text = [key.name.lower() for key in layout.keys], os.environ.get(SECRET, "")
+    keys, text = [name.lower() for name in key_columns], os.environ.get(SECRET, "")
     names = ", ".join(sorted({name for _, name in kinds}))
     secret, name, mistakes = Secret.of(text), f"{table.name}__erased", []
     if len(text) < SHORTEST or names != secret.name:
@@ -119,7 +136,7 @@ def join_erased(
     rows: DataFrame, table: DimensionTable[Any], layout: Layout, keys: list[tuple[str, str]], moment: str
 ) -> tuple[DataFrame, DataFrame] | None:
     """Rows that are kept, and those that are left out; None if nothing was erased. Args: keys: (expression, type)."""
-    erased = erased_keys(table, layout, rows.sparkSession)
+    erased = erased_keys(table, [key.name for key in layout.keys], rows.sparkSession)
     if erased is None:
         return None
     newest, secret = erased

@@ -7,6 +7,7 @@ number once. The macros in macros/build/_sequence.sql keep the same table.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -113,12 +114,17 @@ def version_of(layout: Layout, spec: DimensionSpec, row: str = "") -> tuple[str,
 
     Args: row: a prefix of the dimension's columns, such as ``new.``
     """
-    keys = [key_text(row + quoted(key.name), key.type) for key in layout.keys]
-    text = keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
+    text = text_of_key([(row + quoted(key.name), key.type) for key in layout.keys])
     # a row without versions has one number, whatever its start
     has_versions = "valid_from" in layout.names and not layout.has_history
     start = row_period(layout, spec, row).start if has_versions else "0L"
     return text, f"timestamp_micros({start})"
+
+
+def text_of_key(columns: Sequence[tuple[str, str]]) -> str:
+    """The key of `version_of`. Args: columns: (expression, type)."""
+    keys = [key_text(expression, kind) for expression, kind in columns]
+    return keys[0] if len(keys) == 1 else f"concat_ws('|', {', '.join(keys)})"
 
 
 def key_text(expression: str, kind: str) -> str:
