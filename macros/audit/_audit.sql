@@ -78,16 +78,17 @@ on t.row_id = s.row_id
 {#- The id of a publish, which the commit of its audit names. -#}
 {% macro _publish_id(invocation, version) -%} {{ return(invocation ~ '/' ~ version) }} {%- endmacro %}
 
-{#- Whether an audit has the rows of a commit. `ids`: of the runs that may have made it, as batch_id begins. An
-    operation or a merge of the library may have left no id in the commit: then its moment tells. -#}
-{% macro _has_audit_of(format, audit, ids, commit) -%}
-    {%- if healing_tables._was_written_by(format, audit.table, healing_tables._publish_id(ids[0], commit.version)) -%}
+{#- Whether an audit has the rows of a publish. `ids`: of the runs that may have made it, as batch_id begins. An
+    operation or a merge of the library may have left no id in its commit: the moment of a `commit` counts, too. -#}
+{% macro _has_audit_of(format, audit, ids, version, commit=none) -%}
+    {%- if healing_tables._was_written_by(format, audit.table, healing_tables._publish_id(ids[0], version)) -%}
         {{- return(true) -}}
     {%- endif -%}
     {%- set listed = [] -%}
     {%- for id in ids -%} {%- do listed.append(healing_tables._string_literal(id)) -%} {%- endfor -%}
     {{- return(healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where substr(batch_id, 1, 36) in ('
-        ~ (listed | join(', ')) ~ ') or published_at = ' ~ healing_tables._moment_of_commit(commit) ~ ')')) -}}
+        ~ (listed | join(', ')) ~ ')' ~ (' or published_at = ' ~ healing_tables._moment_of_commit(commit)
+            if commit is not none) ~ ')')) -}}
 {%- endmacro %}
 
 {#- Add the audit of a publish, once. `found`: what the publish has changed, as _difference_of_commit() returns it

@@ -41,10 +41,9 @@
             {%- set tag = healing_tables._read_tag(commit.parameters) or {} -%}
             {%- set id = invocation_id if commit.version == own
                 else tag.get('published_by') or 'others/' ~ commit.version -%}
-            {#- a merge names itself in the commit, but it says what it has published when it writes its audit -#}
-            {%- if healing_tables._has_audit_of(run.format, run.audit, [id] + (modules.re.findall(
-                '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}', commit.parameters) if id.startswith('others/') else []),
-                commit) -%}
+            {%- set ids = [id] + (modules.re.findall('[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}', commit.parameters)
+                if id.startswith('others/') else []) -%}
+            {%- if healing_tables._has_audit_of(run.format, run.audit, ids, commit.version, commit) -%}
                 {%- set at.is_known = true -%}
             {%- else -%}
                 {%- set at.has_any = healing_tables._has_rows('(select 1 from ' ~ run.audit.table

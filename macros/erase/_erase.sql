@@ -96,7 +96,8 @@
     {%- for place in healing_tables._places_of_subject(subject) if place.what not in ['outbox', 'texts of the log'] -%}
         {%- set join = healing_tables._erased_join(mistakes, erased, healing_tables._keys_of_place(subject, place),
             '9223372036854775807L', 'key' if place.what == 'key map' else none) -%}
-        {%- set files = place.format.files.all(place.table, place.details) -%}
+        {%- set files = place.format.files.all(place.table, place.details,
+            ['key'] if place.what in ['audit', 'key map'] else subject.key_columns) -%}
         {%- do found.append({'table': place.table, 'what': place.what, 'rows': place.table ~ ' left semi join ' ~ join,
             'all': files ~ ' left semi join ' ~ join if files is not none else none,
             'past': place.format.files.past(place.table)}) -%}

@@ -33,6 +33,10 @@
         {%- do places.append(healing_tables._place(healing_tables._beside(relation, '__set_aside'), 'rows set aside',
             subject.key_columns, healing_tables._has_key_as_text(subject))) -%}
     {%- endif -%}
+    {%- if prefix ~ 'withdrawn' in names -%}
+        {%- do places.append(healing_tables._place(healing_tables._beside(relation, '__withdrawn'),
+            'withdrawn batches', subject.key_columns, own)) -%}
+    {%- endif -%}
     {%- for name in healing_tables._tables_of_other_runs(relation, names, 'before') -%}
         {%- do places.append(healing_tables._place(relation.incorporate(path={'identifier': name}),
             'table that had the name before', subject.key_columns, own)) -%}

@@ -7,9 +7,12 @@
 
 {#- A mistake for the log, which names no key: `key = 1002 at 2024-05-01` becomes `key <md5 of 'key = 1002'> at ..`. -#}
 {% macro _logged_mistake(mistake) -%}
-    {%- set text = namespace(got=mistake.got) -%}
+    {%- set text, keys = namespace(got=mistake.got), [] -%}
     {%- for example in (mistake.get('keys') or '').split('; ') if example -%}
-        {%- set key = modules.re.sub(' (at|from) [0-9]{4}-.*$', '', example) -%}
+        {%- do keys.append(modules.re.sub(' (at|from) [0-9]{4}-.*$', '', example)) -%}
+    {%- endfor -%}
+    {#- backwards: id = 10 before id = 1, which it begins with -#}
+    {%- for key in keys | unique(case_sensitive=true) | sort(reverse=true) -%}
         {%- set text.got = text.got | replace(key, 'key ' ~ local_md5(key)) -%}
     {%- endfor -%}
     {{- return(mistake.argument ~ ': ' ~ text.got) -}}

@@ -72,9 +72,6 @@
         or 'delta' in healing_tables._session_conf('spark.sql.catalog.spark_catalog') | lower) -}}
 {%- endmacro %}
 
-{#- Not as a clause of `create table`: in a SQL script, Spark takes that for `partitioned by`. -#}
-{% macro _delta_order(columns) -%} {{ return('cluster by (' ~ columns ~ ')') }} {%- endmacro %}
-
 {% macro _delta_version(relation) -%}
     {{- return(run_query('describe history ' ~ relation ~ ' limit 1').rows[0]['version'] | int) -}}
 {%- endmacro %}

@@ -31,7 +31,7 @@
         {{- return('one file: nothing to optimize') -}}
     {%- endif -%}
     {%- set by = [] -%}
-    {%- if not healing_tables._is_clustered(relation) -%}
+    {%- if not healing_tables._clustering_columns(relation) -%}
         {%- for key in keys if key | lower not in partitions | map('lower')
             and healing_tables._has_statistics(relation, columns, key) -%}
             {%- do by.append(healing_tables._quoted(key)) -%}
@@ -42,10 +42,15 @@
     {{- return(statement) -}}
 {%- endmacro %}
 
-{% macro _is_clustered(relation) -%}
-    {#- a list or a string, depending on the adapter -#}
+{#- Not as a clause of `create table`: in a SQL script, Spark takes that for `partitioned by`. -#}
+{% macro _delta_order(columns) -%} {{ return('cluster by (' ~ columns ~ ')') }} {%- endmacro %}
+
+{#- The columns by which a table is clustered. -#}
+{% macro _clustering_columns(relation) -%}
     {%- set columns = run_query('describe detail ' ~ relation).rows[0]['clusteringColumns'] -%}
-    {{- return(columns is not none and columns | string not in ['', '[]']) -}}
+    {#- a list or a string, depending on the adapter -#}
+    {%- set columns = fromjson(columns | replace("'", '"'), []) if columns is string else columns -%}
+    {{- return(columns | list if columns else []) -}}
 {%- endmacro %}
 
 {#- Delta can Z-order only by columns with statistics: the first 32, or those that the table's properties set. -#}

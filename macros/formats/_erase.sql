@@ -10,15 +10,21 @@
     {{- return('update ' ~ relation ~ ' set ' ~ (assignments | join(', ')) ~ ' where ' ~ condition) -}}
 {%- endmacro %}
 
-{#- A deletion vector only hides a row, so its file is rewritten. A key map and other logs can be append-only. -#}
+{#- A deletion vector only hides a row, so its file is rewritten; REORG leaves clustered files as they are, while the
+    table is clustered. A key map and other logs can be append-only. -#}
 {% macro _delta_erase(relation, details, condition, values) -%}
     {%- set properties, name = details.get('properties') or '', 'delta.appendOnly' -%}
     {%- set is_append_only = healing_tables._property(details, name) == 'true' -%}
     {%- do healing_tables._run('alter table ' ~ relation ~ " set tblproperties ('" ~ name ~ "' = 'false')")
         if is_append_only -%}
     {%- do healing_tables._run(healing_tables._erase_statement(relation, condition, values)) -%}
-    {%- do healing_tables._run('reorg table ' ~ relation ~ ' apply (purge)')
-        if healing_tables._property(details, 'delta.enableDeletionVectors') == 'true' -%}
+    {%- if healing_tables._property(details, 'delta.enableDeletionVectors') == 'true' -%}
+        {%- set clustered = healing_tables._clustering_columns(relation) -%}
+        {%- do healing_tables._run('alter table ' ~ relation ~ ' cluster by none') if clustered -%}
+        {%- do healing_tables._run('reorg table ' ~ relation ~ ' apply (purge)') -%}
+        {%- do healing_tables._run('alter table ' ~ relation ~ ' ' ~ healing_tables._delta_order(
+            healing_tables._quoted_list(clustered) | join(', '))) if clustered -%}
+    {%- endif -%}
     {%- do healing_tables._run('alter table ' ~ relation ~ " set tblproperties ('" ~ name ~ "' = 'true')")
         if is_append_only -%}
 {%- endmacro %}
@@ -30,7 +36,7 @@
 {%- endmacro %}
 
 {#- With column mapping, the columns have other names in the files. Beside these are deletion vectors. -#}
-{% macro _delta_all_files(relation, details) -%}
+{% macro _delta_all_files(relation, details, columns) -%}
     {%- if healing_tables._property(details, 'delta.columnMapping.mode') or not details.get('location') -%}
         {{- return(none) -}}
     {%- endif -%}
@@ -50,6 +56,16 @@
 {% macro _iceberg_past(relation) -%}
     {{- return('snapshots have the rows until they expire: ' ~ healing_tables._iceberg_call(relation,
         'expire_snapshots') ~ ", older_than => now(), retain_last => 1); then remove_orphan_files") -}}
+{%- endmacro %}
+
+{#- A file belongs to a snapshot until that expires. Of many snapshots, the statement would be too long. -#}
+{% macro _iceberg_all_snapshots(relation, details, columns) -%}
+    {%- set selects = [] -%}
+    {%- for row in run_query('select snapshot_id from ' ~ relation ~ '.snapshots').rows -%}
+        {%- do selects.append('select ' ~ (healing_tables._quoted_list(columns) | join(', ')) ~ ' from ' ~ relation
+            ~ ' version as of ' ~ row['snapshot_id']) -%}
+    {%- endfor -%}
+    {{- return('(' ~ (selects | join(' union all ')) ~ ')' if 0 < selects | length <= 100 else none) -}}
 {%- endmacro %}
 
 {#-

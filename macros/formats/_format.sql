@@ -68,7 +68,8 @@
       erase           (relation, details, condition, values): remove the rows that satisfy a condition from the
                       current files; with values, {column: SQL}, they stay with these
       past            (relation): what still has removed rows, and the command that ends it, for people
-      all             (relation, details): the rows of all files, also of past versions, as SQL for a `from`; or none
+      all             (relation, details, columns): the rows of all files, also of past versions, as SQL for a `from`,
+                      with at least these columns; or none
       maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
                       lines to print
 -#}

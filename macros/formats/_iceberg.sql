@@ -30,7 +30,8 @@
         'files': {
             'written_at': healing_tables._iceberg_written_at, 'order': healing_tables._iceberg_order,
             'kept_hours': healing_tables._iceberg_kept_hours, 'maintain': healing_tables._iceberg_maintain,
-            'erase': healing_tables._iceberg_erase, 'past': healing_tables._iceberg_past}}) -}}
+            'erase': healing_tables._iceberg_erase, 'past': healing_tables._iceberg_past,
+            'all': healing_tables._iceberg_all_snapshots}}) -}}
 {%- endmacro %}
 
 {#- Report a session without Iceberg as one mistake instead of Spark's stack trace. -#}

@@ -46,7 +46,13 @@
         {%- do healing_tables.drop_candidates(subject.node.name if subject.node is not none
             else subject.relation.schema ~ '.' ~ subject.relation.identifier) -%}
     {%- endfor -%}
+    {%- set subject = found.subjects[0] -%}
+    {%- do healing_tables._be_model(subject.node, target) if subject.node is not none -%}
+    {%- set audited = healing_tables._begin_audit_of_operation('erase', target, subject.node, subject.details,
+        subject.key_columns) if places | selectattr('table', 'equalto', target) | sum(attribute='rows') > 0 else none
+        -%}
     {%- for place in places if place.rows > 0 -%} {%- do healing_tables._erase_place(place) -%} {%- endfor -%}
+    {%- do healing_tables._note_no_audit(audited) if audited is not none -%}
     {%- do healing_tables._report_past(found.subjects, places) -%}
     {%- do healing_tables._end_erasure(found.subjects[0], 'erase', started_at, rows) -%}
     {{- return('') -}}

@@ -92,7 +92,8 @@
     {#- the integer keys of removed rows stay reserved -#}
     {%- do healing_tables._ensure_key_map(target, stored_table, target, format)
         if stored_table.sequence is not none -%}
-    {%- set audited = healing_tables._begin_audit_of_repair(table, stored_table, stored) -%}
+    {%- set audited = healing_tables._begin_audit_of_operation('repair', table.relation, table.node, stored,
+        stored_table.key_columns) -%}
     {%- do healing_tables._run(healing_tables._merge_repair(
         format.commits.begin(target, outcome.version_before), candidate, stored_table)) -%}
     {%- do healing_tables._check_not_overtaken('repair', target, format.commits.end(target, outcome.version_before)) -%}
@@ -102,16 +103,4 @@
     {%- do healing_tables._report('repair', stored_table.relation, 'published in one commit, version '
         ~ healing_tables._table_version(target, stored)
         ~ ('; the removed rows are in ' ~ side if found.rows_set_aside > 0)) -%}
-{%- endmacro %}
-
-{#- The run of a repair whose model has an audit, which has all that was published before; or none. -#}
-{% macro _begin_audit_of_repair(table, stored_table, stored) -%}
-    {%- set mistakes = [] -%}
-    {%- if table.node is none or healing_tables._option('audit', none) is none -%} {{ return(none) }} {%- endif -%}
-    {%- set settings = dict(healing_tables._settings_of_rows(mistakes, healing_tables._metadata_of_table(mistakes,
-        table.node), stored_table.columns, healing_tables._stored_format(stored)),
-        key_columns=stored_table.key_columns) -%}
-    {%- do healing_tables._raise_mistakes('repair', mistakes) -%}
-    {{- return(healing_tables._with_audit(healing_tables._run_of_operation('repair', table.relation, stored, settings)))
-        -}}
 {%- endmacro %}

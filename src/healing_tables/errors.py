@@ -31,7 +31,7 @@ class Mistake:
     def logged(self) -> str:
         """For a log, which names no keys, but their hashes; as the macro `_logged_mistake`."""
         text = self.got
-        for key in self.keys:
+        for key in sorted(set(self.keys), reverse=True):  # id = 10 before id = 1, which it begins with
             text = text.replace(key, f"key {hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()}")
         return f"{self.where}: {text}"
 

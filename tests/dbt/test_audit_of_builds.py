@@ -3,34 +3,16 @@ those of the table."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from audits import AUDIT, CALL, KEYS, begin, beside_audit, publishes, tell, write
-from dbt.adapters.spark import session as dbt_session
+from dying_dbt import dies_after
 from known import check_known_at
 from lab import Lab
 from sessions import FORMAT
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-@contextmanager
-def stopped_after(pattern: str) -> Iterator[None]:
-    """dbt dies once a statement like this has been run."""
-    run = dbt_session.Cursor.execute
-
-    def execute(cursor: Any, sql: str, *parameters: Any) -> None:
-        run(cursor, sql, *parameters)
-        if re.search(pattern, sql, re.IGNORECASE):
-            raise RuntimeError("the process died here")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dbt_session.Cursor, "execute", execute)
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -115,13 +97,13 @@ def test_a_build_that_is_stopped_after_its_commit(lab: Lab, publish: str) -> Non
     """The next one adds its audit, once, as its own."""
     name = f"stopped_{publish}"
     write(lab, name, publish=publish)
-    with stopped_after(rf"(create or replace|create) table \S*\.{name}\b"):
+    with dies_after(rf"(create or replace|create) table \S*\.{name}\b"):
         lab.dbt("run", "--select", name)
     lab.build(name)
     assert [one["rows"] for one in publishes(lab, name)] == [{"insert new": KEYS}]
     tell(lab, 2, "1, 3", "Bea")
     changed = "fast_forward" if FORMAT == "iceberg" else rf"(merge into|create or replace table) \S*\.{name}\b"
-    with stopped_after(changed):
+    with dies_after(changed):
         lab.dbt("run", "--select", name)
     tell(lab, 3, "9, 10", "Cid")
     row = lab.build(name)

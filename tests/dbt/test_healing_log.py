@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from dbt.adapters.spark import session as dbt_session
+from dying_dbt import dies_before
 from lab import Lab
 from sessions import FORMAT, with_settings
 
@@ -536,19 +537,11 @@ def test_a_build_that_always_meets_another_writer_gives_up(built: Lab, monkeypat
     assert not [row for row in built.rows("fed_dim", "name") if row[0].startswith("other")]
 
 
-def test_a_build_that_was_killed_is_seen_by_the_next(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_was_killed_is_seen_by_the_next(built: Lab) -> None:
     """It dies after the MERGE and before its row in the log."""
-    execute = dbt_session.Cursor.execute
     rows = len(log(built, "fed_dim"))
     add(built, "fed", "(3, 'last', false, date '2024-04-01', null)")
-
-    def dies(self: Any, sql: str, *parameters: Any) -> None:
-        if f"insert into {built.schema}.healing_log" in sql:
-            raise SystemError("killed")
-        execute(self, sql, *parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(dbt_session.Cursor, "execute", dies)
+    with dies_before(f"insert into {built.schema}.healing_log"):
         assert run(built, "fed_dim")[0] == "error"
     assert ("last",) in built.rows("fed_dim", "name")
     assert len(log(built, "fed_dim")) == rows

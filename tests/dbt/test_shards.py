@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from dbt.adapters.spark import session as dbt_session
+from dying_dbt import dies_before
 from lab import Lab, scripted
 from sessions import FORMAT, with_settings
 
@@ -66,26 +64,6 @@ def part_numbers(lab: Lab, name: str) -> list[int]:
 
 def change(lab: Lab, key: int, name: str) -> None:
     lab.spark.sql(f"insert into {lab.schema}.crm values ({key}, '{name}', false, date '2024-03-01')")
-
-
-class Stopped(Exception):
-    """The process died here."""
-
-
-@contextmanager
-def stopped_before(monkeypatch: pytest.MonkeyPatch, pattern: str, nth: int) -> Iterator[None]:
-    """dbt has no clean-up that a killed process would lack."""
-    run, hits = dbt_session.Cursor.execute, []
-
-    def execute(cursor: Any, sql: str, *parameters: Any) -> None:
-        hits.extend(re.findall(pattern, sql)[:1])
-        if len(hits) >= nth:
-            raise Stopped
-        run(cursor, sql, *parameters)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(dbt_session.Cursor, "execute", execute)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +187,9 @@ def test_checks_count_over_all_shards(built: Lab, stored: bool) -> None:
             built.spark.sql(f"drop table {built.schema}.{left}")
 
 
-def test_a_killed_build_is_continued(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_build_is_continued(built: Lab) -> None:
     change(built, 1, "d")
-    with stopped_before(monkeypatch, r"insert into \S+cut__candidate_\w+_changes_parts", 1):
+    with dies_before(r"insert into \S+cut__candidate_\w+_changes_parts"):
         assert built.dbt("run", "--select", "cut")["cut"][0] == "error"
     (left,) = parts_beside(built, "cut")
     pair(built)
@@ -223,9 +201,9 @@ def test_a_killed_build_is_continued(built: Lab, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("what", ["sources", "definition", "stored table"])
-def test_parts_are_not_used_once_something_has_changed(built: Lab, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_parts_are_not_used_once_something_has_changed(built: Lab, what: str) -> None:
     change(built, 2, what)
-    with stopped_before(monkeypatch, r"insert into \S+cut__candidate_\w+_changes_parts", 1):
+    with dies_before(r"insert into \S+cut__candidate_\w+_changes_parts"):
         assert built.dbt("run", "--select", "cut")["cut"][0] == "error"
     (left,) = parts_beside(built, "cut")
     if what == "sources":
@@ -243,13 +221,13 @@ def test_parts_are_not_used_once_something_has_changed(built: Lab, monkeypatch: 
                for line in progress_lines(built, "cut")), progress_lines(built, "cut")  # fmt: skip
 
 
-def test_a_source_of_which_nobody_can_tell(built: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_of_which_nobody_can_tell(built: Lab) -> None:
     built.spark.sql(f"create or replace view {built.schema}.seen as select id, `the name`, changed_at "
                     f"from {built.schema}.crm where id is not null")  # fmt: skip
     relation = f"api.Relation.create(schema='{built.schema}', identifier='seen')"
     call = f"{{'crm': {{'relation': {relation}, 'changed_at': 'changed_at', 'on_tie': 'greatest'}}}}"
     dim(built, "seen_dim", f"{{{{ healing_tables.dimension({call}) }}}}")
-    with stopped_before(monkeypatch, r"insert into \S+seen_dim__candidate_\w+_rows_parts", 1):
+    with dies_before(r"insert into \S+seen_dim__candidate_\w+_rows_parts"):
         assert built.dbt("run", "--select", "seen_dim")["seen_dim"][0] == "error"
     built.build("seen_dim")
     assert part_numbers(built, "seen_dim") == ALL

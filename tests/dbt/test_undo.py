@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from audits import AUDIT, KEYS, begin, beside_audit, publishes, tell, write
 from damage import operation
+from dying_dbt import WRITES, dies_before
 from known import check_known_at, versions_by_publish
 from lab import Lab
 from sessions import FORMAT
@@ -149,6 +150,30 @@ def test_undo_of_merges(lab: Lab, way: str) -> None:
         (1, "Amy"), (1, "Ann"), (1, "Anna"), (1, "Ava"), (2, "Ben"), (2, "Bob"), (3, "Cid")
     ]  # fmt: skip
     assert check_known_at(lab.spark, table) >= 7
+
+
+def test_an_undo_that_is_killed(lab: Lab) -> None:
+    """Before each of its statements: the next undo finishes it, and no row of the log is lost or twice."""
+    name, table = "killed", f"{lab.schema}.killed"
+    merge(lab, name, "sql", "(1, 'Ann', '01'), (2, 'Bob', '01')")
+    then, wanted = versions_by_publish(lab.spark, table, f"{table}_audit")[1][0], lab.rows(name)
+    kept: list[str] = []
+    while True:
+        merge(lab, name, "sql", f"(1, 'n{len(kept)}', '05'), (3, 'Cid', '09')")
+        kept += [f"n{len(kept)}"]
+        with dies_before(WRITES, len(kept)):
+            undo(lab, name, known_at=then, run=True)
+        is_whole = lab.succeeded
+        undo(lab, name, known_at=then, run=True)
+        assert lab.succeeded, lab.log
+        assert lab.rows(name) == wanted
+        assert beside_audit(lab.spark, table) == {}
+        withdrawn = [row.name for row in lab.spark.table(f"{table}__withdrawn").collect()]
+        assert sorted(withdrawn) == sorted([*kept, *["Cid"] * len(kept)])
+        assert sorted(row.name for row in lab.spark.table(f"{table}_changes").collect()) == ["Ann", "Bob"]
+        if is_whole:
+            break
+    assert len(kept) > 5
 
 
 def test_undo_before_the_log_began(lab: Lab) -> None:

@@ -28,7 +28,7 @@ from type_examples import (
     WITHOUT_EQUALITY,
 )
 
-from healing_tables import DimensionSpec, SpecError, as_of
+from healing_tables import DimensionSpec, Mistake, SpecError, as_of
 from healing_tables.as_of import known_columns
 from healing_tables.definition.generated import GENERATED
 from healing_tables.definition.layout import Column, Layout
@@ -262,3 +262,24 @@ def test_keyed_hash_of_erased_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not mistakes
     monkeypatch.setenv(erased.SECRET, text[: erased.SHORTEST - 1])
     assert MACROS._erasure_secret(mistakes) is None and len(mistakes) == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "got"),
+    [
+        (["id = 1 at 2024-01-02", "id = 10 at 2024-01-02"], "2 keys: {1} at 2024-01-02; {10} at 2024-01-02"),
+        (["id = 10", "id = 1"], "2 keys: {10}; {1}"),
+        (["id = 1"], "{1}"),
+        ([], "3 of 20 (0.15)"),
+    ],
+)
+def test_mistakes_in_the_log(keys: list[str], got: str) -> None:
+    """They name no keys, but their hashes."""
+    mistakes: list[dict[str, str]] = []
+    text = got.replace("{1}", "id = 1").replace("{10}", "id = 10")
+    MACROS._mistake(mistakes, "keys", "one row", text, "look", keys="; ".join(keys) or None)
+    hashed = {number: f"key {hashlib.md5(f'id = {number}'.encode()).hexdigest()}" for number in (1, 10)}
+    wanted = "keys: " + got.replace("{1}", hashed[1]).replace("{10}", hashed[10])
+    assert MACROS._logged_mistake(mistakes[0]) == wanted
+    named = tuple(key.split(" at ")[0] for key in keys)
+    assert Mistake("keys", "one row", text, "look", named).logged == wanted

@@ -54,11 +54,7 @@
     {%- if not seen.get('is_audited') or tag.base | string == tag.version | string -%} {{ return(none) }} {%- endif -%}
     {%- set spec = dict({'audit': {}}, **spec) -%}
     {%- set audit = healing_tables._audit_of_merge(run, spec, layout, change_log, ['sql-' ~ tag.id]) -%}
-    {%- if healing_tables._was_written_by(run.format, audit.table, healing_tables._publish_id(tag.id, tag.version))
-        or healing_tables._has_rows('(select 1 from ' ~ audit.table ~ ' where batch_id = '
-            ~ healing_tables._string_literal(tag.id) ~ ')') -%}
-        {{- return(none) -}}
-    {%- endif -%}
+    {%- if healing_tables._has_audit_of(run.format, audit, [tag.id], tag.version) -%} {{ return(none) }} {%- endif -%}
     {%- set before = run.format.commits.before(tag.version, tag.base) -%}
     {%- set commits = run.format.commits.since(run.existing, before) -%}
     {%- if commits is none or run.format.commits.may_be_gone(commits, run.stored) -%}
