@@ -14,14 +14,14 @@
     {%- set differing = figures.rows_added + figures.rows_changed + figures.rows_removed -%}
     {%- do healing_tables._report('undo', table.relation, healing_tables._undo_summary(figures, known_at)) -%}
     {%- do healing_tables._print_undo(undone, staged, differing) if differing -%}
-    {%- set withdrawn = undone.withdrawn -%}
+    {%- set moved = undone.moved -%}
     {%- do healing_tables._report('undo', table.relation, healing_tables._after_undo(undone, table.node.name))
-        if differing or withdrawn is not none -%}
-    {%- if not run and (differing or withdrawn is not none) -%}
+        if differing or moved is not none -%}
+    {%- if not run and (differing or moved is not none) -%}
         {%- do healing_tables._report('undo', table.relation, 'nothing was written; run: true does it') -%}
     {%- endif -%}
     {#- first: if this is killed, the next undo finds the same difference -#}
-    {%- do healing_tables._withdraw_batches(undone, 'undo to ' ~ known_at) if run and withdrawn is not none -%}
+    {%- do healing_tables._move_batches(undone, 'undo to ' ~ known_at) if run and moved is not none -%}
     {%- do healing_tables._publish_undo(undone, staged, figures, known_at) if run and differing -%}
     {%- do healing_tables._run('drop table if exists ' ~ staged) -%}
     {{- return('') -}}
@@ -44,13 +44,15 @@
         {{- return('the next build of ' ~ model ~ ' publishes these rows again, as its sources have them: correct the '
             ~ 'sources first') -}}
     {%- endif -%}
-    {%- if undone.withdrawn is none -%}
-        {{- return('a batch that is merged again is published again') -}}
-    {%- endif -%}
-    {{- return(healing_tables._counted(undone.withdrawn.rows, 'row') ~ ' of '
-        ~ healing_tables._counted(undone.withdrawn.merges | length, 'merge') ~ ' move from ' ~ undone.withdrawn.log
-        ~ ' to ' ~ undone.withdrawn.table ~ ', so that no later merge publishes them')
-        -}}
+    {%- set moved, parts = undone.moved, [] -%}
+    {%- if moved is none -%} {{ return('a batch that is merged again is published again') }} {%- endif -%}
+    {%- for batches, way in [[moved.gone, ' move from ' ~ moved.log ~ ' to ' ~ moved.table
+        ~ ', so that no later merge publishes them'], [moved.back, ' move back from ' ~ moved.table]]
+        if batches is not none -%}
+        {%- do parts.append(healing_tables._counted(batches.rows, 'row') ~ ' of '
+            ~ healing_tables._counted(batches.merges | length, 'merge') ~ way) -%}
+    {%- endfor -%}
+    {{- return(parts | join('; ')) -}}
 {%- endmacro %}
 
 {#- The first rows that differ, and what of them. -#}

@@ -6,7 +6,7 @@
     run         see _begin.sql; if the undo publishes, its audit has all commits
     known       see audit/_known.sql
     is_merged   by a healing_merge
-    withdrawn   see _later_batches(); none: nothing is
+    moved       see _moved_batches()
 -#}
 {% macro _begin_undo(table, known_at, is_run) -%}
     {%- set mistakes, target, node = [], table.relation, table.node -%}
@@ -34,8 +34,8 @@
     {%- endfor -%}
     {%- do healing_tables._raise_mistakes('undo', mistakes) -%}
     {%- set run = healing_tables._run_of_operation('undo', target, stored, settings) -%}
-    {%- set withdrawn = healing_tables._later_batches(run, known, known_at) if is_merged else none -%}
-    {%- set undone = {'run': run, 'known': known, 'is_merged': is_merged, 'withdrawn': withdrawn} -%}
+    {%- set moved = healing_tables._moved_batches(run, known, known_at) if is_merged else none -%}
+    {%- set undone = {'run': run, 'known': known, 'is_merged': is_merged, 'moved': moved} -%}
     {%- if not is_run -%} {{ return(undone) }} {%- endif -%}
     {#- what the audit lacks may be of before that moment -#}
     {{- return(dict(undone, run=healing_tables._with_audit(run), known=healing_tables._known(
