@@ -41,7 +41,7 @@
         {%- set mistakes = [] -%}
         {%- do healing_tables._mistake(mistakes, conditions[0].argument, conditions[0].wanted,
             conditions[0].got | replace('{rows}', healing_tables._counted(found.row_count, 'row')) ~ found.examples,
-            conditions[0].remedy, keys=found.examples | replace(': ', '', 1) | replace(' and ', '; ')) -%}
+            conditions[0].remedy, keys=found['keys']) -%}
         {%- do healing_tables._refuse(run, mistakes, candidate) -%}
     {%- endif -%}
 {%- endmacro %}
@@ -57,12 +57,14 @@
         ~ healing_tables._as_subquery(candidate.query) ~ ')')) -}}
 {%- endmacro %}
 
-{#- Of rows (key_1.., start, made), how many have a key `made` that others have too, and up to three examples. -#}
+{#- Of rows (key_1.., start, made), how many have a key `made` that others have too, up to three examples, and their
+    `keys`, see _mistake(). -#}
 {% macro _equal_keys(run, rows) -%}
     {%- set found = run_query(
         'select coalesce(sum(n), 0) as row_count, array_join(slice(sort_array(collect_list(row_texts)), 1, 3), '
         ~ "'; ') as row_texts from (select count(*) as n, array_join(sort_array(collect_list(concat("
         ~ healing_tables._key_text(run.settings.key_columns) ~ ", ' from ', cast(start as string)))), ' and ') "
         ~ 'as row_texts from (' ~ rows ~ ') group by made having count(*) > 1)').rows[0] -%}
-    {{- return({'row_count': found['row_count'] | int, 'examples': ': ' ~ found['row_texts']}) -}}
+    {{- return({'row_count': found['row_count'] | int, 'examples': ': ' ~ found['row_texts'],
+        'keys': (found['row_texts'] or '') | replace(' and ', '; ')}) -}}
 {%- endmacro %}

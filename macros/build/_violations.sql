@@ -26,11 +26,11 @@
     {%- for condition in candidate.conditions -%}
         {%- set broken = found['broken_' ~ loop.index] -%}
         {%- if broken > 0 -%}
-            {%- set examples = healing_tables._equal_keys_of_candidate(run, candidate).examples
-                if condition.of_all is defined else '' -%}
+            {%- set equal = healing_tables._equal_keys_of_candidate(run, candidate)
+                if condition.of_all is defined else {'examples': '', 'keys': none} -%}
             {%- do healing_tables._mistake(mistakes, condition.argument, condition.wanted,
-                condition.got | replace('{rows}', healing_tables._counted(broken, 'row')) ~ examples,
-                condition.remedy, keys=examples | replace(': ', '', 1) | replace(' and ', '; ')) -%}
+                condition.got | replace('{rows}', healing_tables._counted(broken, 'row')) ~ equal.examples,
+                condition.remedy, keys=equal['keys']) -%}
             {%- do reasons.append(healing_tables._logged_mistake(mistakes[-1])) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -84,7 +84,7 @@
     {%- endif -%}
 {%- endmacro %}
 
-{#- The table whose name is that of another one with a suffix. -#}
+{#- The table that has the name of another one and a suffix. -#}
 {% macro _beside(relation, suffix) -%}
     {{- return(relation.incorporate(path={'identifier': relation.identifier ~ suffix}, type='table')) -}}
 {%- endmacro %}

@@ -4,7 +4,7 @@
 {#- Deliver these rows. Returns the ids of the merges whose rows for the log are in it now: their keys have to be
     computed again. `audit`: see audit/_audit.sql, or none. -#}
 {% macro _deliver_outbox(run, spec, layout, change_log, audit) -%}
-    {%- set outbox = run.target.incorporate(path={'identifier': run.target.identifier ~ '__pending'}) -%}
+    {%- set outbox = healing_tables._beside(run.target, '__pending') -%}
     {%- if not run.stored or not healing_tables._table_exists(outbox) -%} {{ return([]) }} {%- endif -%}
     {%- set columns, wanted = healing_tables._columns_of(outbox), [] -%}
     {%- for name in ['change_log', 'audit'] if name in columns and (name != 'audit' or audit is not none) -%}
@@ -57,7 +57,6 @@
 {#- The keys of these merges have been published. -#}
 {% macro _clear_outbox(run, logged) -%}
     {%- if not logged -%} {{ return(none) }} {%- endif -%}
-    {%- do healing_tables._run('delete from ' ~ run.target.incorporate(
-        path={'identifier': run.target.identifier ~ '__pending'}) ~ ' where change_log is not null and '
-        ~ healing_tables._is_of_merges(logged)) -%}
+    {%- do healing_tables._run('delete from ' ~ healing_tables._beside(run.target, '__pending')
+        ~ ' where change_log is not null and ' ~ healing_tables._is_of_merges(logged)) -%}
 {%- endmacro %}

@@ -50,7 +50,7 @@
 
 {#- Make the table, or give it the columns of this batch, and warn. Returns the relation. -#}
 {% macro _ensure_set_aside(run, layout, number) -%}
-    {%- set table = run.target.incorporate(path={'identifier': run.target.identifier ~ '__set_aside'}) -%}
+    {%- set table = healing_tables._beside(run.target, '__set_aside') -%}
     {%- set mistakes = [] -%}
     {#- a folder becomes a part of the table as it is -#}
     {%- set found = healing_tables._ensure_table_beside(run.format, mistakes, table, 'table of the rows set aside',

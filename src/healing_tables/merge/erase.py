@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import ArgumentError, rows_text
 from healing_tables.merge.erased import AFTER, HASH, erased_keys
-from healing_tables.merge.erased_places import FilesPlaces, Places, PostgresPlaces
-from healing_tables.merge.frames import spark_frame
+from healing_tables.merge.erased_in_files import FilesPlaces
+from healing_tables.merge.erased_in_postgres import PostgresPlaces
+from healing_tables.merge.erased_places import Places
+from healing_tables.merge.frames import active_session, spark_frame
 from healing_tables.merge.keys_to_erase import Event, KeysToErase, condition_on, key_types
 from healing_tables.sql.instants import EPOCH, MICROSECOND, micros
 from healing_tables.targets.files import FilesTarget
@@ -90,14 +90,10 @@ def readmit(keys: Any, target: Target, spec: DimensionSpec, after: dt.datetime |
 def erased(target: Target, spec: DimensionSpec) -> dict[str, int]:
     """The name of each table of a dimension to the number of its rows of erased keys, by their hashes.
 
-    Of files, with the rows of older states that are still there; of those that have readmitted rows, none.
+    Of files, with the rows of older states that are still there. Keys that were readmitted do not count.
     Raises: as `erase`.
     """
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        remedy = "create one first: SparkSession.builder.getOrCreate()"
-        raise ArgumentError.one("the call", "the session", "an active Spark session", "none", remedy)
-    places = places_of(target, spec)
+    places, spark = places_of(target, spec), active_session("the session")
     found = erased_keys(target, spec.key_columns, spark)
     if found is None:
         return {}

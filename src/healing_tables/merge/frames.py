@@ -29,12 +29,16 @@ def spark_frame(batch: Any) -> DataFrame:
             got,
             "convert it to one of these",
         )
+    return arrow_frame(active_session("batch"), for_spark(batch))
+
+
+def active_session(where: str) -> SparkSession:
+    """Args: where: what needs it, for the message. Raises: ArgumentError if there is none."""
     spark = SparkSession.getActiveSession()
     if spark is None:
-        raise ArgumentError.one(
-            "the call", "batch", "a Spark session", "none", "create one first: SparkSession.builder.getOrCreate()"
-        )
-    return arrow_frame(spark, for_spark(batch))
+        remedy = "create one first: SparkSession.builder.getOrCreate()"
+        raise ArgumentError.one("the call", where, "a Spark session", "none", remedy)
+    return spark
 
 
 def for_spark(batch: Any) -> Any:

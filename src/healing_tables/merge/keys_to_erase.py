@@ -122,15 +122,23 @@ def key_types(
     return {name: stored[name] for name in names}
 
 
+def is_audit(columns: Iterable[str]) -> bool:
+    return {"key", "old_values", "new_values"} <= set(columns)
+
+
+def is_key_map(columns: Iterable[str]) -> bool:
+    return set(columns) == set(KEY_MAP_COLUMNS)
+
+
 def condition_on(
     columns: list[str], types: Mapping[str, str], secret: Secret, hashes: Iterable[str], names: Iterable[str] = ()
 ) -> str | None:
     """See `KeysToErase.condition`. Args: names: without them, the key map is searched for the hashes."""
     listed = ", ".join(map(literal, hashes)) or "null"
-    if set(columns) == set(KEY_MAP_COLUMNS):
+    if is_key_map(columns):
         same = f"key in ({', '.join(map(literal, names)) or 'null'})"
         return f"coalesce({same} or {keyed_hash(secret, 'sha2(key, 256)')} in ({listed}), false)"
-    if {"key", "old_values", "new_values"} <= set(columns):
+    if is_audit(columns):
         ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in types.items())
         prefix = f"from_json(key, {literal(ddl)}, {JSON})."
         typed = [(prefix + quoted(name), kind) for name, kind in types.items()]
