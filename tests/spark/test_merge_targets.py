@@ -232,7 +232,7 @@ def merged(tables: Tables, dim: str) -> list[Any]:
     for table, leave in (
         ("four", []),
         ("four_history", []),
-        ("four_audit", ["row_id", "dimension"]),
+        ("four_audit", ["row_id", "dimension", "published_at"]),
         ("logged", []),
         ("log", ["merge_id", "logged_at"]),
     ):
