@@ -87,7 +87,7 @@
 
 {#-
     Where `erased` looks, for each table of a subject: {table, what, rows (of erased keys, as SQL for a `from`),
-    all (the same of all files, or none), past (see formats/_format.sql)}.
+    all (the same of all files, or none), log and past (see formats/_format.sql)}.
 -#}
 {% macro _places_to_prove(mistakes, subject) -%}
     {%- set erased = healing_tables._erased(mistakes, subject.relation) -%}
@@ -100,7 +100,7 @@
             ['key'] if place.what in ['audit', 'key map'] else subject.key_columns) -%}
         {%- do found.append({'table': place.table, 'what': place.what, 'rows': place.table ~ ' left semi join ' ~ join,
             'all': files ~ ' left semi join ' ~ join if files is not none else none,
-            'past': place.format.files.past(place.table)}) -%}
+            'log': place.format.files.log(place.table), 'past': place.format.files.past(place.table)}) -%}
     {%- endfor -%}
     {{- return(found) -}}
 {%- endmacro %}

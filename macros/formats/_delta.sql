@@ -30,7 +30,8 @@
         'files': {
             'order': healing_tables._delta_order, 'kept_hours': healing_tables._delta_kept_hours,
             'maintain': healing_tables._delta_maintain, 'erase': healing_tables._delta_erase,
-            'past': healing_tables._delta_past, 'all': healing_tables._delta_all_files}}) -}}
+            'past': healing_tables._delta_past, 'all': healing_tables._delta_all_files,
+            'log': healing_tables._delta_log_of_past}}) -}}
 {%- endmacro %}
 
 {#-
@@ -115,6 +116,14 @@
             'written_rows': written.group(1) | int if written else none}) -%}
     {%- endfor -%}
     {{- return(commits) -}}
+{%- endmacro %}
+
+{#- An entry of the log has minima and maxima of the rows that it adds or removes, and its conditions. So the entries
+    up to the newest one that removes rows for good. -#}
+{% macro _delta_log_of_past(relation) -%}
+    {%- set commits = healing_tables._delta_newest_commits(relation, none) -%}
+    {%- set removing = commits | selectattr('operation', 'in', ['DELETE', 'UPDATE', 'REORG']) | list -%}
+    {{- return(commits | selectattr('version', 'le', removing[0].version) | list | length if removing else 0) -}}
 {%- endmacro %}
 
 {#- Operations that change no rows. -#}

@@ -70,6 +70,7 @@
       past            (relation): what still has removed rows, and the command that ends it, for people
       all             (relation, details, columns): the rows of all files, also of past versions, as SQL for a `from`,
                       with at least these columns; or none
+      log             (relation): how many entries of the log of the table may name values of removed rows, or none
       maintain        (relation, columns, keys, partitions, hours, allow_short): compact and clean up the files; returns
                       lines to print
 -#}
@@ -112,7 +113,7 @@
         'files': {
             'new_location': nothing, 'written_at': healing_tables._newest_file, 'order': nothing,
             'kept_hours': nothing, 'maintain': nothing, 'erase': healing_tables._files_erase,
-            'past': healing_tables._files_past, 'all': nothing}}) -}}
+            'past': healing_tables._files_past, 'all': nothing, 'log': nothing}}) -}}
 {%- endmacro %}
 
 {% macro _nothing_known() -%} {%- set arguments = [varargs, kwargs] -%} {{ return(none) }} {%- endmacro %}
