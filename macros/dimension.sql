@@ -11,7 +11,8 @@
 -#}
 {% macro dimension(
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
-    current_values=none, valid_from_first=none, surrogate_key=none, column_types=none, deleted_values=none
+    current_values=none, valid_from_first=none, surrogate_key=none, column_types=none, deleted_values=none,
+    deleted_rows=none
 ) -%}
 {%- do healing_tables._report_lookup(sources) -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
@@ -25,6 +26,7 @@
     'valid_from_first': healing_tables._option('valid_from_first', valid_from_first),
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
     'column_types': healing_tables._option('column_types', column_types),
+    'deleted_rows': healing_tables._option('deleted_rows', deleted_rows),
 }) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- do healing_tables._leave_out_erased(spec) -%}

@@ -30,8 +30,8 @@
     {%- set rows = run_query(counts.query).rows if not candidate.is_comparable and counts is not none
         and counts.query is not none else [] -%}
     {%- if not candidate.is_comparable -%}
-        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts, rows) if counts is not none
-            else candidate -%}
+        {%- set candidate = healing_tables._report_set_aside(run, candidate, counts, rows,
+            healing_tables._odd_deletions(run)) if counts is not none else candidate -%}
     {%- endif -%}
     {%- if obstacle is not none and needs_table -%}
         {%- set candidate = healing_tables._written_candidate(run, candidate) -%}

@@ -116,8 +116,13 @@ from differing
         and settings.metadata.is_start_in_order and settings.valid_from is not none -%}
     {%- set start = {'stored': none_at_all, 'candidate': none_at_all} if settings.valid_from is none
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
-    {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
-    {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
+    {#- with deleted_rows, a deleted key has a current row, but counts as ended -#}
+    {%- set deleted = healing_tables._find_column(settings.metadata.names.get('is_deleted') or '', columns) -%}
+    {%- set name = healing_tables._quoted(deleted) if deleted is not none else none -%}
+    {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current
+        ~ (' and not ' ~ name if deleted in stored_columns else '') ~ ' as is_current']) -%}
+    {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current'
+        ~ (' and not row.' ~ name ~ ' as is_current' if name is not none else '')]) -%}
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
     {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._quoted(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}

@@ -1,11 +1,12 @@
-{#- Count rows that are set aside and ties that are resolved by value: nothing is left out or chosen silently. -#}
+{#- Count rows that are set aside or moved, and ties that are resolved by value: nothing is left out or chosen
+    silently. -#}
 
 {#-
     The `counts` of a build: {query (a row per source, none if no source can be counted), is_complete}.
 
-    source | set_aside | ties | has_rows
-    crm    | 2         | 0    | false
-    crm    | 0         | 0    | true
+    source | set_aside | ties | moved | has_rows
+    crm    | 2         | 0    | 0     | false
+    crm    | 0         | 0    | 0     | true
 
     `looks_for_rows`: the first source with `alive` has another row, with has_rows, if it has such a row.
 -#}
@@ -22,9 +23,11 @@
             {%- set name = healing_tables._string_literal(scan.name) -%}
             {%- do queries.append(
                 'select ' ~ name ~ ' as source, count(*) as set_aside, ('
-                ~ healing_tables._ties_of_source(run, scan, ctes) ~ ') as ties, false as has_rows from '
+                ~ healing_tables._number_of_source(run, scan, ctes, scan.ties, healing_tables._count_ties)
+                ~ ') as ties, (' ~ healing_tables._number_of_source(run, scan, ctes, scan.moved,
+                    healing_tables._count_moved) ~ ') as moved, false as has_rows from '
                 ~ scan.relation ~ ' where ' ~ scan.set_aside) -%}
-            {%- do queries.append('(select ' ~ name ~ ', 0, 0, true from ' ~ scan.relation ~ ' where '
+            {%- do queries.append('(select ' ~ name ~ ', 0, 0, 0, true from ' ~ scan.relation ~ ' where '
                 ~ scan.alive ~ ' limit 1)') if looks_for_rows and scan.name == first -%}
         {%- endif -%}
     {%- endfor -%}
@@ -35,9 +38,10 @@
         'is_complete': not uncounted}) -}}
 {%- endmacro %}
 
-{#- Warn about the counts. Returns the candidate with them as figures. `rows`: of their query. -#}
-{% macro _report_set_aside(run, candidate, counts, rows) -%}
-    {%- set figures, warnings = {'rows_set_aside': 0, 'ties_resolved': 0}, [] -%}
+{#- Warn about the counts. Returns the candidate with them as figures. `rows`: of their query; `others`: further
+    warnings. -#}
+{% macro _report_set_aside(run, candidate, counts, rows, others=[]) -%}
+    {%- set figures, warnings = {'rows_set_aside': 0, 'ties_resolved': 0}, others + [] -%}
     {%- for row in rows -%}
         {%- do figures.update({
             'rows_set_aside': figures.rows_set_aside + row['set_aside'] | int,
@@ -53,6 +57,11 @@
             {%- do warnings.append(
                 run.target ~ ': ' ~ healing_tables._counted(row['ties'], 'tie') ~ ' in source ' ~ row['source']
                 ~ ' resolved by on_tie: greatest') -%}
+        {%- endif -%}
+        {%- if row['moved'] > 0 -%}
+            {%- do warnings.append(
+                run.target ~ ': ' ~ healing_tables._counted(row['moved'], 'row') ~ ' of source ' ~ row['source']
+                ~ ' moved to the moment of a row before in sequence_by, which is later') -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set figures = figures if counts.is_complete else {} -%}
@@ -79,14 +88,14 @@
     {%- do healing_tables._report_left_out(run.target, counts) -%}
 {%- endmacro %}
 
-{#- The number of ties in a source, as SQL: a select or a number. -#}
-{% macro _ties_of_source(run, scan, ctes) -%}
-    {%- if not scan.ties -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
-    {%- if not healing_tables._is_sharded(run) -%} {{ return(healing_tables._count_ties(scan)) }} {%- endif -%}
+{#- A number of a source, as SQL: a select or a number. `counted`: what `count` reads of it, or none. -#}
+{% macro _number_of_source(run, scan, ctes, counted, count) -%}
+    {%- if not counted -%} {{ return('cast(0 as bigint)') }} {%- endif -%}
+    {%- if not healing_tables._is_sharded(run) -%} {{ return(count(scan)) }} {%- endif -%}
     {%- set shards, counted = run.settings.shards, [] -%}
-    {%- set ties = healing_tables._count_ties(scan, healing_tables._is_in_shard(scan['keys'], shards)) -%}
+    {%- set query = count(scan, healing_tables._is_in_shard(scan['keys'], shards)) -%}
     {%- for number in range(shards) -%}
-        {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(ties, number, 1)).rows[0][0] | int) -%}
+        {%- do counted.append(run_query((ctes or '') ~ healing_tables._of_shard(query, number, 1)).rows[0][0] | int) -%}
     {%- endfor -%}
     {{- return('cast(' ~ (counted | sum) ~ ' as bigint)') -}}
 {%- endmacro %}

@@ -104,7 +104,7 @@
         {%- for option in ['relation', 'calendar'] if given.get(option) -%}
             {%- do read.relations.update({'sources.' ~ name ~ '.' ~ option: given[option]}) -%}
         {%- endfor -%}
-        {%- for option in ['where', 'deleted_when'] if given.get(option) -%}
+        {%- for option in ['where', 'deleted_when', 'truncated_when'] if given.get(option) -%}
             {%- do read.conditions.append({'argument': 'sources.' ~ name ~ '.' ~ option,
                 'relation': given.get('relation'), 'condition': given[option]}) -%}
         {%- endfor -%}

@@ -21,7 +21,8 @@
         {%- set has_news = healing_tables._has_loaded_news(mark, last_mark) -%}
         {%- set is_known = healing_tables._is_overlap_known(mark, last_mark) -%}
         {%- set fed = healing_tables._rows_of_feed_beside_times(scan, mark, last_mark) -%}
-        {%- if has_news and is_known and fed is none and scan.kind != 'snapshots' and 'new_rows' in mark -%}
+        {%- if has_news and is_known and fed is none and scan.kind != 'snapshots' and 'new_rows' in mark
+            and not scan.truncated -%}
             {%- set keys = [] -%}
             {%- for row in mark.new_rows -%}
                 {%- do keys.append(healing_tables._key_literals(row, scan['keys'] | length)) -%}
@@ -38,6 +39,10 @@
         {%- set obstacle = healing_tables._change_feed_obstacle(scan, mark, last_mark) -%}
         {%- set rows = healing_tables._rows_changed_since(scan, mark, last_mark) if obstacle is none else none -%}
     {%- endif -%}
+    {%- if obstacle is none and rows is not none and scan.truncated
+        and healing_tables._has_rows('(select 1 from (' ~ rows ~ ') where is_truncation)') -%}
+        {%- set obstacle = 'source ' ~ scan.name ~ ' was truncated, which ends all keys' -%}
+    {%- endif -%}
     {%- if obstacle is not none -%} {{ return({'select': none, 'obstacle': obstacle}) }} {%- endif -%}
     {%- if scan.kind == 'snapshots' -%}
         {{- return(healing_tables._changed_keys_of_snapshots(scan, rows, last_mark)) -}}
@@ -47,13 +52,17 @@
         ~ ')', 'obstacle': none}) -}}
 {%- endmacro %}
 
-{#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_removed. -#}
+{#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_truncation (where there can be one),
+    within (of snapshots that are complete for some values), is_removed. -#}
 {% macro _read_rows(scan, relation, condition, removed='false') -%}
     {%- set columns = [] -%}
     {%- for key in scan['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(
         'select ' ~ (columns | join(', ')) ~ ', ' ~ scan.at ~ ' as at, ' ~ (scan.state or 'true') ~ ' as state, '
-        ~ (scan.until ~ ' as until, ' if scan.until is not none else '') ~ removed ~ ' as is_removed from '
+        ~ (scan.until ~ ' as until, ' if scan.until is not none else '')
+        ~ (scan.truncated ~ ' as is_truncation, ' if scan.truncated else '')
+        ~ ('struct(' ~ (scan.within | join(', ')) ~ ') as within, ' if scan.within else '')
+        ~ removed ~ ' as is_removed from '
         ~ relation
         ~ ' where ' ~ scan.where ~ ' and ' ~ condition) -}}
 {%- endmacro %}
@@ -118,12 +127,25 @@
     {{- return('source ' ~ name ~ ' has changed since the last build, and ' ~ gap if gap is not none else none) -}}
 {%- endmacro %}
 
+{#- With `within`, a new snapshot says something of all keys that ever had one of its values. -#}
+{% macro _changed_keys_within(scan, rows) -%}
+    {%- if scan.calendar is not none -%}
+        {{- return({'select': none, 'obstacle': 'source ' ~ scan.name
+            ~ ' has within and a calendar, which can tell that a value had no rows'}) -}}
+    {%- endif -%}
+    {%- set keys = healing_tables._key_names(scan['keys']) -%}
+    {{- return({'select': none if rows is none else 'with news as (' ~ rows ~ ') select ' ~ keys
+        ~ ' from news union all select ' ~ keys ~ ' from (' ~ healing_tables._read_rows(scan, scan.relation, 'true')
+        ~ ') where within in (select within from news)', 'obstacle': none}) -}}
+{%- endmacro %}
+
 {#-
     A snapshot has a row of every key, so that a new row is no change by itself. Between the snapshots around the new
     ones, a key has changed unless it is in all of them with one state, or in none. Rows that were taken away, and rows
     that came to a snapshot known before, are changes in any case: what was there instead is not known.
 -#}
 {% macro _changed_keys_of_snapshots(scan, rows, last_mark) -%}
+    {%- if scan.within -%} {{ return(healing_tables._changed_keys_within(scan, rows)) }} {%- endif -%}
     {%- set until = healing_tables._instant_micros(last_mark.taken_until) -%}
     {%- set until = 'cast(null as bigint)' if until is none else until -%}
     {%- set around = run_query(healing_tables._snapshots_taken(scan)

@@ -20,8 +20,10 @@
     {%- for scan in settings.metadata.scans -%}
         {%- set since = [healing_tables._heal_since_condition(scan)] if var('heal_since', none) is not none
             else [] -%}
+        {%- set rows = healing_tables._read_rows(scan, scan.relation, 'true') -%}
         {%- do places.append({
-            'rows': healing_tables._read_rows(scan, scan.relation, 'true'), 'conditions': listed + since}) -%}
+            'rows': 'select * from (' ~ rows ~ ') where not is_truncation' if scan.truncated else rows,
+            'conditions': listed + since}) -%}
     {%- endfor -%}
     {%- set selects = [] -%}
     {%- for place in places -%}
@@ -66,8 +68,12 @@
 {% macro _heal_since_condition(scan) -%}
     {%- set since = healing_tables._micros_constant(var('heal_since')) -%}
     {%- if scan.kind != 'snapshots' -%}
-        {{- return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if scan.until is not none)) -}}
+        {#- a truncation says something of every key -#}
+        {{- return('at >= ' ~ since ~ (' or coalesce(until >= ' ~ since ~ ', true)' if scan.until is not none)
+            ~ (' or (select count(*) from ' ~ scan.relation ~ ' where ' ~ scan.truncated ~ ' and ' ~ scan.at ~ ' >= '
+                ~ since ~ ') > 0' if scan.truncated else '')) -}}
     {%- endif -%}
+    {%- if scan.within -%} {{ return('true') }} {%- endif -%}
     {{- return('at >= coalesce((' ~ healing_tables._snapshots_taken(scan) ~ ' select max(at) from taken where at < '
         ~ since ~ '), ' ~ since ~ ')') -}}
 {%- endmacro %}

@@ -81,47 +81,69 @@ from versions
     CTEs. -#}
 {% macro _traced_rows(spec, source) %}
 {{ healing_tables._source_column(source, 'traced') }} as (
+    {%- if source.has_cdc_rules %}
+    select coalesce(sent_at, at) as at, at as counts_at, state, tie, cast(null as string) as left_out,
+        coalesce(says, array()) as says
+    from (
+        {{- healing_tables._cdc_rows(spec, source, kept={'sent_at': healing_tables._source_moment(source),
+            'says': healing_tables._says(source)}) }}
+    )
+    union all
+    select *
+    from (
+    {%- endif %}
     select
         {{ healing_tables._source_moment(source) }} as at,
         {{ healing_tables._windowed_moment(source) }} as counts_at,
-        {{ healing_tables._state(source) }} as state,
-        {{ healing_tables._tie_order(source) if source.has_tie else 'cast(null as int)' }} as tie,
+        {{ 'null' if source.has_cdc_rules else healing_tables._state(source) }} as state,
+        {{ 'null' if source.has_cdc_rules else healing_tables._tie_order(source) if source.has_tie
+            else 'cast(null as int)' }} as tie,
         case
             {%- if source.where_without_key %}
             when not coalesce(({{ source.where_without_key }}), false) then 'not read: where'
             {%- endif %}
             when not coalesce({{ healing_tables._is_usable_row(spec, source) }}, false)
             then concat('set aside: ', {{ healing_tables._set_aside_reason(spec, source) }})
-            {%- if healing_tables._window_conditions(source) %}
+            {%- if healing_tables._window_conditions(source) and not source.sequence_by %}
             when not ({{ healing_tables._window_conditions(source) | join(' and ') }})
             then 'not read: outside of since and until'
             {%- endif %}
         end as left_out,
+        {{ healing_tables._says(source) }} as says
+    from {{ source.relation }}
+    where {{ source.of_key }}
+    {%- if source.has_cdc_rules %}
+    )
+    where left_out is not null
+    {%- endif %}
+),
+{%- endmacro %}
+
+{#- The columns of a row, as texts. -#}
+{% macro _says(source) -%}
         array(
             {%- for column in ((source.used | map(attribute='column') | list) + source.tie_break_by
-                + ([source.until, source.loaded_at] | select | list)) | unique %}
+                + source.sequence_by + ([source.until, source.loaded_at] | select | list)) | unique %}
             struct({{ healing_tables._string_literal(column) }} as column, {{ healing_tables._trace_text(
                 healing_tables._quoted(column), healing_tables._source_column_type(source, column)) }} as value){{ ','
                 if not loop.last }}
             {%- else %}
             cast(null as struct<column: string, value: string>)
             {%- endfor %}
-        ) as says
-    from {{ source.relation }}
-    where {{ source.of_key }}
-),
+        )
 {%- endmacro %}
 
 {#- The outcome of each row: the timeline has the state of the source from each moment on, and whether it is a
     change. -#}
 {% macro _row_outcomes(spec, source) -%}
+{%- set lost = "'no change: a later row has its moment'" if source.sequence_by else "'lost a tie'" -%}
 select 'row' as kind, row.at as place, {{ healing_tables._trace_json({
     'source': healing_tables._string_literal(source.name), 'moment': healing_tables._trace_moment('row.at'),
     'deletes': 'row.state is null',
     'says': 'row.says',
     'became': "case when row.left_out is not null then row.left_out when not (row.state <=> point.state) then "
         ~ ("if(row.at < " ~ healing_tables._micros_constant(source.cut_from)
-            ~ ", 'no change: before since', 'lost a tie')" if source.cut_from is not none else "'lost a tie'") ~ " "
+            ~ ", 'no change: before since', " ~ lost ~ ")" if source.cut_from is not none else lost) ~ " "
         ~ "when row.nth > 1 then 'no change: equal row' when row.counts_at = point.at and point.changed then 'change' "
         "else 'no change' end"}) }} as fields
 from (

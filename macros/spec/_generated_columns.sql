@@ -2,12 +2,13 @@
 
 {#- `others`: names of columns that attributes add, which column_names may also rename; none: they are not known
     here. -#}
-{% macro _generated_names(mistakes, column_names, others=[]) -%}
+{% macro _generated_names(mistakes, column_names, others=[], deleted_rows=false) -%}
     {%- set names = {
         'valid_from': 'valid_from', 'valid_to': 'valid_to', 'is_current': 'is_current', 'version': 'version',
         'compressed_row_count': 'compressed_row_count', 'ended_by_delete': none, 'last_updated': none,
         'change_reason': none, 'change_source': none, 'key_hash': 'key_hash', 'row_hash': 'row_hash'
     } -%}
+    {%- do names.update({'is_deleted': 'is_deleted'}) if deleted_rows -%}
     {%- if column_names is not mapping -%}
         {%- do healing_tables._mistake(
             mistakes, 'column_names', 'a map', healing_tables._display_value(column_names),

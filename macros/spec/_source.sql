@@ -3,10 +3,11 @@
     kind ('changes', 'snapshots', 'periods'), key_columns [{column, type}], moment, until (column or none),
     moment_types, columns {name: type} or none, spellings of them (see _spellings), types {lower-case name: type}
     (looked up, or declared in column_types), usable and nameable (see _usable_columns), used (see _used_columns),
+    first_sent (see _first_sent_columns), opened_by (its column in valid_from_first, or none), those of _cdc_options,
     has_end (its rows can have an end), has_tie (it has a rule for ties), cut_from and cut_to (see _source_window),
     open_end (see _apply_snapshot_columns), and the options. none if its mistakes leave nothing to check further.
 -#}
-{% macro _source(mistakes, name, given, key_columns, column_types) -%}
+{% macro _source(mistakes, name, given, key_columns, column_types, opened_by=none) -%}
     {%- set at = 'sources.' ~ name -%}
     {#- a relation also tests as a mapping -#}
     {%- if given is not mapping or given.identifier is defined -%}
@@ -18,7 +19,8 @@
     {%- do healing_tables._check_options(mistakes, at, given, [
         'relation', 'changed_at', 'snapshot_at', 'valid_from', 'valid_to', 'key_columns', 'columns', 'exclude_columns',
         'tie_break_by', 'deleted_when', 'on_absence', 'calendar', 'where', 'on_tie', 'loaded_at',
-        'since', 'until', 'dbt_snapshot']) -%}
+        'since', 'until', 'dbt_snapshot', 'within', 'ignore_nulls', 'unchanged_value', 'sequence_by', 'truncated_when'])
+        -%}
     {%- if not given.get('relation') -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.relation', 'a ref, a source or the name of a CTE', 'none', 'name the relation') -%}
@@ -66,10 +68,12 @@
         'tie_break_by': healing_tables._as_list(given.get('tie_break_by')), 'loaded_at': given.get('loaded_at'),
         'on_tie': healing_tables._option('on_tie', given.get('on_tie'), 'error'),
         'on_absence': healing_tables._option('on_absence', given.get('on_absence'), 'delete'),
-        'calendar': given.get('calendar'), 'only': given.get('columns'),
-        'exclude': healing_tables._as_list(given.get('exclude_columns')),
+        'calendar': given.get('calendar'), 'within': healing_tables._as_list(given.get('within')),
+        'only': given.get('columns'),
+        'exclude': healing_tables._as_list(given.get('exclude_columns')), 'opened_by': opened_by,
     } -%}
     {%- do healing_tables._check_source(mistakes, at, source, given) -%}
+    {%- do source.update(healing_tables._cdc_options(mistakes, at, given, source)) -%}
     {%- do source.update(healing_tables._source_window(mistakes, at, given)) -%}
     {%- if snapshot is not none -%} {%- do healing_tables._apply_snapshot_columns(source, snapshot) -%} {%- endif -%}
     {%- do source.update({
@@ -77,7 +81,8 @@
         'has_end': kind == 'periods' or healing_tables._has_absence_deletes(source) or source.cut_to is not none,
         'has_tie': kind != 'periods' and (
             source.tie_break_by | length > 0 or source.on_tie == 'greatest'
-            or healing_tables._is_clamped_to_since(source)),
+            or healing_tables._is_clamped_to_since(source) or (source.cut_from is not none and source.within)
+            or source.has_cdc_rules),
     }) -%}
     {%- do source.update({'key_columns': healing_tables._source_keys(mistakes, at, source, given.get('key_columns'),
         key_columns)}) -%}
@@ -101,9 +106,10 @@
 {%- endmacro %}
 
 {#-
-    The usable columns of a source, {lower-case name: name}: all except its keys, moments, tie breakers, loaded_at and
-    those in deleted_when. Its `columns` may list the last three, and an attribute that is named (`is_named`) may be any
-    of them. none if they are not known.
+    The usable columns of a source, {lower-case name: name}: all except its keys, moments, tie breakers, sequence_by,
+    within, loaded_at, that of valid_from_first, and those in deleted_when and truncated_when. Its `columns` may list
+    them from the tie breakers on, and an attribute that is named (`is_named`) may be any of them. none if they are not
+    known.
 -#}
 {% macro _usable_columns(source, is_named=false) -%}
     {%- if source.only is none and source.columns is none -%} {{ return(none) }} {%- endif -%}
@@ -114,13 +120,15 @@
     {%- endif -%}
     {%- set is_all = source.only is none and not is_named -%}
     {%- if is_all -%}
-        {%- set excluded = excluded + source.tie_break_by + ([source.loaded_at] | select | list) -%}
+        {%- set excluded = excluded + source.tie_break_by + source.sequence_by + source.within
+            + ([source.loaded_at, source.opened_by] | select | list) -%}
     {%- endif -%}
     {%- set excluded = healing_tables._spellings(excluded) -%}
+    {%- set conditions = [source.deleted_when, source.truncated_when] | select | join(' ') -%}
     {%- set usable = {} -%}
     {%- for lower, name in (source.spellings if source.only is none
         else healing_tables._spellings(healing_tables._as_list(source.only))).items() if lower not in excluded -%}
-        {%- if not (is_all and source.deleted_when and healing_tables._mentions_column(source.deleted_when, name)) -%}
+        {%- if not (is_all and conditions and healing_tables._mentions_column(conditions, name)) -%}
             {%- do usable.update({lower: name}) -%}
         {%- endif -%}
     {%- endfor -%}
@@ -151,7 +159,9 @@
 {% macro _check_source(mistakes, at, source, given) -%}
     {%- set allowed = {
         'deleted_when': ['changes'], 'on_absence': ['snapshots'], 'calendar': ['snapshots'],
-        'tie_break_by': ['changes', 'snapshots'], 'on_tie': ['changes', 'snapshots']
+        'tie_break_by': ['changes', 'snapshots'], 'on_tie': ['changes', 'snapshots'],
+        'ignore_nulls': ['changes'], 'unchanged_value': ['changes'], 'sequence_by': ['changes'],
+        'truncated_when': ['changes'], 'within': ['snapshots']
     } -%}
     {%- for option, kinds in allowed.items() if given.get(option) and source.kind and source.kind not in kinds -%}
         {%- do healing_tables._mistake(
@@ -165,20 +175,25 @@
     {%- set wanted = {
         'changed_at': [given.get('changed_at')], 'snapshot_at': [given.get('snapshot_at')],
         'valid_from': [given.get('valid_from')], 'valid_to': [given.get('valid_to')], 'loaded_at': [source.loaded_at],
-        'tie_break_by': source.tie_break_by, 'columns': healing_tables._as_list(source.only),
+        'tie_break_by': source.tie_break_by, 'within': source.within, 'columns': healing_tables._as_list(source.only),
         'exclude_columns': source.exclude
     } -%}
+    {%- if source.opened_by is not none -%}
+        {%- do healing_tables._check_columns(mistakes, 'valid_from_first.' ~ source.name, [source.opened_by],
+            source.relation, source.columns) -%}
+        {%- set type = healing_tables._source_column_type(source, source.opened_by) -%}
+        {%- do healing_tables._mistake(mistakes, 'valid_from_first.' ~ source.name, 'a date or a timestamp', type,
+            'cast it in the source') if type is not none and type not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+    {%- endif -%}
     {%- for option, names in wanted.items() -%}
         {%- do healing_tables._check_columns(mistakes, at ~ '.' ~ option, names | select | list, source.relation,
             source.columns) -%}
     {%- endfor -%}
-    {%- for name in source.tie_break_by -%}
-        {%- set type = healing_tables._source_column_type(source, name) -%}
-        {%- if type is not none and healing_tables._has_no_equality(type) -%}
-            {%- do healing_tables._mistake(mistakes, at ~ '.tie_break_by: ' ~ name, 'a column that can be sorted', type,
-                'name another column, or a field of it in the source') -%}
-        {%- endif -%}
+    {%- for option in ['tie_break_by', 'within'] -%}
+        {%- do healing_tables._check_sortable(mistakes, at ~ '.' ~ option, source, source.get(option)) -%}
     {%- endfor -%}
+    {%- do healing_tables._mistake(mistakes, at ~ '.within', 'snapshots in which an absent key is deleted',
+        'on_absence: ignore', 'remove one of the two') if source.within and source.on_absence == 'ignore' -%}
 {%- endmacro %}
 
 {#- Key columns of the source in the order of the dimension's: same names, or renamed by a map. -#}
@@ -222,8 +237,8 @@
     {%- if healing_tables._window_splits_a_day(source) -%} {%- do types.append('timestamp') -%} {%- endif -%}
     {%- if source.calendar and source.kind == 'snapshots' -%}
         {%- set columns = healing_tables._columns_of(source.calendar) -%}
-        {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment], source.calendar | string,
-            columns) -%}
+        {%- do healing_tables._check_columns(mistakes, at ~ '.calendar', [source.moment] + source.within,
+            source.calendar | string, columns) -%}
         {%- set found = healing_tables._find_column(source.moment, columns or {}) -%}
         {%- do source.update({'calendar_type': columns[found] if found is not none else none}) -%}
         {%- if source.calendar_type is not none and source.calendar_type not in ['date', 'timestamp',

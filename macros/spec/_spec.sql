@@ -4,8 +4,8 @@
 
     macro, key_columns [{name, type}], sources [see _source], attributes [see _attributes], exists_in, names (generated
     column to its name or none), moment_type ('date', 'timestamp', or none: unknown until Spark plans), and the
-    options valid_to_current, current_values, deleted_values, valid_from_first, surrogate_key; extra_names (see
-    _companion_names)
+    options valid_to_current, current_values, deleted_values, valid_from_first (a moment), surrogate_key; opened_by
+    (valid_from_first as a map from source to column); deleted_rows; extra_names (see _companion_names)
 
     Only in a merge: current_while_deleted; causes {column of the source with a cause of each row: its default as SQL,
     or none}; is_audited (the select has the column _audit_column(), see _output.sql)
@@ -34,6 +34,10 @@
             "write {'name': 'string'}") -%}
         {%- set column_types = {} -%}
     {%- endif -%}
+    {%- set deleted_rows = options.get('deleted_rows') or false -%}
+    {%- do healing_tables._check_choice(mistakes, 'deleted_rows', deleted_rows, [true, false]) -%}
+    {%- set first = options.get('valid_from_first') -%}
+    {%- set opened_by = first if first is mapping else {} -%}
     {%- set checked_sources = [] -%}
     {%- if sources is not mapping or sources.identifier is defined or not sources -%}
         {%- do healing_tables._mistake(
@@ -49,7 +53,7 @@
                     'rename one of the two') -%}
             {%- endif -%}
             {%- do checked_sources.append(healing_tables._source(
-                mistakes, name | string, given, key_columns, column_types)) -%}
+                mistakes, name | string, given, key_columns, column_types, opened_by.get(name))) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- set checked_sources = checked_sources | select | list -%}
@@ -60,12 +64,12 @@
         'macro': macro_name, 'key_columns': keys, 'sources': checked_sources,
         'moment_type': healing_tables._common_moment_type(checked_sources),
         'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {},
-            none),
+            none, deleted_rows), 'deleted_rows': deleted_rows,
         'exists_in': healing_tables._as_list(options.get('exists_in')) or source_names,
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
         'deleted_values': options.get('deleted_values') or [true, false],
-        'valid_from_first': options.get('valid_from_first'),
+        'valid_from_first': none if first is mapping else first, 'opened_by': opened_by,
         'surrogate_key': healing_tables._surrogate_key(mistakes, options.get('surrogate_key')),
         'causes': options.get('causes') or {}, 'is_audited': options.get('is_audited') or false,
         'current_while_deleted': options.get('current_while_deleted') or false,
@@ -80,6 +84,7 @@
             mistakes, 'exists_in', 'one of ' ~ (source_names | join(', ')), name,
             healing_tables._did_you_mean(name, source_names) or 'correct the name') -%}
     {%- endfor -%}
+    {%- do healing_tables._check_options(mistakes, 'valid_from_first', opened_by, source_names) -%}
     {%- do healing_tables._check_moments(mistakes, spec) -%}
     {%- do healing_tables._check_source_windows(mistakes, spec) if not mistakes -%}
     {%- do spec.update({'attributes': healing_tables._attributes(mistakes, options.get('attributes'),
@@ -87,11 +92,15 @@
     {%- do spec.update({'extra_names': healing_tables._companion_names(mistakes, spec, options.get('column_names')
         or {})}) -%}
     {%- do healing_tables._check_output_names(mistakes, spec) -%}
+    {%- do healing_tables._mistake(mistakes, 'column_names.is_deleted', 'a name: with deleted_rows, only this column '
+        'tells a deleted key', 'none', 'leave it out, or name it')
+        if spec.deleted_rows and spec.names.is_deleted is none -%}
     {#- a type that is missing because of another mistake is not reported again -#}
     {%- if not mistakes -%} {%- do healing_tables._check_hash_types(mistakes, spec) -%} {%- endif -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) -%}
     {%- for source in checked_sources -%}
-        {%- do source.update({'used': healing_tables._used_columns(source, spec.attributes, spec.causes)}) -%}
+        {%- do source.update({'used': healing_tables._used_columns(source, spec.attributes, spec.causes),
+            'first_sent': healing_tables._first_sent_columns(source, spec.attributes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}
 {%- endmacro %}

@@ -10,7 +10,7 @@
 
     `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
     `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), columns (of the
-    select), types (of key columns, attributes and valid_from, as they were looked up; none where they are not known),
+    select), types (of key columns, attributes, valid_from and is_deleted, as they were looked up; none where unknown),
     valid_to_current, current_value, can_delete, has_gaps, hashes (the columns in slots `hash`), sequence (the column of
     integer keys, or none), hash_key ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each
     source, see _scan).
@@ -33,7 +33,7 @@
     valid_from_first, and need not where valid_from is a date: since and until may have a time. -#}
 {% macro _is_start_in_order(spec) -%}
     {%- set cuts = spec.sources | map(attribute='cut_from') | list + spec.sources | map(attribute='cut_to') | list -%}
-    {{- return(spec.valid_from_first is none and (spec.moment_type == 'timestamp'
+    {{- return(spec.valid_from_first is none and not spec.opened_by and (spec.moment_type == 'timestamp'
         or (spec.moment_type == 'date' and not cuts | select | list))) -}}
 {%- endmacro %}
 
@@ -45,21 +45,24 @@
         {%- do scans.append(healing_tables._scan(spec, source)) -%}
     {%- endfor -%}
     {%- set deleting = [] -%}
-    {%- for source in spec.sources if source.name in spec.exists_in and (source.has_end or source.deleted_when) -%}
+    {%- for source in spec.sources if source.name in spec.exists_in
+        and (source.has_end or source.deleted_when or source.truncated_when) -%}
         {%- do deleting.append(source.name) -%}
     {%- endfor -%}
+    {#- a deleted key has a current row, too -#}
+    {%- set can_end = deleting | length > 0 and not spec.deleted_rows -%}
     {%- set types = {} -%}
     {%- for column in spec.key_columns + spec.attributes -%} {%- do types.update({column.name: column.type}) -%}
     {%- endfor -%}
     {%- do types.update({spec.names.valid_from: spec.moment_type}) if spec.names.valid_from is not none -%}
+    {%- do types.update({spec.names.is_deleted: 'boolean'}) if spec.deleted_rows -%}
     {{- return({
         'key_columns': spec.key_columns | map(attribute='name') | list,
         'columns': columns | map(attribute='name') | list, 'types': types,
-        'names': spec.names, 'versioned': spec.attributes | selectattr('scd_type', 'in', [2, 6])
-        | map(attribute='name') | list,
+        'names': spec.names, 'versioned': healing_tables._versioned_columns(spec) | map(attribute='name') | list,
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
-        'current_value': spec.current_values[0], 'can_delete': deleting | length > 0,
-        'has_gaps': deleting | length > 0 and healing_tables._has_scd_type(spec, [2, 6]),
+        'current_value': spec.current_values[0], 'can_delete': can_end,
+        'has_gaps': can_end and healing_tables._has_scd_type(spec, [2, 6]),
         'is_start_in_order': healing_tables._is_start_in_order(spec),
         'hashes': columns | selectattr('is_hash') | map(attribute='name') | list,
         'sequence': healing_tables._sequence_name(spec.surrogate_key),

@@ -24,7 +24,7 @@ select * from versions
 {#- What the audit says of a version besides its columns: why it began, the moment of the newest change in it (in
     microseconds), and the cause that its first row gives. -#}
 {% macro _audited_version(spec) -%}
-    {{- return('struct(' ~ healing_tables._began_because() ~ ' as reason, '
+    {{- return('struct(' ~ healing_tables._began_because(spec) ~ ' as reason, '
         ~ healing_tables._newest_move(spec, healing_tables._inner_changes(spec)) ~ ' as moment'
         ~ (', cause' if spec.causes) ~ ')') -}}
 {%- endmacro %}
@@ -81,8 +81,9 @@ select * from versions
     {{- return(columns) -}}
 {%- endmacro %}
 
-{% macro _began_because() -%}
-    {{- return("case when version = 1 then 'new' when after_gap then 'returned' else 'changed' end") -}}
+{% macro _began_because(spec) -%}
+    {{- return("case when version = 1 then 'new'" ~ (' when versioned.' ~ healing_tables._deleted_field()
+        ~ " then 'deleted'" if spec.deleted_rows else '') ~ " when after_gap then 'returned' else 'changed' end") -}}
 {%- endmacro %}
 
 {#- The newest moment that a column of a version shows. `moves`: see _inner_changes. -#}
@@ -106,10 +107,11 @@ select * from versions
         'ended_by_delete': healing_tables._flag(spec.deleted_values,
             'finish.valid_to is not null and finish.before_gap'),
         'last_updated': healing_tables._from_micros(healing_tables._newest_move(spec, moves), spec.moment_type),
-        'change_reason': healing_tables._given_cause(spec, 'change_reason', healing_tables._began_because()),
+        'change_reason': healing_tables._given_cause(spec, 'change_reason', healing_tables._began_because(spec)),
         'change_source': healing_tables._given_cause(spec, 'change_source', 'change_source'),
         'key_hash': healing_tables._key_hash_of(spec),
         'row_hash': healing_tables._row_hash_of(spec),
+        'is_deleted': 'versioned.' ~ healing_tables._deleted_field(),
     }) -}}
 {%- endmacro %}
 
@@ -144,11 +146,7 @@ select * from versions
 {%- endmacro %}
 
 {% macro _row_hash_of(spec) -%}
-    {%- set columns = [] -%}
-    {%- for attribute in spec.attributes | selectattr('scd_type', 'in', [2, 6])
-        | sort(attribute='name', case_sensitive=true) -%}
-        {%- do columns.append({'expression': 'versioned.' ~ attribute.quoted, 'type': attribute.type}) -%}
-    {%- endfor -%}
+    {%- set columns = healing_tables._versioned_columns(spec) | sort(attribute='name', case_sensitive=true) -%}
     {{- return(healing_tables._hash(columns) if columns | selectattr('type', 'none') | list | length == 0 else none) -}}
 {%- endmacro %}
 

@@ -9,6 +9,10 @@
     limit (the end of time), calendar (a select of `at`, or none)
     moment, moment_type; loaded_column, loaded_type, loaded_at (none without the option): the columns as they are
     set_aside: the rows that are not used; ties: see _tie_metadata, none where a tie is an error
+    within: the columns for whose values a snapshot is complete
+    deletion: see _deletion_metadata, none without deleted_when and truncated_when
+    moved: the same where sequence_by can move a row to a later moment, or none; truncated: the rows that end all keys,
+    or none
     erased: the rows of erased keys, which are left out, as SQL for a `from`; none if nothing was erased
     is_row_local: where and deleted_when depend only on their row; has_subquery: they contain a select
 -#}
@@ -17,11 +21,13 @@
     {%- for _ in source.key_columns -%}
         {%- do keys.append(healing_tables._key_expression(spec, source, loop.index0)) -%}
     {%- endfor -%}
-    {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') -%}
+    {%- set conditions = (source.where or '') ~ ' ' ~ (source.deleted_when or '') ~ ' '
+        ~ (source.truncated_when or '') -%}
     {%- set filter = '(' ~ source.where ~ ')' if source.where else none -%}
     {%- set filtered = filter ~ ' and ' if filter is not none else '' -%}
-    {%- set where = filtered ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
-    {%- set alive = [where] + healing_tables._window_conditions(source) -%}
+    {%- set usable = filtered ~ 'coalesce(' ~ healing_tables._is_usable_row(spec, source) ~ ', false)' -%}
+    {%- set truncated = filtered ~ healing_tables._is_truncation(source) if source.truncated_when else none -%}
+    {%- set alive = [usable] + healing_tables._window_conditions(source) -%}
     {%- do alive.append('not coalesce((' ~ source.deleted_when ~ '), false)') if source.deleted_when -%}
     {%- set has_calendar = source.kind == 'snapshots' and source.calendar -%}
     {%- set loaded_type = healing_tables._source_column_type(source, source.loaded_at) if source.loaded_at else none -%}
@@ -30,7 +36,8 @@
         'key_columns': source.key_columns | map(attribute='column') | list,
         'parts': source.parts if not source.calendar or healing_tables._relation_parts(source.calendar) else none,
         'keys': keys,
-        'filter': filter, 'where': where, 'alive': alive | join(' and ') if source.name in spec.exists_in else none,
+        'filter': filter, 'where': usable if truncated is none else '(' ~ usable ~ ' or ' ~ truncated ~ ')',
+        'alive': alive | join(' and ') if source.name in spec.exists_in else none,
         'at': healing_tables._source_moment(source),
         'until': healing_tables._to_micros(healing_tables._quoted(source.until),
             healing_tables._source_column_type(source, source.until))
@@ -48,10 +55,15 @@
             if source.loaded_at
         else none,
         'set_aside': filtered ~ '(' ~ healing_tables._is_set_aside(spec, source) ~ ')',
-        'ties': healing_tables._tie_metadata(spec, source) if source.on_tie == 'greatest' else none,
+        'ties': none if source.on_tie != 'greatest' else healing_tables._cdc_metadata(spec, source)
+            if source.has_cdc_rules else healing_tables._tie_metadata(spec, source),
+        'moved': healing_tables._cdc_metadata(spec, source) if source.sequence_by else none,
+        'deletion': healing_tables._deletion_metadata(source, usable),
+        'truncated': truncated, 'within': healing_tables._within_columns(source),
         'erased': source.get('erased'),
         'is_row_local': not healing_tables._reads_beyond_row(source.where)
-        and not healing_tables._reads_beyond_row(source.deleted_when),
+        and not healing_tables._reads_beyond_row(source.deleted_when)
+        and not healing_tables._reads_beyond_row(source.truncated_when),
         'has_subquery': healing_tables._reads_beyond_row(conditions, 'select')}) -}}
 {%- endmacro %}
 
@@ -68,20 +80,41 @@
         -}}
 {%- endmacro %}
 
+{#- {conditions (as they were given), is_deletion, place (among the rows of its key), where}, as SQL over its rows. -#}
+{% macro _deletion_metadata(source, usable) -%}
+    {%- set conditions = [source.deleted_when, source.truncated_when] | select | list -%}
+    {%- if not conditions -%} {{ return(none) }} {%- endif -%}
+    {{- return({
+        'conditions': conditions, 'is_deletion': 'coalesce((' ~ (source.deleted_when or 'false') ~ '), false)',
+        'place': 'struct(' ~ (healing_tables._quoted_list(source.sequence_by) | join(', ')
+            or healing_tables._source_moment(source)) ~ ')', 'where': usable}) -}}
+{%- endmacro %}
+
 {#- The number of moments at which different rows of a key were equal in tie_break_by, so that the greatest was used.
     `condition`: on the rows, or none. -#}
 {% macro _count_ties(scan, condition=none) -%}
-    {%- set columns, names = [], [] -%}
-    {%- for key in scan['keys'] -%}
-        {%- do names.append('key_' ~ loop.index) -%}
-        {%- do columns.append(key ~ ' as key_' ~ loop.index) -%}
-    {%- endfor -%}
-    {%- set keys = names | join(', ') -%}
+    {%- set keys = healing_tables._key_names(scan['keys']) -%}
     {{- return(
         'select count(*) from (select count(distinct struct(state)) as states from (select ' ~ keys
         ~ ', at, state, rank() over (partition by ' ~ keys ~ ', at order by tie desc) as place from (select '
-        ~ (columns | join(', ')) ~ ', ' ~ scan.ties.at ~ ' as at, ' ~ scan.ties.state ~ ' as state, '
+        ~ healing_tables._keys_of_scan(scan) ~ ', ' ~ scan.ties.at ~ ' as at, ' ~ scan.ties.state ~ ' as state, '
         ~ scan.ties.order ~ ' as tie from ' ~ scan.relation ~ ' where '
         ~ (condition ~ ' and ' if condition is not none else '') ~ scan.ties.where ~ ')) where place = 1 group by '
         ~ keys ~ ', at) where states > 1') -}}
+{%- endmacro %}
+
+{#- The number of rows whose moment is before that of a row before them in sequence_by. `condition`: as above. -#}
+{% macro _count_moved(scan, condition=none) -%}
+    {{- return(
+        'select count_if(at < newest) from (select at, max(at) over (partition by '
+        ~ healing_tables._key_names(scan['keys']) ~ ' order by place range between unbounded preceding and current row)'
+        ~ ' as newest from (select ' ~ healing_tables._keys_of_scan(scan) ~ ', ' ~ scan.at ~ ' as at, ' ~ scan.moved.at
+        ~ ' as place from ' ~ scan.relation ~ ' where ' ~ (condition ~ ' and ' if condition is not none else '')
+        ~ scan.moved.where ~ '))') -}}
+{%- endmacro %}
+
+{% macro _keys_of_scan(scan) -%}
+    {%- set columns = [] -%}
+    {%- for key in scan['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
+    {{- return(columns | join(', ')) -}}
 {%- endmacro %}

@@ -3,6 +3,7 @@
 
     key_1..n  at (microseconds)  state (struct of the used columns, NULL if the row is a deletion)
               until (microseconds or NULL = open; periods, and sources that are cut)  tie (sources with a tie rule only)
+              within_1..n (where a snapshot is complete for some values only), and those of _further_columns
 
     Rows that cannot be placed on the timeline are excluded here, and listed by set_aside. `has_input`: a CTE reads the
     relation.
@@ -25,9 +26,12 @@
         {%- if source.has_tie %},
         {{ healing_tables._tie_order(source) }} as tie
         {%- endif %}
-        {%- if spec.moment_type is none %},
-        if(false, {{ healing_tables._quoted(source.moment) }}, null) as moment_type
-        {%- endif %}
+        {%- for column in healing_tables._within_columns(source) %},
+        {{ column }} as within_{{ loop.index }}
+        {%- endfor %}
+        {%- for name, value in healing_tables._further_columns(spec, source).items() %},
+        {{ value }} as {{ name }}
+        {%- endfor %}
     from {{ healing_tables._input_of(source) if has_input else source.relation }}
     where {% if source.where %}({{ source.where }})
         and {% endif -%}
@@ -37,9 +41,27 @@
         {%- endfor %}
 {%- endmacro %}
 
+{#-
+    What some dimensions need of their rows, {name: SQL}; the timeline passes it on:
+
+    moment_type   NULL of the type of the moments, if that is not known
+    opened        the start that a row gives to the first version of its key, in microseconds
+-#}
+{% macro _further_columns(spec, source) -%}
+    {%- set columns = {} -%}
+    {%- do columns.update({'moment_type': 'if(false, ' ~ healing_tables._quoted(source.moment) ~ ', null)'})
+        if spec.moment_type is none -%}
+    {%- set opened = spec.opened_by.get(source.name) -%}
+    {%- do columns.update({'opened': healing_tables._to_micros(healing_tables._quoted(opened),
+        healing_tables._source_column_type(source, opened)) if opened is not none else 'cast(null as bigint)'})
+        if spec.opened_by -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
 {#- The CTE that reads a source, with the relation's name as an alias if a condition may use that name. -#}
 {% macro _input_of(source) -%}
-    {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '') -%}
+    {%- set is_qualified = source.alias is not none and '.' in (source.where or '') ~ (source.deleted_when or '')
+        ~ (source.truncated_when or '') -%}
     {{- return(healing_tables._quoted(source.name ~ ' input') ~ (' as ' ~ healing_tables._quoted(source.alias)
         if is_qualified)) -}}
 {%- endmacro %}
@@ -62,7 +84,8 @@
         healing_tables._plain_type(key.type), spec.key_columns[position].type)) -}}
 {%- endmacro %}
 
-{#- True for a row that can be placed: it has a key, a moment before the end of time, a period that is not empty. -#}
+{#- True for a row that can be placed: it has a key, a moment before the end of time, a period that is not empty, and is
+    no truncation. -#}
 {% macro _is_usable_row(spec, source) -%}
     {%- set moment = healing_tables._source_moment(source) -%}
     {%- set conditions = [] -%}
@@ -70,6 +93,7 @@
         {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is not null') -%}
     {%- endfor -%}
     {%- do conditions.append(moment ~ ' < ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
+    {%- do conditions.append('not ' ~ healing_tables._is_truncation(source)) if source.truncated_when -%}
     {%- if source.kind == 'periods' -%}
         {%- set until = healing_tables._quoted(source.until) -%}
         {%- do conditions.append(
@@ -82,8 +106,10 @@
 {#- The opposite, as direct comparisons of columns, so that files without such a row can be skipped. -#}
 {% macro _is_set_aside(spec, source) -%}
     {%- set conditions = [] -%}
+    {%- set has_no_key = ' is null' ~ (' and not ' ~ healing_tables._is_truncation(source)
+        if source.truncated_when else '') -%}
     {%- for key in source.key_columns -%}
-        {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is null') -%}
+        {%- do conditions.append(healing_tables._quoted(key.column) ~ has_no_key) -%}
     {%- endfor -%}
     {%- set moment = healing_tables._quoted(source.moment) -%}
     {%- set type = healing_tables._source_column_type(source, source.moment) -%}
@@ -105,7 +131,8 @@
 {% macro _set_aside_reason(spec, source) -%}
 case
         {%- for key in source.key_columns %}
-        when {{ healing_tables._quoted(key.column) }} is null
+        when {{ healing_tables._quoted(key.column) }} is null{{ ' and not ' ~ healing_tables._is_truncation(source)
+            if source.truncated_when }}
         then {{ healing_tables._string_literal('NULL in key column ' ~ key.column) }}
         {%- endfor %}
         when {{ healing_tables._quoted(source.moment) }} is null
@@ -136,7 +163,7 @@ case
 {% macro _tie_order(source) -%}
     {%- set fields = [] -%}
     {#- of the rows that `since` moves to the same moment, the newest one counts -#}
-    {%- if healing_tables._is_clamped_to_since(source) -%}
+    {%- if healing_tables._is_clamped_to_since(source) or (source.cut_from is not none and source.within) -%}
         {%- do fields.append(healing_tables._source_moment(source) ~ ' as moment') -%}
     {%- endif -%}
     {%- for column in source.tie_break_by -%}
@@ -148,40 +175,63 @@ case
         {%- set state = healing_tables._state(source) -%}
         {%- do fields.append('(' ~ state ~ ') is null as is_deleted') -%}
         {%- do fields.append(state ~ ' as state') -%}
+        {%- do fields.extend(healing_tables._within_columns(source)) -%}
     {%- endif -%}
     {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
+{%- endmacro %}
+
+{#- The columns for whose values a snapshot is complete, as SQL. -#}
+{% macro _within_columns(source) -%}
+    {%- set columns = [] -%}
+    {%- for column in source.within -%}
+        {%- do columns.append(healing_tables._normalized_value(healing_tables._quoted(column),
+            healing_tables._source_column_type(source, column))) -%}
+    {%- endfor -%}
+    {{- return(columns) -}}
 {%- endmacro %}
 
 {#-
     The moments of all snapshots, each with the next one: those of the calendar and those in the data, also in rows
     that are set aside, but not in rows that `where` excludes. They are one small array, so that finding the next one
-    needs no sort.
+    needs no sort. With `within`, there is one array for each of its values.
 -#}
 {% macro _calendar(spec, source) -%}
 {%- set is_cut = source.cut_from is not none or source.cut_to is not none -%}
 {#- explain reads the rows of one key, but the moments of all; in `where (a)`, Spark takes `where` for an alias -#}
 {%- set where = source.get('where_without_key', source.where) -%}
 {%- set limit = healing_tables._end_of_time(spec.valid_to_current) %}
-    select {{ 'at, ' ~ healing_tables._windowed_end(source, 'until') ~ ' as until'
+{%- set within, names, of_calendar = healing_tables._within_columns(source), [], [] -%}
+{%- for column in within -%}
+    {%- do names.append('within_' ~ loop.index ~ ', ') -%}
+    {%- do of_calendar.append(healing_tables._quoted(source.within[loop.index0]) ~ ', ') -%}
+{%- endfor -%}
+{%- set names = names | join('') %}
+    select {{ names ~ 'at, ' ~ healing_tables._windowed_end(source, 'until') ~ ' as until'
         ~ (', greatest(at, ' ~ healing_tables._micros_constant(source.cut_from) ~ ') as since'
             if source.cut_from is not none)
-        ~ '\n    from (\n    select ' if is_cut }}inline(transform(moments, (moment, i) -> struct(moment as at,
+        ~ '\n    from (\n    select ' if is_cut }}{{ names
+        }}inline(transform(moments, (moment, i) -> struct(moment as at,
         get(moments, i + 1) as until)))
     from (
-        select sort_array(collect_set(at)) as moments
+        select {{ names }}sort_array(collect_set(at)) as moments
         from (
-            select {{ healing_tables._source_moment(source) }} as at
+            select {% for column in within %}{{ column }} as within_{{ loop.index }}, {% endfor
+            %}{{ healing_tables._source_moment(source) }} as at
             from {{ source.get('all_rows', source.relation) }}
             {%- if where %}
             where true and ({{ where }})
             {%- endif %}
             {%- if source.calendar %}
             union all
-            select {{ healing_tables._to_micros(healing_tables._quoted(source.moment), source.calendar_type) }} as at
+            select {{ of_calendar | join('') }}{{ healing_tables._to_micros(healing_tables._quoted(source.moment),
+                source.calendar_type) }} as at
             from {{ source.calendar }}
             {%- endif %}
         )
         where at < {{ limit }}
+        {%- if within %}
+        group by {{ names[:-2] }}
+        {%- endif %}
     )
     {%- if is_cut %}
     )

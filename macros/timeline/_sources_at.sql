@@ -8,7 +8,7 @@
 {#- The column with the state of a source, NULL if it does not have the key: named like the source, unless the timeline
     uses that name. -#}
 {% macro _state_column(name) -%}
-    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|(key|change|began|first)_[0-9]+)$',
+    {%- set is_taken = modules.re.match('^(at|next_at|moment_type|opened|(key|change|began|first)_[0-9]+)$',
         name | lower) is not none -%}
     {{- return(healing_tables._quoted(name ~ (' state' if is_taken else ''))) -}}
 {%- endmacro %}

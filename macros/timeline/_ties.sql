@@ -41,9 +41,11 @@
             ~ 'remedy: shorten or remove one of them in the source' -%}
     {%- else -%}
         {%- set what = 'unresolved tie' -%}
+        {%- set option = 'sequence_by' if source.get('sequence_by') else 'tie_break_by' -%}
         {%- set remedy = 'wanted: one row per key and moment; got: rows that differ'
-            ~ (' and agree in tie_break_by (' ~ (source.tie_break_by | join(', ')) ~ ')' if source.tie_break_by else '')
-            ~ '; remedy: give the source tie_break_by, or on_tie: greatest' -%}
+            ~ (' and agree in ' ~ option ~ ' (' ~ (source.get(option) | join(', ')) ~ ')' if source.get(option) else '')
+            ~ '; remedy: give the source ' ~ ('another column in ' if source.get(option)) ~ option
+            ~ ', or on_tie: greatest' -%}
     {%- endif -%}
     {%- set relation = source.get('all_rows', source.relation) -%}
     {%- set where = relation if source.name == 'source' else 'source ' ~ source.name ~ ' (' ~ relation

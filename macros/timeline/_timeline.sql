@@ -16,7 +16,8 @@ with
 {{- first }}
 {%- for source in spec.sources %}
 {{ healing_tables._quoted(source.name ~ ' rows') }} as (
-    {{- healing_tables._source_rows(spec, source, has_inputs) }}
+    {{- healing_tables._cdc_rows(spec, source, has_inputs) if source.has_cdc_rules
+        else healing_tables._source_rows(spec, source, has_inputs) }}
 ),
 {%- if healing_tables._has_absence_deletes(source) %}
 {{ healing_tables._quoted(source.name ~ ' calendar') }} as (
@@ -65,13 +66,15 @@ points as (
         {{ ('if(starts, tie, null)' if source.has_end else 'tie') if other.name == source.name else 'null'
         }} as {{ healing_tables._source_column(other, 'tie') }}
         {%- endfor %}
-        {%- if spec.moment_type is none %},
-        moment_type
-        {%- endif %}
+        {%- for column in healing_tables._further_columns(spec, spec.sources[0]) %},
+        {{ column }}
+        {%- endfor %}
     from {{ healing_tables._quoted(source.name ~ ' rows') }}{{ ' as source_rows' if source.has_end }}
     {%- if source.has_end %}
     {%- if by_absence %}
     join {{ healing_tables._quoted(source.name ~ ' calendar') }} as taken on taken.at = source_rows.at
+        {%- for _ in source.within %} and taken.within_{{ loop.index }} <=> source_rows.within_{{ loop.index }}
+        {%- endfor %}
     {%- endif %}
     lateral view explode(array(true, false)) ends as starts
     where starts or until is not null
@@ -85,6 +88,9 @@ points as (
 {% macro _ranked(spec, keys) %}
     select *,
         row_number() over ranking as nth
+        {%- if spec.opened_by %},
+        min(opened) over (partition by {{ keys }}) as first_opened
+        {%- endif %}
         {%- for source in spec.sources if source.on_tie != 'greatest' %},
         first_value({{ healing_tables._source_column(source, 'event') }}) over ranking
             as {{ healing_tables._source_column(source, 'winner') }}
@@ -117,6 +123,9 @@ points as (
         {%- if spec.moment_type is none %}
         moment_type,
         {%- endif %}
+        {%- if spec.opened_by %}
+        {{ 'first_opened' if ranked else 'min(opened) over (partition by ' ~ keys ~ ')' }} as opened,
+        {%- endif %}
         {%- for source in spec.sources %}
         {%- if not ranked or source.kind == 'periods' %}
         {{ healing_tables._source_column(source, 'event') }},
@@ -147,9 +156,9 @@ points as (
     select
         {{ keys }},
         at
-        {%- if spec.moment_type is none %},
-        moment_type
-        {%- endif %}
+        {%- for column in healing_tables._further_columns(spec, spec.sources[0]) %},
+        {{ column }}
+        {%- endfor %}
         {%- for source in spec.sources %},
         {%- set now = healing_tables._source_column(source, 'now') %}
         {{ 'if(' ~ now ~ '.until <= at, null, ' ~ now ~ '.state)' if source.has_end
@@ -164,9 +173,9 @@ points as (
     select
         {{ keys }},
         at
-        {%- if spec.moment_type is none %},
-        moment_type
-        {%- endif %}
+        {%- for column in healing_tables._further_columns(spec, spec.sources[0]) %},
+        {{ column }}
+        {%- endfor %}
         {%- for source in spec.sources %},
         {{ healing_tables._state_column(source.name) }}
         {%- endfor %}

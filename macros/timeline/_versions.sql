@@ -11,7 +11,8 @@
     The row of a version is its first slice, so that versions keep the sort order of the window: a join or a check by
     key and start need not sort them again.
 
-    Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps.
+    Without an attribute of type 2 or 6 a key has one version: its neighbours are looked up across gaps. With
+    deleted_rows there are none: whether the key is deleted is a part of `versioned`.
 -#}
 {% macro _versions(spec) -%}
 {%- set keys = healing_tables._key_names(spec.key_columns) -%}
@@ -31,8 +32,8 @@ turns as (
         {%- endfor %}
         not (versioned <=> versioned_before) as starts,
         not (versioned <=> versioned_after) as ends,
-        versioned_before is null as after_gap,
-        versioned_after is null as before_gap
+        {{ healing_tables._is_gap(spec, 'versioned_before') }} as after_gap,
+        {{ healing_tables._is_gap(spec, 'versioned_after') }} as before_gap
         {%- for move in moves %},
         {{ move.condition }} as {{ move.name }}_here
         {%- endfor %}
@@ -61,11 +62,7 @@ edges as (
 ),
 versions as (
     select *,
-        {% if spec.valid_from_first is not none -%}
-        if(version = 1, least({{ healing_tables._micros_constant(spec.valid_from_first) }}, at), at)
-        {%- else -%}
-        at
-        {%- endif %} as valid_from
+        {{ healing_tables._start_of_version(spec) }} as valid_from
         {%- if spec.current_while_deleted %},
         lead(at) over (partition by {{ keys }} order by at) is null as is_last
         {%- endif %}
@@ -74,14 +71,40 @@ versions as (
 )
 {%- endmacro %}
 
+{#- The first version of a key can start before its first slice. -#}
+{% macro _start_of_version(spec) -%}
+    {%- set first = 'opened' if spec.opened_by else healing_tables._micros_constant(spec.valid_from_first)
+        if spec.valid_from_first is not none else none -%}
+    {#- least() skips NULLs -#}
+    {{- return('at' if first is none else 'if(version = 1, least(' ~ first ~ ', at), at)') -}}
+{%- endmacro %}
+
+{#- The columns whose changes begin a version: [{name, expression (over the CTE `versions`), type}]. -#}
+{% macro _versioned_columns(spec) -%}
+    {%- set columns = [] -%}
+    {%- for attribute in spec.attributes | selectattr('scd_type', 'in', [2, 6]) -%}
+        {%- do columns.append({'name': attribute.name, 'expression': 'versioned.' ~ attribute.quoted,
+            'type': attribute.type}) -%}
+    {%- endfor -%}
+    {%- do columns.append({'name': spec.names.is_deleted, 'expression': 'versioned.'
+        ~ healing_tables._deleted_field(), 'type': 'boolean'}) if spec.deleted_rows -%}
+    {{- return(columns) -}}
+{%- endmacro %}
+
 {% macro _has_scd_type(spec, types) -%}
     {{- return(spec.attributes | selectattr('scd_type', 'in', types) | list | length > 0) -}}
+{%- endmacro %}
+
+{#- Whether the key does not exist in a neighbour. -#}
+{% macro _is_gap(spec, versioned) -%}
+    {{- return(versioned ~ ' is null' ~ (' or ' ~ versioned ~ '.' ~ healing_tables._deleted_field()
+        if spec.deleted_rows else '')) -}}
 {%- endmacro %}
 
 {#- The columns of a slice that the result needs, besides those of `turns`. -#}
 {% macro _slice_columns(spec, moves) -%}
     {%- set columns = ['versioned', 'valid_to', 'slice_no'] -%}
-    {%- if spec.moment_type is none -%} {%- do columns.append('moment_type') -%} {%- endif -%}
+    {%- do columns.extend(healing_tables._further_columns(spec, spec.sources[0])) -%}
     {%- if healing_tables._has_scd_type(spec, [1]) -%} {%- do columns.append('newest') -%} {%- endif -%}
     {%- if healing_tables._has_scd_type(spec, [3]) -%}
         {%- do columns.extend(['overwritten', 'overwritten_known']) -%}
@@ -110,7 +133,7 @@ versions as (
 
 {#- One window over all slices of a key. -#}
 {% macro _neighbours(spec, keys, moves) -%}
-{%- set across = '' if healing_tables._has_scd_type(spec, [2, 6]) else ' ignore nulls' %}
+{%- set across = '' if healing_tables._has_scd_type(spec, [2, 6]) or spec.deleted_rows else ' ignore nulls' %}
     select *,
         lag(versioned){{ across }} over in_order as versioned_before,
         lead(versioned){{ across }} over in_order as versioned_after,
@@ -167,7 +190,7 @@ versions as (
                 'fields': 'at', 'window': 'whole', 'column': 'move_' ~ loop.index}) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if dated and not healing_tables._has_scd_type(spec, [2, 6]) -%}
+    {%- if dated and not healing_tables._has_scd_type(spec, [2, 6]) and not spec.deleted_rows -%}
         {%- do moves.append({
             'name': 'reopened', 'attribute': none, 'of': none, 'condition': 'slice_before is null', 'fields': 'at',
             'window': 'whole', 'column': 'reopened'}) -%}

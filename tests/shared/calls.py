@@ -64,6 +64,9 @@ CALLS = {
     "key_columns='id', attributes=['c0', 'c1'])",
     "everything": everything(),
     "cut": everything(", 'since': '2024-01-01', 'until': '2024-06-01 12:00'"),
+    "feed": "healing_tables.dimension(sources={'log': {'relation': relation('log'), 'changed_at': 'at', "
+    "'deleted_when': 'gone', 'ignore_nulls': true, 'sequence_by': 'seq', 'truncated_when': \"c7 = 't'\"}}, "
+    "key_columns='id', attributes={'c0': 2, 'c1': 0}, deleted_rows=true, valid_from_first={'log': 'until'})",
     "effectivity": "healing_tables.effectivity(relation('log'), 'id', 'at', ['c0'], 'seq', 'gone')",
     "unified_timeline": "healing_tables.unified_timeline({'a': relation('effectivity'), 'b': relation('effectivity')}, "
     "'id', {'c0': {'from': ['a', 'b']}})",

@@ -24,6 +24,7 @@ PAGES += [
         "healing-table",
         "healing",
         "concepts",
+        "change-data-capture",
         "tests",
         "merging",
         "audit",

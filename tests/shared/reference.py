@@ -80,6 +80,24 @@ class Source:
     since: str | None = None
     until: str | None = None
     is_dbt_snapshot: bool = False
+    ignore_nulls: Literal[True] | tuple[str, ...] = ()
+    unchanged_value: Mapping[str, Value] = field(default_factory=dict)
+    sequence_by: tuple[str, ...] = ()
+    truncated_when: Condition | None = None
+    within: tuple[str, ...] = ()
+
+    @property
+    def has_cdc_rules(self) -> bool:
+        return bool(self.ignore_nulls or self.unchanged_value or self.sequence_by or self.truncated_when)
+
+    def can_leave_out(self, column: str) -> bool:
+        return self.ignore_nulls is True or column in self.ignore_nulls or column in self.unchanged_value
+
+    def has_sent(self, row: Row, column: str) -> bool:
+        ignores = self.ignore_nulls is True or column in self.ignore_nulls
+        if column in self.unchanged_value and not differ(row[column], self.unchanged_value[column]):
+            return False
+        return not (ignores and row[column] is None)
 
 
 @dataclass(frozen=True)
@@ -102,8 +120,9 @@ class Dimension:
     column_names: Mapping[str, str | None] = field(default_factory=dict)
     valid_to_current: str | None = DEFAULT_END
     current_values: tuple[Value, Value] = (True, False)
-    valid_from_first: str | None = None
+    valid_from_first: str | Mapping[str, str] | None = None
     surrogate_key: str | None = None
+    deleted_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,6 +141,7 @@ class Slice:
     held: Mapping[str, Held | None]
     changed: tuple[str, ...]
     values: Mapping[str, Value]
+    is_deleted: bool = False
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -258,14 +278,17 @@ def hash_of(values: Sequence[Value], kinds: Sequence[str]) -> str:
 # --- the shape of a dimension ---------------------------------------------------------------------
 
 
-def default_attributes(sources: Sequence[Source]) -> tuple[Attribute, ...]:
+def default_attributes(sources: Sequence[Source], opened_by: Mapping[str, str] | None = None) -> tuple[Attribute, ...]:
     found = []
     for source in sources:
-        conditions = (source.deleted_when,) if source.deleted_when else ()
+        conditions = [one for one in (source.deleted_when, source.truncated_when) if one]
         taken = {
             *source.keys.values(),
             *source.moments,
             *source.tie_break_by,
+            *source.sequence_by,
+            *source.within,
+            *([opened_by[source.name]] if opened_by and source.name in opened_by else []),
             *(column for condition in conditions for column in condition.columns),
             *(DBT_META if source.is_dbt_snapshot else ()),
         }
@@ -274,7 +297,9 @@ def default_attributes(sources: Sequence[Source]) -> tuple[Attribute, ...]:
 
 
 def attributes_of(dim: Dimension) -> tuple[Attribute, ...]:
-    return default_attributes(dim.sources) if dim.attributes is None else dim.attributes
+    first = dim.valid_from_first
+    opened_by = None if isinstance(first, str) else first
+    return default_attributes(dim.sources, opened_by) if dim.attributes is None else dim.attributes
 
 
 def attribute_type(dim: Dimension, attribute: Attribute) -> str:
@@ -327,7 +352,7 @@ def key_of(dim: Dimension, source: Source, row: Row) -> Key:
 
 def reason_to_set_aside(dim: Dimension, source: Source, row: Row) -> str | None:
     moments = [instant(row[column]) for column in source.moments]
-    if None in key_of(dim, source, row):
+    if None in key_of(dim, source, row) and not is_truncation(source, row):
         return "key is NULL"
     if moments[0] is None:
         return "moment is NULL"
@@ -341,6 +366,10 @@ def reason_to_set_aside(dim: Dimension, source: Source, row: Row) -> str | None:
 def is_deletion(source: Source, row: Row) -> bool:
     """A row of a dbt snapshot that says that the key is gone."""
     return source.is_dbt_snapshot and row.get("dbt_is_deleted") == "True"
+
+
+def is_truncation(source: Source, row: Row) -> bool:
+    return source.truncated_when is not None and source.truncated_when.holds(row)
 
 
 def rows_in_question(source: Source) -> list[Row]:
@@ -357,7 +386,7 @@ def set_aside(dim: Dimension, source: Source) -> list[tuple[Row, str]]:
 def rows_by_key(dim: Dimension, source: Source) -> dict[Key, list[Row]]:
     found: dict[Key, list[Row]] = {}
     for row in rows_in_question(source):
-        if reason_to_set_aside(dim, source, row) is None:
+        if reason_to_set_aside(dim, source, row) is None and not is_truncation(source, row):
             found.setdefault(tuple(map(identity, key_of(dim, source, row))), []).append(row)
     return found
 
@@ -422,6 +451,106 @@ def states_by_moment(
     }
 
 
+# --- change data capture --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """A row of a key, or a truncation.
+
+    Attributes:
+        place: among the rows of the key.
+        sent: the columns that the row says something of; None if the key ends.
+    """
+
+    moment: dt.datetime
+    place: tuple[Any, ...]
+    sent: State | None
+    is_truncation: bool = False
+
+
+def place_of(source: Source, row: Row, moment: dt.datetime) -> tuple[Any, ...]:
+    columns = source.sequence_by or source.tie_break_by
+    return (() if source.sequence_by else (moment,), tuple(rank(row[column]) for column in columns))
+
+
+def rank_of_sent(used: Sequence[str], source: Source, sent: State | None) -> tuple[Any, ...]:
+    """Which of two rows with the same place counts last."""
+    if sent is None:
+        return (1,)
+    values = []
+    for column in used:
+        value: Any = rank(sent[column]) if column in sent else None
+        values.append(value if not source.can_leave_out(column) else (0,) if value is None else (1, value))
+    return (0, tuple(values))
+
+
+def cdc_events(source: Source, key: Key, rows: Sequence[Row], used: Sequence[str]) -> list[Event]:
+    """The rows of a key in their order; equal ones are one."""
+    by_place: dict[tuple[Any, ...], list[Event]] = {}
+    for row in rows:
+        moment, state = instant(row[source.moments[0]]), state_of(source, row, used)
+        assert moment is not None
+        sent = None if state is None else {name: value for name, value in state.items() if source.has_sent(row, name)}
+        place = place_of(source, row, moment)
+        by_place.setdefault(place, []).append(Event(moment, place, sent))
+    found: list[Event] = []
+    for place in sorted(by_place):
+        events = by_place[place]
+        newest = max(event.moment for event in events)
+        ranked = {rank_of_sent(used, source, event.sent): event for event in events}
+        if len(ranked) > 1 and source.on_tie == "error":
+            raise UnresolvedTieError(source.name, key, newest)
+        found += [Event(newest, place, ranked[one].sent) for one in sorted(ranked)]
+    return found
+
+
+def truncations(dim: Dimension, source: Source) -> list[Event]:
+    found = []
+    for row in rows_in_question(source):
+        if is_truncation(source, row) and reason_to_set_aside(dim, source, row) is None:
+            moment = instant(row[source.moments[0]])
+            assert moment is not None
+            found.append(Event(moment, place_of(source, row, moment), None, is_truncation=True))
+    return found
+
+
+def sent_flag(column: str) -> str:
+    return f"{column} was sent"
+
+
+def cdc_states(
+    dim: Dimension, source: Source, key: Key, rows: Sequence[Row], used: Sequence[str]
+) -> dict[dt.datetime, State | None]:
+    """The state from each moment on. Of columns that type 0 reads, it also says whether they were sent."""
+    until = configured(source.until)
+    first = {
+        column
+        for attribute in attributes_of(dim)
+        for name, column in attribute.origins
+        if attribute.scd_type == 0 and name == source.name and source.can_leave_out(column)
+    }
+    events = truncations(dim, source)
+    if until is not None and not source.sequence_by:
+        rows = [row for row in rows if (moment := instant(row[source.moments[0]])) is not None and moment < until]
+        events = [event for event in events if event.moment < until]
+    # at one place, a truncation comes first; at one place and moment of two of them, the order is of no consequence
+    events = sorted(events, key=lambda event: (event.place, event.moment)) + cdc_events(source, key, rows, used)
+    states: dict[dt.datetime, State | None] = {}
+    newest: dt.datetime | None = None
+    carried: State | None = None
+    for event in sorted(events, key=lambda event: (event.place, not event.is_truncation)):
+        if event.is_truncation and carried is None:
+            continue
+        newest = max(newest or event.moment, event.moment) if source.sequence_by else event.moment
+        carried = None if event.sent is None else {**(carried or {}), **event.sent}
+        states[newest] = None
+        if carried is not None:
+            flags = {sent_flag(column): column in carried for column in first}
+            states[newest] = {column: carried.get(column) for column in used} | flags
+    return {place: states[moment] for moment, place in read_moments(source, states).items()}
+
+
 def real_changes(states: Mapping[dt.datetime, State | None]) -> Changes:
     changes: Changes = []
     current: State | None = None
@@ -444,10 +573,55 @@ def snapshot_states(
 ) -> dict[dt.datetime, State | None]:
     if source.on_absence == "ignore":
         return states_by_moment(source, key, rows, used)
+    if source.within:
+        return states_within(dim, source, key, rows, used)
     places = read_moments(source, taken_moments(dim, source))
     read = [row for row in rows if instant(row[source.moments[0]]) in places]
     states = states_by_moment(source, key, read, used)
     return {place: states.get(place) for place in places.values()}
+
+
+def part_of(source: Source, row: Row) -> tuple[Any, ...]:
+    return tuple(identity(row[column]) for column in source.within)
+
+
+def states_within(
+    dim: Dimension, source: Source, key: Key, rows: Sequence[Row], used: Sequence[str]
+) -> dict[dt.datetime, State | None]:
+    """Each row holds until the next snapshot that has its part, or until another row of the key."""
+    taken: dict[tuple[Any, ...], set[dt.datetime]] = {}
+    for row in source.rows:
+        moment = instant(row[source.moments[0]])
+        if (source.where is None or source.where.holds(row)) and moment is not None and moment < end_of_time(dim):
+            taken.setdefault(part_of(source, row), set()).add(moment)
+    since, until = configured(source.since), configured(source.until)
+    by_moment: dict[dt.datetime, list[Row]] = {}
+    for row in rows:
+        moment = instant(row[source.moments[0]])
+        assert moment is not None
+        end = min((other for other in taken[part_of(source, row)] if other > moment), default=None)
+        if (until is None or moment < until) and (since is None or end is None or end > since):
+            by_moment.setdefault(moment, []).append(row)
+    starts: dict[dt.datetime, State | None] = {}
+    ends: dict[dt.datetime, dt.datetime | None] = {}
+    for moment in sorted(by_moment):
+        order = {id(row): tuple(rank(row[column]) for column in source.tie_break_by) for row in by_moment[moment]}
+        last = [row for row in by_moment[moment] if order[id(row)] == max(order.values())]
+
+        def end_of(row: Row, moment: dt.datetime = moment) -> dt.datetime | None:
+            return min((other for other in taken[part_of(source, row)] if other > moment), default=None)
+
+        said = {(tuple(identity(row[column]) for column in used), end_of(row)) for row in last}
+        if len(said) > 1 and source.on_tie == "error":
+            raise UnresolvedTieError(source.name, key, moment)
+        row = max(last, key=lambda row: [rank(row[column]) for column in (*used, *source.within)])
+        place = moment if since is None else max(moment, since)
+        starts[place], ends[place] = state_of(source, row, used), end_of(row)
+    states: dict[dt.datetime, State | None] = dict(starts)
+    for place, end in ends.items():
+        if end is not None and end < min((other for other in starts if other > place), default=LAST_DAY):
+            states[end] = None
+    return states
 
 
 def period_states(
@@ -482,7 +656,9 @@ def change_points(dim: Dimension, source: Source) -> dict[Key, Changes]:
     used = used_columns(dim, source)
     found: dict[Key, Changes] = {}
     for key, rows in rows_by_key(dim, source).items():
-        if source.kind == "changes":
+        if source.has_cdc_rules:
+            states = cdc_states(dim, source, key, rows, used)
+        elif source.kind == "changes":
             states = states_by_moment(source, key, rows, used)
         elif source.kind == "snapshots":
             states = snapshot_states(dim, source, key, rows, used)
@@ -548,6 +724,9 @@ def slices_of(dim: Dimension, changes: Mapping[str, Changes]) -> list[Slice]:
             moved = tuple(name for name, points in changes.items() if start in [at for at, _ in points])
             values = {attribute.name: owned_value(dim, attribute, held) for attribute in attributes_of(dim)}
             found.append(Slice(start, end, held, moved, values))
+        elif dim.deleted_rows and found:
+            moved = tuple(name for name, points in changes.items() if start in [at for at, _ in points])
+            found.append(Slice(start, end, held, moved, found[-1].values, is_deleted=True))
     return found
 
 
@@ -557,12 +736,12 @@ def slices_of(dim: Dimension, changes: Mapping[str, Changes]) -> list[Slice]:
 def versions_of(dim: Dimension, slices: Sequence[Slice]) -> list[list[int]]:
     """Which slices each version is made of, by position."""
     versioned = [a.name for a in attributes_of(dim) if a.scd_type in VERSIONED]
-    if not versioned:
+    if not versioned and not dim.deleted_rows:
         return [list(range(len(slices)))]
     found = [[0]]
     for here in range(1, len(slices)):
         before, after = slices[here - 1], slices[here]
-        touch = before.end == after.start
+        touch = before.end == after.start and before.is_deleted == after.is_deleted
         if touch and not any(differ(before.values[n], after.values[n]) for n in versioned):
             found[-1].append(here)
         else:
@@ -579,10 +758,17 @@ def known_since(slices: Sequence[Slice], name: str, last: int) -> int:
 
 
 def first_taken(slices: Sequence[Slice], attribute: Attribute) -> int | None:
-    """Position of the first slice in which a source of the attribute has the key."""
-    names = {name for name, _ in attribute.origins}
+    """Position of the first slice in which a source of the attribute has the key, and has sent the column."""
+
+    def has_sent(held: Held | None, column: str) -> bool:
+        return held is not None and held.state.get(sent_flag(column), True) is True
+
     return next(
-        (i for i, one in enumerate(slices) if any(one.held[name] is not None for name in names)),
+        (
+            i
+            for i, one in enumerate(slices)
+            if any(has_sent(one.held[name], column) for name, column in attribute.origins)
+        ),
         None,
     )
 
@@ -631,7 +817,7 @@ def last_updated(dim: Dimension, slices: Sequence[Slice], version: Sequence[int]
         elif attribute.scd_type == 0:
             taken = first_taken(slices, attribute)
             moments += [] if taken is None else [slices[taken].start]
-    if not any(attribute.scd_type in VERSIONED for attribute in attributes_of(dim)):
+    if not any(attribute.scd_type in VERSIONED for attribute in attributes_of(dim)) and not dim.deleted_rows:
         moments += reopening(slices)
     return max(moments)
 
@@ -640,21 +826,33 @@ def change_reason(slices: Sequence[Slice], version: Sequence[int]) -> str:
     first = version[0]
     if first == 0:
         return "new"
+    if slices[first].is_deleted or slices[first - 1].is_deleted:
+        return "deleted" if slices[first].is_deleted else "returned"
     return "changed" if slices[first - 1].end == slices[first].start else "returned"
 
 
 def ended_by_delete(slices: Sequence[Slice], version: Sequence[int]) -> bool:
     last = version[-1]
     end = slices[last].end
+    if last + 1 < len(slices) and slices[last + 1].is_deleted:
+        return True
     return end is not None and (last + 1 == len(slices) or slices[last + 1].start != end)
 
 
 # --- the rows -------------------------------------------------------------------------------------
 
 
-def first_start(dim: Dimension, start: dt.datetime) -> dt.datetime:
-    wanted = configured(dim.valid_from_first)
-    return start if wanted is None else min(wanted, start)
+def first_start(dim: Dimension, key: Key, start: dt.datetime) -> dt.datetime:
+    if dim.valid_from_first is None or isinstance(dim.valid_from_first, str):
+        wanted = configured(dim.valid_from_first)
+        return start if wanted is None else min(wanted, start)
+    given = [
+        instant(row[dim.valid_from_first[source.name]])
+        for source in dim.sources
+        if source.name in dim.valid_from_first
+        for row in rows_by_key(dim, source).get(tuple(map(identity, key)), [])
+    ]
+    return min([start, *(moment for moment in given if moment is not None)])
 
 
 def shown_moment(dim: Dimension, moment: dt.datetime | None) -> Value:
@@ -685,8 +883,13 @@ def version_row(
             for name, value in attribute_columns(attribute, slices, version, before).items()
         }
     start, end = slices[version[0]].start, slices[version[-1]].end
-    start = start if at else first_start(dim, start)
-    hashed = sorted((a.name, attribute_type(dim, a)) for a in attributes_of(dim) if a.scd_type in VERSIONED)
+    start = start if at else first_start(dim, key, start)
+    hashed = [(a.name, attribute_type(dim, a)) for a in attributes_of(dim) if a.scd_type in VERSIONED]
+    if dim.deleted_rows:
+        name = dim.column_names.get("is_deleted") or "is_deleted"
+        row[name] = slices[version[0]].is_deleted
+        hashed.append((name, "boolean"))
+    hashed.sort()
     key_hash = hash_of(key, key_types(dim))
     generated: dict[str, Value] = {
         "valid_from": shown_moment(dim, start),

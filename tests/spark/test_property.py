@@ -67,6 +67,9 @@ class Family:
     domains: Mapping[str, Sequence[Value]]
 
 
+OTHERS = ("ignore_nulls", "unchanged_value", "sequence_by", "truncated_when", "within")
+
+
 def utc(text: str) -> dt.datetime:
     return ref.moment_of(text).replace(tzinfo=dt.timezone.utc)
 
@@ -180,16 +183,21 @@ class Maker:
         attributes = self.attributes(names, columns)
         sources = tuple(self.source(name, keys, columns[name], moments, days=days) for name in names)
         bare = len(sources) == 1 and self.likely(0.5)
+        sources = tuple(
+            self.cut(self.in_parts(self.as_cdc(self.as_dbt_snapshot(source))), moments) for source in sources
+        )
+        first = self.openers(sources)
         return Dimension(
             keys=tuple(key.name for key in keys),
-            sources=tuple(self.cut(self.as_dbt_snapshot(source), moments) for source in sources),
+            sources=tuple(self.opening(source, moments, first) for source in sources),
             attributes=None if bare else attributes,
             exists_in=tuple(self.some(names)) if self.likely(0.3) else None,
             column_names=self.column_names(),
             valid_to_current=rng.choice([ref.DEFAULT_END] * 3 + [None, "2999-01-01 00:00:00"]),
             current_values=rng.choice([(True, False)] * 3 + [("Y", "N")]),
-            valid_from_first=rng.choice([None, None, "1900-01-01", "2024-01-02"]),
+            valid_from_first=rng.choice([None, None, "1900-01-01", "2024-01-02"]) if not first else first,
             surrogate_key="sk" if self.likely(0.5) else None,
+            deleted_rows=random.Random(f"deleted rows {self.seed}").random() < 0.3,
         )
 
     def attributes(self, names: Sequence[str], columns: dict[str, dict[str, Sequence[Value]]]) -> tuple[Attribute, ...]:
@@ -285,6 +293,61 @@ class Maker:
         if len(set(options.values())) < len(options):
             del options["until"]
         return replace(source, since=options.get("since"), until=options.get("until"))
+
+    def in_parts(self, source: Source) -> Source:
+        """Snapshots that are complete for one of two parts only."""
+        rng = random.Random(f"parts {self.seed} {source.name}")
+        if source.kind != "snapshots" or source.on_absence == "ignore" or source.calendar or rng.random() < 0.3:
+            return source
+        rows = [{**row, "part": rng.choice(("a", "a", "b", None))} for row in source.rows]
+        return replace(source, columns={**source.columns, "part": "string"}, rows=rows, within=("part",))
+
+    def openers(self, sources: Sequence[Source]) -> dict[str, str]:
+        """Sources with a column that gives the first start of a key; all their rows are read."""
+        rng = random.Random(f"openers {self.seed}")
+        names = [one.name for one in sources if not (one.is_dbt_snapshot or one.since or one.until)]
+        return (
+            dict.fromkeys(rng.sample(names, min(len(names), rng.choice((1, 2)))), "born") if rng.random() < 0.4 else {}
+        )
+
+    def opening(self, source: Source, moments: Sequence[dt.datetime], first: Mapping[str, str]) -> Source:
+        if source.name not in first:
+            return source
+        rng = random.Random(f"born {self.seed} {source.name}")
+        kind = rng.choice(("timestamp", "date", "timestamp_ntz"))
+        rows = [{**row, "born": moment_as(kind, rng.choice((None, *moments)))} for row in source.rows]
+        return replace(source, columns={**source.columns, "born": kind}, rows=rows)
+
+    def as_cdc(self, source: Source) -> Source:
+        """A change log in the shape of a feed: it leaves values out, has a sequence, or truncations."""
+        rng = random.Random(f"cdc {self.seed} {source.name}")
+        if source.kind != "changes" or rng.random() < 0.4:
+            return source
+        taken = {*source.keys.values(), "changed_at", "op", "seq", f"region_{source.name}"}
+        values = [column for column in source.columns if column not in taken]
+        rows = [dict(row) for row in source.rows]
+        if rng.random() < 0.7:
+            choices: tuple[Literal[True] | tuple[str, ...], ...] = (True, tuple(values[:1]))
+            source = replace(source, ignore_nulls=rng.choice(choices))
+        if rng.random() < 0.5:
+            plain = [column for column in values if source.columns[column] in ("string", "int", "boolean")]
+            marks = {column: next((row[column] for row in rows if row[column] is not None), None) for column in plain}
+            source = replace(source, unchanged_value={name: mark for name, mark in marks.items() if mark is not None})
+        columns = dict(source.columns)
+        if rng.random() < 0.5:
+            columns["lsn"] = "int"
+            for row in rows:
+                row["lsn"] = rng.choice((None, *range(12)))
+            source = replace(source, tie_break_by=(), sequence_by=("lsn",))
+        if rng.random() < 0.5:
+            columns["kind"] = "string"
+            for row in rows:
+                row["kind"] = rng.choice(("t", *("c",) * 7, None))
+                if row["kind"] == "t" and rng.random() < 0.7:
+                    row |= dict.fromkeys(source.keys.values())
+            is_all = Condition("kind = 't'", ("kind",), lambda row: row["kind"] == "t")
+            source = replace(source, truncated_when=is_all)
+        return replace(source, columns=columns, rows=rows)
 
     def as_dbt_snapshot(self, source: Source) -> Source:
         """A source of periods in the shape of a dbt snapshot, perhaps with rows for deletions."""
@@ -472,8 +535,17 @@ def source_options(source: Source, table: str) -> str:
         options[source.moments[0]] = source.moments[0]
     if source.kind == "snapshots":
         options["on_absence"] = source.on_absence
-    if source.deleted_when is not None:
-        options["deleted_when"] = source.deleted_when.sql
+    for name in ("deleted_when", "truncated_when"):
+        if (condition := getattr(source, name)) is not None:
+            options[name] = condition.sql
+    if source.ignore_nulls:
+        options["ignore_nulls"] = source.ignore_nulls if source.ignore_nulls is True else list(source.ignore_nulls)
+    if source.unchanged_value:
+        options["unchanged_value"] = dict(source.unchanged_value)
+    if source.within:
+        options["within"] = list(source.within)
+    if source.sequence_by:
+        options["sequence_by"] = list(source.sequence_by)
     if source.where is not None:
         options["where"] = source.where.sql
     if source.tie_break_by:
@@ -509,6 +581,8 @@ def model_sql(name: str, dim: Dimension) -> str:
         options["exists_in"] = list(dim.exists_in)
     if dim.valid_from_first is not None:
         options["valid_from_first"] = dim.valid_from_first
+    if dim.deleted_rows:
+        options["deleted_rows"] = True
     if dim.surrogate_key is not None:
         options["surrogate_key"] = {"name": dim.surrogate_key, "strategy": "hash"}
     listed = ",\n    ".join(f"{key}={value!r}" for key, value in options.items())
@@ -632,13 +706,16 @@ def assert_integrity(rows: Sequence[Mapping[str, Any]], dim: Dimension) -> None:
         return
     can_end = any(
         source.deleted_when is not None
+        or source.truncated_when is not None
         or source.until is not None
         or source.kind == "periods"
         or (source.kind == "snapshots" and source.on_absence == "delete")
         for source in dim.sources
         if dim.exists_in is None or source.name in dim.exists_in
     )
+    can_end = can_end and not dim.deleted_rows
     versioned = [a.name for a in ref.attributes_of(dim) if a.scd_type in ref.VERSIONED]
+    versioned += ["is_deleted"] * dim.deleted_rows
     by_key: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         by_key[tuple(ref.identity(row[name]) for name in dim.keys)].append(row)
@@ -732,6 +809,8 @@ def test_the_scenarios_are_worth_running() -> None:
         dim, rows = scenario(seed).dim, scenario(seed).expected
         assert rows
         types = {attribute.scd_type for attribute in ref.attributes_of(dim)}
+        seen["a deleted row"] += any(row.get("is_deleted") is True for row in rows)
+        seen["first start of a source"] += isinstance(dim.valid_from_first, dict)
         seen["no versioned attribute"] += types.isdisjoint(ref.VERSIONED)
         for attribute in ref.attributes_of(dim):
             seen[f"type {attribute.scd_type}"] += 1
@@ -743,6 +822,8 @@ def test_the_scenarios_are_worth_running() -> None:
             seen[f"on_absence: {source.on_absence}"] += source.kind == "snapshots"
             seen["calendar"] += source.calendar is not None
             seen["dbt snapshot"] += source.is_dbt_snapshot
+            for option in OTHERS:
+                seen[option] += bool(getattr(source, option))
             for cut in ("since", "until"):
                 seen[f"{cut}, {source.kind}"] += getattr(source, cut) is not None
             for _, reason in ref.set_aside(dim, source):
@@ -767,6 +848,9 @@ def test_the_scenarios_are_worth_running() -> None:
         ),
         *("reason: new", "reason: changed", "reason: returned", "dbt snapshot"),
         *(f"{cut}, {kind}" for kind in kinds for cut in ("since", "until")),
+        *OTHERS,
+        "first start of a source",
+        "a deleted row",
     }
     assert {event: seen[event] for event in wanted if seen[event] < 3} == {}
 

@@ -155,6 +155,41 @@ CALLS = {
         "sources={'c': {'relation': 'crm', 'changed_at': 'at'}}, attributes=['name']",
         ["column_types.name", "column_types.id", "cannot be looked up"],
     ),
+    "two_orders": (
+        f"sources={{'crm': {{{CRM}, 'tie_break_by': 'seq', 'sequence_by': 'seq'}}}}",
+        ["sources.crm.sequence_by", "this option, or tie_break_by", "got:    both"],
+    ),
+    "no_sequence": (
+        f"sources={{'crm': {{{CRM}, 'sequence_by': 'lsn', 'ignore_nulls': ['nam'], 'unchanged_value': ['name']}}}}",
+        ["sources.crm.sequence_by", "got:    lsn", "sources.crm.ignore_nulls", "a map from column to value"],
+    ),
+    "mark_of_another_type": (
+        f"sources={{'crm': {{{CRM}, 'unchanged_value': {{'seq': 'none', 'name': 'x'}}}}}}",
+        ["1 mistake", "sources.crm.unchanged_value.seq", "a value of type int"],
+    ),
+    "feed_of_snapshots": (
+        (
+            "sources={'crm': {'relation': relation('crm'), 'snapshot_at': 'at', 'ignore_nulls': true, "
+            "'truncated_when': 'seq = 1', 'sequence_by': 'seq'}}"
+        ),
+        ["sources.crm.ignore_nulls", "sources.crm.truncated_when", "sources.crm.sequence_by", "a source of changes"],
+    ),
+    "parts_of_changes": (
+        f"sources={{'crm': {{{CRM}, 'within': 'name'}}}}",
+        ["sources.crm.within", "an option of a source of snapshots"],
+    ),
+    "parts_that_stay": (
+        "sources={'crm': {'relation': relation('crm'), 'snapshot_at': 'at', 'on_absence': 'ignore', 'within': 'name'}}",
+        ["sources.crm.within", "on_absence: ignore"],
+    ),
+    "first_start": (
+        f"sources={{'crm': {{{CRM}}}}}, valid_from_first={{'crm': 'name', 'cmr': 'at'}}",
+        ["valid_from_first.crm", "a date or a timestamp", "valid_from_first.cmr", "did you mean crm?"],
+    ),
+    "nameless_deletions": (
+        f"sources={{'crm': {{{CRM}}}}}, deleted_rows=true, column_names={{'is_deleted': none}}",
+        ["column_names.is_deleted", "deleted_rows"],
+    ),
     "several": (
         (
             f"sources={{'crm': {{{CRM}, 'wher': '1'}}}}, attributes={{'nam': 2, 'name': 9}}, exists_in='x', "
