@@ -25,6 +25,7 @@ PAGES += [
         "healing",
         "concepts",
         "change-data-capture",
+        "readers",
         "tests",
         "merging",
         "audit",

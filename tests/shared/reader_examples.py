@@ -1,0 +1,129 @@
+"""Rows of tools for change data capture, made by hand, and what their readers make of them. SQL and Python both follow
+it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ReaderExample:
+    """Rows of a tool, and the rows of its reader: moment and sequence as texts.
+
+    Attributes:
+        ddl: of the tool's rows; row_ddl: of the columns that stay.
+        arguments: of the macro and of the function alike.
+        expected: columns of the row, then ``_changed_at``, ``_sequence``, ``_is_deleted``.
+    """
+
+    reader: str
+    ddl: str
+    row_ddl: str
+    rows: list[tuple[Any, ...]]
+    expected: list[tuple[Any, ...]]
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def at(day: int, hour: int = 0, minute: int = 0, second: int = 0, micros: int = 0) -> dt.datetime:
+    return dt.datetime(2024, 1, day, hour, minute, second, micros, dt.timezone.utc)
+
+
+EXAMPLES = {
+    "delta": ReaderExample(
+        "delta_changes",
+        "id int, city string, _change_type string, _commit_version bigint, _commit_timestamp timestamp",
+        "id int, city string",
+        [
+            (1, "Oslo", "insert", 1, at(1)),
+            (1, "Oslo", "update_preimage", 2, at(2)),
+            (2, "Oslo", "update_postimage", 2, at(2)),  # the key has changed
+            (2, "Oslo", "delete", 3, at(3)),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{1, 1}", False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{2, 0}", True),
+            (2, "Oslo", "2024-01-02 00:00:00", "{2, 1}", False),
+            (2, "Oslo", "2024-01-03 00:00:00", "{3, 0}", True),
+        ],
+    ),
+    "fivetran": ReaderExample(
+        "fivetran",
+        "id int, city string, _fivetran_start timestamp, _fivetran_end timestamp, _fivetran_active boolean, "
+        "_fivetran_synced timestamp",
+        "id int, city string",
+        [
+            (1, "Oslo", at(1), at(2, 23, 59, 59, 999000), False, at(9)),
+            (1, "Rome", at(3), dt.datetime(9999, 12, 31, 23, 59, 59, 999000, dt.timezone.utc), True, at(9)),
+            (2, "Bonn", at(1, 12), at(1, 12, 0, 0, 499000), False, at(9)),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{2024-01-01 00:00:00, 1}", False),
+            (1, "Oslo", "2024-01-03 00:00:00", "{2024-01-03 00:00:00, 0}", True),
+            (1, "Rome", "2024-01-03 00:00:00", "{2024-01-03 00:00:00, 1}", False),
+            (2, "Bonn", "2024-01-01 12:00:00", "{2024-01-01 12:00:00, 1}", False),
+            (2, "Bonn", "2024-01-01 12:00:00.5", "{2024-01-01 12:00:00.5, 0}", True),
+        ],
+    ),
+    "airbyte of PostgreSQL": ReaderExample(
+        "airbyte",
+        "_airbyte_raw_id string, _airbyte_extracted_at timestamp, _airbyte_meta string, id int, city string, "
+        "_ab_cdc_lsn bigint, _ab_cdc_updated_at string, _ab_cdc_deleted_at string",
+        "id int, city string",
+        [
+            ("a", at(5), "{}", 1, "Oslo", 100, "2024-01-01T00:00:00Z", None),
+            ("b", at(5), "{}", 1, None, 200, "2024-01-02T01:00:00+01:00", "2024-01-02T00:00:00Z"),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{100, 2024-01-05 00:00:00}", False),
+            (1, None, "2024-01-02 00:00:00", "{200, 2024-01-05 00:00:00}", True),
+        ],
+    ),
+    "airbyte with a cursor": ReaderExample(
+        "airbyte",
+        "_airbyte_raw_id string, _airbyte_extracted_at timestamp, id int, updated_at timestamp",
+        "id int, updated_at timestamp",
+        [("a", at(5), 1, at(1)), ("b", at(6), 1, at(1))],
+        [
+            (1, at(1), "2024-01-01 00:00:00", "{2024-01-01 00:00:00, 2024-01-05 00:00:00}", False),
+            (1, at(1), "2024-01-01 00:00:00", "{2024-01-01 00:00:00, 2024-01-06 00:00:00}", False),
+        ],
+        {"changed_at": "updated_at"},
+    ),
+    "dms": ReaderExample(
+        "dms",
+        "Op string, ts timestamp, id int, city string",
+        "id int, city string",
+        [
+            (None, at(1), 1, "Oslo"),
+            ("I", at(1), 1, "Rome"),
+            ("u ", at(2), 1, "Bonn"),
+            ("D", at(3), 1, None),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{2024-01-01 00:00:00, 0}", False),
+            (1, "Rome", "2024-01-01 00:00:00", "{2024-01-01 00:00:00, 1}", False),
+            (1, "Bonn", "2024-01-02 00:00:00", "{2024-01-02 00:00:00, 1}", False),
+            (1, None, "2024-01-03 00:00:00", "{2024-01-03 00:00:00, 1}", True),
+        ],
+        {"changed_at": "ts"},
+    ),
+    "dms with a changed key": ReaderExample(
+        "dms",
+        "Op string, ts timestamp, seq string, id int, city string, BI_id int, BI_city string",
+        "id int, city string",
+        [
+            ("I", at(1), "001", 1, "Oslo", None, None),
+            ("U", at(2), "002", 2, "Oslo", 1, "Oslo"),
+            ("U", at(3), "003", 2, "Rome", 2, "Oslo"),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{001, 2}", False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{002, 1}", True),
+            (2, "Oslo", "2024-01-02 00:00:00", "{002, 2}", False),
+            (2, "Rome", "2024-01-03 00:00:00", "{003, 2}", False),
+        ],
+        {"changed_at": "ts", "sequence": ["seq"], "key_columns": ["id"]},
+    ),
+}
