@@ -23,7 +23,7 @@
         {%- if healing_tables._has_no_equality(type) -%}
             {%- do healing_tables._mistake(
                 mistakes, 'column ' ~ name, 'a type with equality', type,
-                'convert it to text, an array or a struct without maps') -%}
+                'convert it to text, an array or a struct without maps; a geometry with st_asbinary') -%}
         {%- elif stored is none -%} {%- do added.append(name) -%}
         {%- elif was[stored] != type -%}
             {%- do healing_tables._mistake(

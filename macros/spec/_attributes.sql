@@ -183,7 +183,7 @@
     {%- if from_type is not none and healing_tables._has_no_equality(from_type) -%}
         {%- do healing_tables._mistake(
             mistakes, at, 'a type with equality', from_type,
-            'convert it to text, an array or a struct without maps') -%}
+            'convert it to text, an array or a struct without maps; a geometry with st_asbinary') -%}
     {%- elif type is not none and not healing_tables._can_cast(from_type, type) -%}
         {%- do healing_tables._mistake(
             mistakes, at ~ '.type', 'a type that ' ~ from_type ~ ' converts to in the same way everywhere', type,

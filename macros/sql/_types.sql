@@ -48,9 +48,11 @@
         type)) -}}
 {%- endmacro %}
 
-{#- Types without equality: maps, variants, and structs or arrays that contain one; not fields with such a name. -#}
+{#- Types without equality: maps, variants, geometries, and structs or arrays that contain one; not fields with such a
+    name. -#}
 {% macro _has_no_equality(type) -%}
-    {{- return(modules.re.search('(^|[<:,] ?)(map<|variant($|[>,]))', type) is not none) -}}
+    {{- return(modules.re.search('(^|[<:,] ?)(map<|variant($|[>,])|geo(metry|graphy)[(])', type)
+        is not none) -}}
 {%- endmacro %}
 
 {#- Whether a column of the type `new` can hold every value of the type `old`. -#}

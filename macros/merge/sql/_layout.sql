@@ -214,7 +214,7 @@
     {%- for column in layout['keys'] + layout.attributes -%}
         {%- if healing_tables._has_no_equality(column.given) -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'a type with equality', column.given,
-                'convert it to text, an array or a struct without maps') -%}
+                'convert it to text, an array or a struct without maps; a geometry with st_asbinary') -%}
         {%- elif column.type.startswith('char(') -%}
             {%- do healing_tables._mistake(mistakes, column.name, 'text of any length', column.type,
                 'make it string or varchar') -%}

@@ -105,7 +105,7 @@ def resolve(
                     column_.name,
                     "a type with equality",
                     column_.type,
-                    "convert it to text, an array or a struct without maps",
+                    "convert it to text, an array or a struct without maps; a geometry with st_asbinary",
                 )
             )
         if stored is None and has_no_type(column_.type):

@@ -90,8 +90,8 @@ def type_text(kind: t.DataType) -> str:
 
 
 def has_no_equality(kind: str) -> bool:
-    """Maps and variants, also inside other types; not fields with such a name."""
-    return re.search(r"(^|[:<,])(map<|variant($|[>,]))", kind) is not None
+    """Maps, variants and geometries, also inside other types; not fields with such a name."""
+    return re.search(r"(^|[:<,])(map<|variant($|[>,])|geo(metry|graphy)[(])", kind) is not None
 
 
 def has_no_type(kind: str) -> bool:
