@@ -91,7 +91,7 @@ def relinked(text: str, source: str) -> str:
 
 
 def python_page() -> str:
-    """The public names, each from the module that defines it: functions, classes, errors."""
+    """The public names, each from the module that defines it: functions, classes, errors; then the readers."""
     code = ast.parse((ROOT / "src" / "healing_tables" / "__init__.py").read_text())
     imports = [node for node in code.body if isinstance(node, ast.ImportFrom)]
     paths = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names if not alias.asname}
@@ -99,6 +99,7 @@ def python_page() -> str:
     for name in sorted(paths, key=lambda name: (name[0].isupper(), name.endswith("Error"), name)):
         members = "[from_dict, from_yaml, sink]" if name == "DimensionSpec" else "false"
         parts.append(f"::: {paths[name]}\n    options:\n      members: {members}\n")
+    parts.append("::: healing_tables.readers\n    options:\n      filters: ['!^[A-Z]', '!^check_']\n")
     return "\n".join(parts)
 
 
