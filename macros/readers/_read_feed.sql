@@ -45,3 +45,22 @@ where {{ feed.where }}
         if found is none and not columns and not mistakes -%}
     {{- return(found) -}}
 {%- endmacro %}
+
+{#- The columns of the row in a message {name: type}: of a DDL text, or of a struct type. -#}
+{% macro _columns_of_row(mistakes, schema, type, payload) -%}
+    {%- if (schema is none) != (payload is none) -%}
+        {%- do healing_tables._mistake(mistakes, 'schema', 'payload and schema, or neither of them', 'one of them',
+            "write schema='id int, city string'") -%}
+        {{- return({}) -}}
+    {%- endif -%}
+    {%- if schema is not none -%}
+        {{- return(healing_tables._query_columns("select row.* from (select from_json('{}', "
+            ~ healing_tables._string_literal(schema) ~ ') as row)')) -}}
+    {%- endif -%}
+    {%- set columns, fields = {}, healing_tables._struct_fields(type[7:-1]) if type is not none
+        and type.startswith('struct<') else none -%}
+    {%- do healing_tables._mistake(mistakes, 'relation', 'a struct in the column after', type or 'unknown',
+        'pass payload and schema') if fields is none and not mistakes -%}
+    {%- for name, member in fields or [] -%} {%- do columns.update({name: member}) -%} {%- endfor -%}
+    {{- return(columns) -}}
+{%- endmacro %}

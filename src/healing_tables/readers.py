@@ -1,7 +1,7 @@
 """Rows of change data capture as a change log: a DataFrame in, a DataFrame out, for `merge` and for streams.
 
-Each returns the columns of the row and ``_changed_at``, ``_sequence`` (for ``sequence_by``) and ``_is_deleted``. The
-macros `read_...` are the same in SQL.
+Each returns the columns of the row and ``_changed_at``, ``_sequence`` (for ``sequence_by``), ``_is_deleted`` and, of
+tools that have it, ``_is_truncated``. The macros `read_...` are the same in SQL.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class Feed:
     is_deleted: str
     hidden: str = "(?!)"
     replaced: Mapping[str, str] = field(default_factory=dict)
+    is_truncated: str | None = None
 
     def read(self, frame: DataFrame, column_names: Mapping[str, str]) -> DataFrame:
         own = {"_changed_at": self.at, "_sequence": self.sequence, "_is_deleted": self.is_deleted}
+        if self.is_truncated is not None:
+            own["_is_truncated"] = self.is_truncated
         mistakes = [
             Mistake("column_names", " or ".join(own), name, "correct or remove it")
             for name in column_names
@@ -179,3 +182,49 @@ def dms(
     is_deleted = f"coalesce({operation} = 'D', false) or not healing_tables_is_after"
     hidden = "healing_tables_is_after" + (f"|{re.escape(before.lower())}.*" if before else "")
     return Feed(needed, quoted(changed_at), order, is_deleted, hidden, replaced).read(rows, column_names or {})
+
+
+def goldengate(
+    frame: DataFrame,
+    payload: str | None = None,
+    schema: str | None = None,
+    *,
+    key_columns: Sequence[str] = (),
+    column_names: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Messages of Oracle GoldenGate.
+
+    Args:
+        payload: the column with the JSON, as text or bytes; None: its members are columns of the frame.
+        schema: of the row, as DDL.
+        key_columns: a changed key is a deletion and an insertion.
+        column_names: other names for the columns that it adds.
+    Raises: ArgumentError.
+    """
+    needed = ("op_type", "op_ts", "pos", "before", "after")
+    check_columns(frame, "GoldenGate", needed if payload is None else (payload,))
+    rows = frame
+    if payload is not None:
+        members = f"op_type string, op_ts string, pos string, before struct<{schema}>, after struct<{schema}>"
+        rows = frame.select(f.from_json(f.col(quoted(payload)).cast("string"), members).alias("m")).select("m.*")
+    columns = rows.select("after.*").columns
+    changed = " or ".join(f"before.{quoted(key)} <> after.{quoted(key)}" for key in key_columns)
+    pieces = f"if(op_type = 'U' and ({changed or 'false'}), array(true, false), array(true))"
+    rows = rows.selectExpr("*", f"explode({pieces}) as healing_tables_is_after")
+    row = "if(op_type = 'D' or not healing_tables_is_after, before, after)"
+    rows = rows.selectExpr(
+        *(f"{row}.{quoted(name)} as {quoted(name)}" for name in columns),
+        "cast(op_ts as timestamp_ntz) as healing_tables_at",
+        "struct(pos, if(healing_tables_is_after, 1, 0) as part) as healing_tables_place",
+        "op_type = 'D' or not healing_tables_is_after as healing_tables_gone",
+        "op_type = 'T' as healing_tables_truncated",
+    )
+    feed = Feed(
+        (),
+        "healing_tables_at",
+        "healing_tables_place",
+        "healing_tables_gone",
+        "healing_tables_(at|place|gone|truncated)",
+        is_truncated="healing_tables_truncated",
+    )
+    return feed.read(rows, column_names or {})

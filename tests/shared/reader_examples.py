@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import datetime as dt
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,11 @@ class ReaderExample:
 
 def at(day: int, hour: int = 0, minute: int = 0, second: int = 0, micros: int = 0) -> dt.datetime:
     return dt.datetime(2024, 1, day, hour, minute, second, micros, dt.timezone.utc)
+
+
+def message(**members: Any) -> tuple[str]:
+    """A row with a message in JSON."""
+    return (json.dumps({"table": "SHOP.CUSTOMERS", **members}),)
 
 
 EXAMPLES = {
@@ -125,5 +131,30 @@ EXAMPLES = {
             (2, "Rome", "2024-01-03 00:00:00", "{003, 2}", False),
         ],
         {"changed_at": "ts", "sequence": ["seq"], "key_columns": ["id"]},
+    ),
+    "goldengate": ReaderExample(
+        "goldengate",
+        "message string",
+        "id int, city string",
+        [
+            message(op_type="I", op_ts="2024-01-01 00:00:00.000000", pos="01", after={"id": 1, "city": "Oslo"}),
+            message(
+                op_type="U",
+                op_ts="2024-01-02 00:00:00.500000",
+                pos="02",
+                before={"id": 1, "city": "Oslo"},
+                after={"id": 2, "city": "Rome"},
+            ),
+            message(op_type="D", op_ts="2024-01-03 00:00:00.000000", pos="03", before={"id": 2}),
+            message(op_type="T", op_ts="2024-01-04 00:00:00.000000", pos="04"),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{01, 1}", False, False),
+            (1, "Oslo", "2024-01-02 00:00:00.5", "{02, 0}", True, False),
+            (2, "Rome", "2024-01-02 00:00:00.5", "{02, 1}", False, False),
+            (2, None, "2024-01-03 00:00:00", "{03, 1}", True, False),
+            (None, None, "2024-01-04 00:00:00", "{04, 1}", False, True),
+        ],
+        {"payload": "message", "schema": "id int, city string", "key_columns": ["id"]},
     ),
 }

@@ -12,7 +12,7 @@ from rendered import Rendered
 from healing_tables import readers
 from healing_tables.errors import ArgumentError
 
-NAMES = ("_changed_at", "_sequence", "_is_deleted")
+NAMES = ("_changed_at", "_sequence", "_is_deleted", "_is_truncated")
 
 
 def frame_of(spark: SparkSession, example: ReaderExample, name: str) -> DataFrame:
@@ -24,13 +24,14 @@ def frame_of(spark: SparkSession, example: ReaderExample, name: str) -> DataFram
 def shown(frame: DataFrame) -> list[tuple[Any, ...]]:
     """Moments and sequences as texts."""
     columns = [name for name in frame.columns if name not in NAMES]
-    texts = ["cast(_changed_at as string)", "cast(_sequence as string)", "_is_deleted"]
+    texts = ["cast(_changed_at as string)", "cast(_sequence as string)", *(n for n in NAMES[2:] if n in frame.columns)]
     rows = frame.selectExpr(*(f"`{name}`" for name in columns), *texts).collect()
     return sorted((tuple(row) for row in rows), key=repr)
 
 
 def expected(spark: SparkSession, example: ReaderExample) -> list[tuple[Any, ...]]:
-    frame = spark.createDataFrame(example.expected, f"{example.row_ddl}, at string, sequence string, gone boolean")
+    flags = ", ".join(f"flag_{number} boolean" for number in range(len(example.expected[0]) - 4))
+    frame = spark.createDataFrame(example.expected, f"{example.row_ddl}, at string, sequence string, {flags}")
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
 
