@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 
@@ -36,6 +37,15 @@ def message(**members: Any) -> tuple[str]:
     return (json.dumps({"table": "SHOP.CUSTOMERS", **members}),)
 
 
+def position(lsn: int, moment: str, part: int) -> str:
+    """The sequence of a message of PostgreSQL: it has no positions of other databases."""
+    return f"{{{lsn}, {', '.join(['null'] * 7)}, {moment}, {part}}}"
+
+
+ROW_OF_DEBEZIUM = (
+    "id int, city string, born date, seen timestamp, price decimal(10,2), big decimal(38,0), raw binary, "
+    "tags array<string>"
+)
 EXAMPLES = {
     "delta": ReaderExample(
         "delta_changes",
@@ -156,5 +166,94 @@ EXAMPLES = {
             (None, None, "2024-01-04 00:00:00", "{04, 1}", False, True),
         ],
         {"payload": "message", "schema": "id int, city string", "key_columns": ["id"]},
+    ),
+    "debezium in JSON": ReaderExample(
+        "debezium",
+        "value string",
+        ROW_OF_DEBEZIUM,
+        [
+            message(
+                op="r",
+                source={"ts_ms": 1704067200000, "lsn": 10, "snapshot": "true"},
+                after={
+                    "id": 1,
+                    "city": "Oslo",
+                    "born": 19723,
+                    "seen": 1704067200000001,
+                    "price": "ANw=",  # 220
+                    "big": "/zxqNEU=",
+                    "raw": "AP8=",
+                    "tags": ["a", None],
+                },
+            ),
+            # with its schema, as the JSON converter writes it by default
+            message(
+                schema={"type": "struct"},
+                payload={
+                    "op": "u",
+                    "source": {"ts_ms": 1704153600000, "ts_us": 1704153600000007, "lsn": 20},
+                    "before": None,
+                    "after": {
+                        "id": 1,
+                        "city": "__debezium_unavailable_value",
+                        "price": "/w==",
+                        "seen": "2024-01-02T00:00:00Z",
+                    },
+                    "ts_ms": 1,
+                },
+            ),
+            message(op="d", source={"ts_ms": 1704240000000, "lsn": 30}, before={"id": 1}),
+            message(op="t", source={"ts_ms": 1704326400000, "lsn": 40}),
+            message(op="m", source={"ts_ms": 1704326400000, "lsn": 41}),
+            message(ts_ms=5),
+            (None,),
+        ],
+        [
+            (
+                *(1, "Oslo", dt.date(2024, 1, 1), at(1, micros=1), Decimal("2.20"), Decimal(-3281374139)),
+                *(bytearray(b"\x00\xff"), ["a", None]),
+                *("2024-01-01 00:00:00", position(10, "2024-01-01 00:00:00", 0), False, False),
+            ),
+            (
+                *(1, "__debezium_unavailable_value", None, at(2), Decimal("-0.01"), None, None, None),
+                *("2024-01-02 00:00:00.000007", position(20, "2024-01-02 00:00:00.000007", 1), False, False),
+            ),
+            (
+                *(1, None, None, None, None, None, None, None),
+                *("2024-01-03 00:00:00", position(30, "2024-01-03 00:00:00", 1), True, False),
+            ),
+            (
+                *(None, None, None, None, None, None, None, None),
+                *("2024-01-04 00:00:00", position(40, "2024-01-04 00:00:00", 1), False, True),
+            ),
+        ],
+        {
+            "payload": "value",
+            "schema": ROW_OF_DEBEZIUM,
+        },
+    ),
+    "debezium in columns": ReaderExample(
+        "debezium",
+        "op string, ts_ms bigint, before struct<id: int, city: string>, after struct<id: int, city: string>, "
+        "source struct<ts_ms: bigint, file: string, pos: bigint>",
+        "id int, city string",
+        [
+            ("c", 9, None, (1, "Oslo"), (1704067200000, "bin.1", 7)),
+            ("d", 9, (1, "Oslo"), None, (1704153600000, "bin.2", 3)),
+        ],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{bin.1, 7, 2024-01-01 00:00:00, 1}", False, False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{bin.2, 3, 2024-01-02 00:00:00, 1}", True, False),
+        ],
+    ),
+    "debezium flattened": ReaderExample(
+        "debezium",
+        "id int, city string, __op string, __deleted string, __lsn bigint, __source_ts_ms bigint",
+        "id int, city string",
+        [(1, "Oslo", "r", "false", 5, 1704067200000), (1, "Oslo", "d", "true", 6, 1704153600000)],
+        [
+            (1, "Oslo", "2024-01-01 00:00:00", "{5, 2024-01-01 00:00:00, 0}", False, False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{6, 2024-01-02 00:00:00, 1}", True, False),
+        ],
     ),
 }

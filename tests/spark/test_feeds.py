@@ -30,7 +30,8 @@ def shown(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 
 def expected(spark: SparkSession, example: ReaderExample) -> list[tuple[Any, ...]]:
-    flags = ", ".join(f"flag_{number} boolean" for number in range(len(example.expected[0]) - 4))
+    columns = spark.createDataFrame([], example.row_ddl).columns
+    flags = ", ".join(f"flag_{number} boolean" for number in range(len(example.expected[0]) - len(columns) - 2))
     frame = spark.createDataFrame(example.expected, f"{example.row_ddl}, at string, sequence string, {flags}")
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
