@@ -12,9 +12,9 @@
 {%- set mistakes, needed = [], ['_change_type', '_change_ordinal', '_commit_snapshot_id'] -%}
 {%- set found = healing_tables._columns_of_feed(mistakes, relation, columns, needed) -%}
 {%- set is_deleted = "_change_type in ('DELETE', 'UPDATE_BEFORE')" -%}
-{{ healing_tables._read_feed('read_iceberg_changes', mistakes, relation ~ ' as changes join (select snapshot_id, '
-    ~ 'committed_at as healing_tables_at from ' ~ snapshots ~ ') as taken on taken.snapshot_id = '
-    ~ 'changes._commit_snapshot_id', found, columns, column_names, {
+{{ healing_tables._read_feed('read_iceberg_changes', mistakes, relation ~ ' as changes join (select snapshot_id as '
+    ~ 'healing_tables_snapshot, committed_at as healing_tables_at from ' ~ snapshots
+    ~ ') as taken on healing_tables_snapshot = _commit_snapshot_id', found, columns, column_names, {
     'needed': needed, 'at': 'healing_tables_at', 'is_deleted': is_deleted,
     'sequence': 'struct(_change_ordinal as ordinal, if(' ~ is_deleted ~ ', 0, 1) as part)'}) }}
 {%- endmacro %}
