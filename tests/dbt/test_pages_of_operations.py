@@ -71,7 +71,8 @@ AUDITED = {"dim_customer": "dimension", "dim_customer_audit": "audit"}
 
 def forget_the_log(lab: Lab) -> None:
     """Let Delta delete the entries of its log as if these tables had been erased three days ago."""
-    properties = {"logRetentionDuration": "interval 1 day", "checkpointInterval": "1"}
+    day = "interval 1 day"
+    properties = {"deletedFileRetentionDuration": day, "logRetentionDuration": day, "checkpointInterval": "1"}
     for table in AUDITED:
         name = f"{lab.schema}.{table}"
         folder = lab.spark.sql(f"describe detail {name}").collect()[0]["location"].removeprefix("file:")
