@@ -90,16 +90,21 @@ def relinked(text: str, source: str) -> str:
     return LINK.sub(moved, text)
 
 
+def imported(file: Path) -> dict[str, str]:
+    """The names that a module imports, each with the path to where it is defined."""
+    imports = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names if not alias.asname}
+
+
 def python_page() -> str:
     """The public names, each from the module that defines it: functions, classes, errors; then the readers."""
-    code = ast.parse((ROOT / "src" / "healing_tables" / "__init__.py").read_text())
-    imports = [node for node in code.body if isinstance(node, ast.ImportFrom)]
-    paths = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names if not alias.asname}
+    library = ROOT / "src" / "healing_tables"
+    paths, readers = imported(library / "__init__.py"), imported(library / "readers" / "__init__.py")
     parts = ["# Python\n"]
     for name in sorted(paths, key=lambda name: (name[0].isupper(), name.endswith("Error"), name)):
         members = "[from_dict, from_yaml, sink]" if name == "DimensionSpec" else "false"
         parts.append(f"::: {paths[name]}\n    options:\n      members: {members}\n")
-    parts.append("::: healing_tables.readers\n    options:\n      filters: ['!^[A-Z]', '!^check_']\n")
+    parts += [f"::: {readers[name]}\n" for name in sorted(readers)]
     return "\n".join(parts)
 
 
