@@ -55,10 +55,9 @@
 {#- Rows of a source as key_1.., at, state (of snapshots), until (of periods), is_truncation (where there can be one),
     within (of snapshots that are complete for some values), is_removed. -#}
 {% macro _read_rows(scan, relation, condition, removed='false') -%}
-    {%- set columns = [] -%}
-    {%- for key in scan['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(
-        'select ' ~ (columns | join(', ')) ~ ', ' ~ scan.at ~ ' as at, ' ~ (scan.state or 'true') ~ ' as state, '
+        'select ' ~ healing_tables._keys_of_scan(scan) ~ ', ' ~ scan.at ~ ' as at, '
+        ~ (scan.state or 'true') ~ ' as state, '
         ~ (scan.until ~ ' as until, ' if scan.until is not none else '')
         ~ (scan.truncated ~ ' as is_truncation, ' if scan.truncated else '')
         ~ ('struct(' ~ (scan.within | join(', ')) ~ ') as within, ' if scan.within else '')

@@ -72,7 +72,8 @@
         ~ " >= 128, 256, 0) as decimal(38,0))) as string), 'E-" ~ scale ~ "') as " ~ type ~ '))') -}}
 {%- endmacro %}
 
-{#- Rows that ExtractNewRecordState has flattened, with the fields that it was told to add. -#}
+{#- Rows flattened by ExtractNewRecordState. Its setting add.fields adds columns with moment, position and
+    operation. -#}
 {% macro _read_flattened_debezium(mistakes, relation, found, columns, column_names) -%}
     {%- set names = {} -%}
     {%- for name in found or {} -%} {%- do names.update({name | lower: name}) -%} {%- endfor -%}

@@ -12,13 +12,12 @@
 {%- set own = {'_changed_at': feed.at, '_sequence': feed.sequence, '_is_deleted': feed.is_deleted} -%}
 {%- do own.update({'_is_truncated': feed.is_truncated}) if feed.get('is_truncated') -%}
 {%- do healing_tables._check_options(mistakes, 'column_names', column_names, own) -%}
-{%- set listed, left_out = [], feed.needed | map('lower') | list -%}
+{%- set listed, left_out, replaced = [], feed.needed | map('lower') | list, feed.get('replaced') or {} -%}
 {%- for name in columns or found or [] -%}
     {%- if name | lower not in left_out
         and not (feed.get('hidden') and modules.re.fullmatch(feed.hidden, name | lower)) -%}
         {%- set quoted = healing_tables._quoted(name) -%}
-        {%- do listed.append((feed.get('replaced') or {}).get(name | lower, '') ~ ' as ' ~ quoted
-            if name | lower in (feed.get('replaced') or {}) else quoted) -%}
+        {%- do listed.append(replaced[name | lower] ~ ' as ' ~ quoted if name | lower in replaced else quoted) -%}
     {%- endif -%}
 {%- endfor -%}
 {%- for name, value in own.items() -%}

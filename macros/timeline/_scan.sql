@@ -103,7 +103,8 @@
         ~ keys ~ ', at) where states > 1') -}}
 {%- endmacro %}
 
-{#- The number of rows whose moment is before that of a row before them in sequence_by. `condition`: as above. -#}
+{#- The number of rows that sequence_by moves: a row that precedes them in it has a later moment. `condition`: as
+    above. -#}
 {% macro _count_moved(scan, condition=none) -%}
     {{- return(
         'select count_if(at < newest) from (select at, max(at) over (partition by '
@@ -113,6 +114,7 @@
         ~ scan.moved.where ~ '))') -}}
 {%- endmacro %}
 
+{#- The key of a row, as a select list. -#}
 {% macro _keys_of_scan(scan) -%}
     {%- set columns = [] -%}
     {%- for key in scan['keys'] -%} {%- do columns.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}

@@ -59,7 +59,7 @@ slices as (
 {%- endif -%}
 {%- endmacro %}
 
-{#- The slices, in which a key that has ended has its last values, and says so. -#}
+{#- The slices of deleted_rows: while a key does not exist, a slice has its last values, and is marked as deleted. -#}
 {% macro _with_deleted_rows(spec, keys, overwritten) -%}
 {%- set fields = [] -%}
 {%- for attribute in spec.attributes | selectattr('scd_type', 'in', [2, 6]) -%}
