@@ -27,7 +27,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "sequence": TYPE_2 | {"surrogate_key": {"name": "sk", "strategy": "sequence"}},
     "full": TYPE_2 | {"full_batch": True},
 }
-VOLATILE = ("row_id", "dimension", "batch_id", "merge_id", "logged_at", "sk")
+VOLATILE = ("row_id", "dimension", "batch_id", "merge_id", "logged_at", "published_at", "sk")
 numbers = count()
 begun: dict[str, dict[str, str]] = {}  # of a dimension: its tables after two batches, and folders with copies of them
 ACTIONS = ("same key", "other key", "column", "drop")

@@ -141,12 +141,21 @@ class IcebergTarget(SqlTable):
         return found
 
     def recover(self, spark: SparkSession) -> None:
-        """Add a snapshot if nobody has written to the table yet, or since its columns were changed."""
+        """Add a snapshot if nobody has written to the table yet, or since its columns were changed.
+
+        Raises: StalePlan if the table is dropped in the meantime.
+        """
         properties = self.described(spark)
-        if properties is not None and (
-            properties[NEWEST] == NO_SNAPSHOT or not self.has_current_columns(spark, self.at(spark, properties[NEWEST]))
-        ):
-            self.add_version(spark)
+        try:
+            if properties is not None and (
+                properties[NEWEST] == NO_SNAPSHOT
+                or not self.has_current_columns(spark, self.at(spark, properties[NEWEST]))
+            ):
+                self.add_version(spark)
+        except Exception as error:
+            if has_condition(error, *MISSING):
+                raise StalePlan("the table was dropped") from error
+            raise
 
     def at(self, spark: SparkSession, version: str) -> DataFrame:
         return spark.sql(f"select * from {self.name} version as of {version}")
