@@ -6,6 +6,7 @@
     sequence_by      columns that order the rows of a key, whatever their moments
     truncated_when   a condition: the row ends all keys
     has_cdc_rules    whether there is one of them
+    partial_when     the rows that may leave values out, or none: all (of a merge: those that were logged as such)
 -#}
 {% macro _cdc_options(mistakes, at, given, source) -%}
     {%- set nulls = given.get('ignore_nulls') or [] -%}

@@ -57,6 +57,8 @@
         {%- endfor -%}
     {%- endif -%}
     {%- set checked_sources = checked_sources | select | list -%}
+    {%- for source in checked_sources -%} {%- do source.update({'partial_when': options.get('partial_when')}) -%}
+    {%- endfor -%}
     {%- set source_names = checked_sources | map(attribute='name') | list -%}
     {%- do healing_tables._raise_mistakes(macro_name, mistakes) if not checked_sources -%}
     {%- set keys = healing_tables._spec_key_columns(mistakes, key_columns, checked_sources) -%}

@@ -174,7 +174,10 @@
     {%- set unchanged = source.unchanged_value.get(column.column | lower) -%}
     {%- do conditions.append('not ' ~ healing_tables._normalized_value(column.quoted, column.type) ~ ' <=> '
         ~ unchanged) if unchanged is not none -%}
-    {{- return(conditions | join(' and ') if conditions else none) -}}
+    {%- if not conditions -%} {{ return(none) }} {%- endif -%}
+    {%- set is_sent = conditions | join(' and ') -%}
+    {{- return(is_sent if source.get('partial_when') is none
+        else '(not coalesce(' ~ source.partial_when ~ ', false) or ' ~ is_sent ~ ')') -}}
 {%- endmacro %}
 
 {#- The value of a column, or of the row before that has one; a deletion sends NULL. -#}

@@ -1,4 +1,4 @@
-{#- The batch of a model as a table of the run, and what is wrong with it. -#}
+{#- The batch of a model as a table of the run, and its rows for the change log. -#}
 
 {#- The batch as a table of the run. `sql`: of the model; others: see _batch_query(). -#}
 {% macro _table_of_batch(run, spec, layout, sql, micros, end, change_log, has_seeds) -%}
@@ -6,11 +6,16 @@
     {%- set missing = layout.attributes | selectattr('is_missing', 'defined') | list -%}
     {%- if missing -%}
         {%- set are_kept = spec.missing_columns == 'keep' -%}
+        {#- a value that was not sent is kept by its rule -#}
+        {%- set filled = [] -%}
+        {%- for column in missing if healing_tables._is_sent(layout, column, '') is none -%}
+            {%- do filled.append(column.quoted) -%}
+        {%- endfor -%}
         {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': the batch lacks '
             ~ (missing | map(attribute='name') | join(', ')) ~ ', which the table has: '
             ~ ('their stored values stay' if are_kept else 'they become NULL') ~ ' (missing_columns)')) -%}
-        {%- if are_kept -%}
-            {%- set query = healing_tables._with_kept_values(layout, missing | map(attribute='quoted') | list,
+        {%- if are_kept and filled -%}
+            {%- set query = healing_tables._with_kept_values(layout, filled,
                 healing_tables._create_side_table(run, '_given', query), change_log) -%}
         {%- endif -%}
     {%- endif -%}
@@ -30,19 +35,26 @@
 {% macro _batch_query(spec, layout, sql, micros, end) -%}
 {%- set moment = healing_tables._moment_of_row(layout, micros) -%}
 {%- set moment_name = layout.moment.name if layout.moment is not none else 'the moment of the batch' -%}
-{%- set columns, ties = [], layout.ties | map(attribute='name') | map('lower') | list -%}
+{%- set columns, conditions, ties = [], [], layout.ties | map(attribute='name') | map('lower') | list -%}
 {%- for key in layout['keys'] -%}
-    {%- do columns.append(healing_tables._value_in_batch(key) ~ ' as ' ~ key.quoted) -%}
+    {%- set value = healing_tables._value_in_batch(key) -%}
+    {%- do columns.append(('if(healing_tables_truncated, null, ' ~ value ~ ')' if spec.get('truncated_when')
+        else value) ~ ' as ' ~ key.quoted) -%}
+{%- endfor -%}
+{%- for option in ['deleted_when', 'truncated_when'] if spec.get(option) -%}
+    {%- do conditions.append('coalesce((' ~ healing_tables._close_line_comment(spec[option]) ~ '), false)') -%}
 {%- endfor -%}
 {%- for attribute in layout.attributes -%}
     {%- set value = healing_tables._value_in_batch(attribute) -%}
     {#- a row that ends its key has no attributes, but still needs its tie breakers -#}
-    {%- do columns.append((value if attribute.name | lower in ties or not spec.get('deleted_when')
+    {%- do columns.append((value if attribute.name | lower in ties or not conditions
         else 'if(healing_tables_end, null, ' ~ value ~ ')') ~ ' as ' ~ attribute.quoted) -%}
 {%- endfor -%}
 {%- for tie in layout.extra_ties -%} {%- do columns.append(tie.column ~ ' as ' ~ tie.quoted) -%} {%- endfor -%}
-{%- for cause in layout.causes -%} {%- do columns.append('cast(' ~ cause.column ~ ' as string) as ' ~ cause.quoted) -%}
+{%- for column in layout.causes + layout.flags -%}
+    {%- do columns.append('cast(' ~ column.column ~ ' as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
 {%- endfor -%}
+{%- set has_no_key = ' and not healing_tables_truncated' if spec.get('truncated_when') else '' -%}
 select
     {{ columns | join(',\n    ') }},
     timestamp_micros({{ 'healing_tables_at - pmod(healing_tables_at, 86400000000)' if layout.moment_type == 'date'
@@ -54,7 +66,7 @@ from (
     select *,
         case
             {%- for key in layout['keys'] %}
-            when {{ key.column }} is null
+            when {{ key.column }} is null{{ has_no_key }}
             then {{ healing_tables._string_literal('NULL in key column ' ~ key.given_name) }}
             {%- endfor %}
             when healing_tables_at is null then {{ healing_tables._string_literal('NULL moment in ' ~ moment_name) }}
@@ -62,9 +74,8 @@ from (
             then {{ healing_tables._string_literal('moment at or after the end of time in ' ~ moment_name) }}
         end as healing_tables_reason
     from (
-        select *, {{ moment }} as healing_tables_at, {{ 'coalesce(('
-            ~ healing_tables._close_line_comment(spec.deleted_when) ~ '), false)' if spec.get('deleted_when')
-            else 'false' }} as healing_tables_end
+        select *, {{ moment }} as healing_tables_at, {{ conditions | join(' or ') or 'false' }} as healing_tables_end
+            {{- ', ' ~ conditions[-1] ~ ' as healing_tables_truncated' if spec.get('truncated_when') }}
         from (
 {{ healing_tables._as_subquery(sql) }}
         )
@@ -83,9 +94,12 @@ from (
 {%- endfor -%}
 {%- for attribute in layout.attributes -%}
     {%- do seeds.append(attribute.quoted) -%}
-    {%- set is_same = 'batch.' ~ attribute.quoted ~ ' <=> seeds.seed.' ~ attribute.quoted -%}
-    {%- do agrees.append(is_same if attribute.options.scd_type in [2, 4, 6]
-        else '(not seeds.is_last or ' ~ is_same ~ ')') if attribute.options.scd_type != 0 -%}
+    {%- set others = ['not seeds.is_last'] if attribute.options.scd_type not in [2, 4, 6] else [] -%}
+    {%- set is_sent = healing_tables._is_sent(layout, attribute, 'batch.') -%}
+    {%- do others.append('not (' ~ is_sent ~ ')') if is_sent is not none -%}
+    {%- set is_same = (others + ['batch.' ~ attribute.quoted ~ ' <=> seeds.seed.' ~ attribute.quoted]) | join(' or ')
+        -%}
+    {%- do agrees.append('(' ~ is_same ~ ')' if others else is_same) if attribute.options.scd_type != 0 -%}
 {%- endfor -%}
 select batch.*, coalesce({{ (['seeds.seed is not null and not batch.is_deleted'] + agrees) | join(' and ') }}, false)
     as healing_tables_seeded
@@ -119,7 +133,8 @@ on seeds.changed_at = batch.changed_at and {{ same | join(' and ') }}
 select {{ (columns + own) | join(', ') }}
 from (
     select *, last(healing_tables_logged, true) over (partition by {{ keys | join(', ') }}
-        order by changed_at, healing_tables_is_logged desc) as healing_tables_before
+        order by {{ healing_tables._tie_of_batch(layout) ~ ', ' if layout.rules.has_sequence
+        }}changed_at, healing_tables_is_logged desc) as healing_tables_before
     from (
         select {{ given | join(', ') }}, null as healing_tables_logged, false as healing_tables_is_logged
         from {{ batch }}
@@ -195,128 +210,4 @@ where not healing_tables_is_logged
     having coalesce(min(case when healing_tables_reason is null then changed_at end) > {{ full_at }}, true)
     {%- endif %}
 )
-{%- endmacro %}
-
-{#-
-    {row_count, aside (rows), tied (moments of keys with two different rows), news (rows that the log
-    lacks)}, from one query over the batch and the rows of the log with its keys and moments.
--#}
-{% macro _figures_of_batch(merge) -%}
-{{ healing_tables._moments_of_batch(merge) }}
-select
-    max(counts.row_count) as row_count,
-    max(counts.aside) as aside,
-    count_if(healing_tables_given and healing_tables_new) as news,
-    count_if(healing_tables_tied) as tied
-from (select count(*) as row_count, count(healing_tables_reason) as aside from {{ merge.batch }}) as counts
-left join moments on true
-{%- endmacro %}
-
-{#- CTEs that end in `moments`: keys and moments of the batch, with healing_tables_given (the batch has a row), _tied
-    (two different rows count), _new (the log lacks the row that counts). -#}
-{% macro _moments_of_batch(merge) -%}
-{%- set layout = merge.layout -%}
-{%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
-{%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
-{%- set state = healing_tables._state_of_batch(layout) -%}
-with events as (
-    select * from {{ merge.events }}
-),
-both as (
-    select {{ columns }}, changed_at, is_deleted, is_full, false as healing_tables_logged
-    from events
-    union all
-    select {{ columns }}, changed_at, is_deleted, is_full, true
-    from {{ merge.log_rows }}
-    where not is_full and ({{ keys }}, changed_at) in (select {{ keys }}, changed_at from events where not is_full)
-    {%- if merge.full_at is not none %}
-    union all
-    select {{ columns }}, changed_at, is_deleted, is_full, true
-    from {{ merge.log_rows }}
-    where is_full and changed_at = {{ merge.full_at }}
-    {%- endif %}
-),
-ranked as (
-    select *, rank() over (partition by {{ keys }}, changed_at, is_full order by {{
-        healing_tables._tie_of_batch(layout) }} desc) as healing_tables_place
-    from both
-),
-moments as (
-    select {{ keys }}, changed_at, is_full, count_if(not healing_tables_logged) > 0 as healing_tables_given,
-        not (min({{ state }}) <=> max({{ state }})) as healing_tables_tied,
-        not (max(case when healing_tables_logged then {{ state }} end) <=> max({{ state }})) as healing_tables_new
-    from ranked
-    where healing_tables_place = 1
-    group by {{ keys }}, changed_at, is_full
-)
-{%- endmacro %}
-
-{#- The order of rows with one key and moment, and what a row says: of the batch and of the log. -#}
-{% macro _tie_of_batch(layout, prefix='') -%}
-    {%- set names = [] -%}
-    {%- for tie in layout.ties -%} {%- do names.append(prefix ~ tie.quoted) -%} {%- endfor -%}
-    {{- return('struct(' ~ (names | join(', ') or 'true') ~ ')') -}}
-{%- endmacro %}
-
-{#- A deletion counts before other rows; values in the order of their names, as the library compares them. -#}
-{% macro _state_of_batch(layout) -%}
-    {%- set names = layout.attributes | sort(attribute='name', case_sensitive=true) | map(attribute='quoted') -%}
-    {{- return('struct(is_deleted, if(is_deleted, null, struct(' ~ (names | join(', ') or 'true') ~ ')))') -}}
-{%- endmacro %}
-
-{#- Which of several rows of one key and moment counts, the first: as SQL after `order by`. Of equal rows, the greatest
-    cause does, as in the library. -#}
-{% macro _rank_of_row(layout, is_logged='') -%}
-    {{- return(([healing_tables._tie_of_batch(layout) ~ ' desc', healing_tables._state_of_batch(layout) ~ ' desc']
-        + ([is_logged ~ ' desc'] if is_logged else []) + (['struct(' ~ (layout.causes | map(attribute='quoted')
-            | join(', ')) ~ ') desc'] if layout.causes else [])) | join(', ')) -}}
-{%- endmacro %}
-
-{#- Refuse a batch with mistakes, before anything is written. The library has the same words in plan/validation.py. -#}
-{% macro _check_batch(merge, spec, figures) -%}
-    {%- set mistakes = [] -%}
-    {%- if figures.tied > 0 and spec.get('on_tie') != 'greatest' -%}
-        {%- set tied = run_query(healing_tables._tied_keys(merge)).rows[0] -%}
-        {%- do healing_tables._mistake(mistakes, 'two different rows for one key and moment',
-            'one row per key and moment',
-            healing_tables._examples_of_keys(tied['keys'], tied['examples']),
-            'reduce the batch, set tie_break_by, or on_tie: greatest', keys=tied['examples']) -%}
-    {%- endif -%}
-    {%- if merge.full_at is not none and figures.row_count == figures.aside -%}
-        {%- do healing_tables._mistake(mistakes, 'full_batch', 'every existing key',
-            ('a batch without rows' if figures.row_count == 0 else 'only rows that are set aside ('
-                ~ healing_tables._reasons_of_batch(merge.batch) ~ ')') ~ ', which would end every key',
-            'check the extract; run without full_batch if nothing has changed') -%}
-    {%- endif -%}
-    {%- do healing_tables._refuse(merge.run, mistakes) if mistakes -%}
-{%- endmacro %}
-
-{#- {keys (the number of those with a tie), examples}. -#}
-{% macro _tied_keys(merge) -%}
-{%- set keys = merge.layout['keys'] -%}
-{{ healing_tables._moments_of_batch(merge) }},
-tied as (
-    select concat({{ healing_tables._key_text(keys | map(attribute='name') | list) }}) as key_text,
-        min(changed_at) as first_at
-    from (
-        select {{ healing_tables._numbered_keys(merge.layout) | join(', ') }}, changed_at
-        from moments
-        where healing_tables_tied
-    )
-    group by {{ healing_tables._key_names(keys) }}
-)
-select count(*) as `keys`, array_join(slice(array_sort(collect_list(concat(key_text{{ ", ' at ', "
-    ~ healing_tables._utc_text('unix_micros(first_at)') if merge.layout.moment is not none
-    }}))), 1, 5), '; ') as examples
-from tied
-{%- endmacro %}
-
-{#- Why rows of the batch are set aside, as text: NULL in key column id: 2 rows. -#}
-{% macro _reasons_of_batch(batch) -%}
-    {%- set texts = [] -%}
-    {%- for row in run_query('select healing_tables_reason as reason, count(*) as number from ' ~ batch
-        ~ ' where healing_tables_reason is not null group by healing_tables_reason order by reason').rows -%}
-        {%- do texts.append(row['reason'] ~ ': ' ~ healing_tables._counted(row['number'], 'row')) -%}
-    {%- endfor -%}
-    {{- return(texts | join('; ')) -}}
 {%- endmacro %}

@@ -29,7 +29,8 @@
     {%- endfor -%}
     {%- do columns.update({'changed_at': 'timestamp', 'is_deleted': 'boolean', 'is_full': 'boolean',
         'is_seed': 'boolean', 'merge_id': 'string', 'logged_at': 'timestamp'}) -%}
-    {%- for cause in layout.causes -%} {%- do columns.update({cause.name: 'string'}) -%} {%- endfor -%}
+    {%- for column in layout.causes + layout.flags -%} {%- do columns.update({column.name: column.type}) -%}
+    {%- endfor -%}
     {{- return(columns) -}}
 {%- endmacro %}
 
@@ -113,12 +114,12 @@ when matched and not ({{ found.equal }}) then update set {{ keys[0] }} = cast(ra
 when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
 {%- endmacro %}
 
-{#- Rows for the log: for each key and moment the one that counts. -#}
+{#- Rows for the log: for each key and moment those that count. -#}
 {% macro _rows_for_log(layout, events, is_seed=false) -%}
 select *, {{ is_seed | lower }} as is_seed, now() as logged_at
 from (
-    select *, row_number() over (partition by {{ layout['keys'] | map(attribute='quoted') | join(', ')
-        }}, changed_at, is_full order by {{ healing_tables._rank_of_row(layout) }}) as healing_tables_place
+    select *, row_number() over (partition by {{ healing_tables._competing_rows(layout) }} order by {{
+        healing_tables._rank_of_row(layout) }}) as healing_tables_place
     from {{ events }}
 )
 where healing_tables_place = 1

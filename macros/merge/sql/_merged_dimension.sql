@@ -8,34 +8,37 @@
 {%- set columns = layout['keys'] + layout.carried -%}
 {%- set types, attributes = {'changed_at': layout.moment_type, 'is_deleted': 'boolean'}, {} -%}
 {%- for column in columns -%} {%- do types.update({column.name: column.type}) -%} {%- endfor -%}
+{%- set rules = layout.rules -%}
+{%- do types.update({healing_tables._moment_without_sequence(): 'timestamp'}) if rules.has_sequence -%}
 {%- for attribute in layout.attributes -%}
     {%- do attributes.update({attribute.name: {'scd_type': attribute.options.scd_type,
         'changed_at': attribute.options.changed_at}}) -%}
 {%- endfor -%}
 {%- set names = columns | map(attribute='quoted') | join(', ') -%}
-{%- set rows = 'healing_tables_given' if layout.causes else 'healing_tables_events' -%}
-{%- set keys, causes = layout['keys'] | map(attribute='quoted') | join(', '), {} -%}
+{%- set has_others = layout.causes or layout.flags -%}
+{%- set rows = 'healing_tables_given' if has_others else 'healing_tables_events' -%}
+{%- set keys, causes = layout['keys'] | map(attribute='quoted') | list, {} -%}
 {%- for cause in layout.causes -%}
     {%- do causes.update({cause.name: healing_tables._string_literal(spec.audit.source)
         if cause.name == 'change_source' and (spec.get('audit') or {}).get('source') is not none
         else 'cast(null as string)' if cause.name == 'change_source' else none}) -%}
 {%- endfor -%}
 with healing_tables_events as (
-    select {{ names }}, changed_at, is_deleted, is_full{{ ', true as healing_tables_logged' if causes }}
+    select {{ names }}, changed_at, is_deleted, is_full{{ ', true as healing_tables_logged' if has_others }}
     from {{ log_rows }}
     where {{ condition }}
     union all
-    select {{ names }}, changed_at, is_deleted, is_full{{ ', false' if causes }}
+    select {{ names }}, changed_at, is_deleted, is_full{{ ', false' if has_others }}
     from {{ events }}
 ),
-{%- if causes %}
+{%- if has_others %}
 healing_tables_given as (
-    {#- a row that comes again with another cause is not another row #}
+    {#- a row that comes again with another cause is not another row; one that was complete stays so #}
     select {{ names }}, changed_at, is_deleted, is_full
     from (
-        select *, row_number() over (partition by {{ keys }}, changed_at, is_full order by {{
+        select *, row_number() over (partition by {{ healing_tables._competing_rows(layout) }} order by {{
             healing_tables._rank_of_row(layout, 'healing_tables_logged') }}) as healing_tables_place
-        from (select * from healing_tables_events distribute by {{ keys }})
+        from (select * from healing_tables_events distribute by {{ keys | join(', ') }})
     )
     where healing_tables_place = 1
 ),
@@ -46,20 +49,24 @@ healing_tables_given as (
 healing_tables_changes as (
     select {{ names }}, is_deleted, {{ 'changed_at' if layout.moment_type == 'timestamp'
         else healing_tables._from_micros('unix_micros(changed_at)', layout.moment_type) ~ ' as changed_at' }}
+        {%- if rules.has_sequence %},
+        {{ healing_tables._moment_if_unsequenced(layout.ties | map(attribute='quoted') | list) }} as {{
+            healing_tables._moment_without_sequence() }}
+        {%- endif %}
     from {{ 'healing_tables_present' if has_full else rows }}
     {%- if not has_full %}
     where not is_full
     {%- endif %}
 )
 {{ healing_tables._dimension_select(healing_tables._spec('dimension',
-    {'changes': {'relation': 'healing_tables_changes', 'changed_at': 'changed_at', 'deleted_when': 'is_deleted',
-        'tie_break_by': layout.ties | map(attribute='name') | list, 'on_tie': spec.get('on_tie') or 'error',
-        'columns': layout.attributes | map(attribute='name') | list}}, {
+    {'changes': dict(healing_tables._rules_of_source(layout), relation='healing_tables_changes',
+        changed_at='changed_at', deleted_when='is_deleted', on_tie=spec.get('on_tie') or 'error',
+        columns=layout.attributes | map(attribute='name') | list)}, {
     'key_columns': layout['keys'] | map(attribute='name') | list, 'attributes': attributes,
     'column_names': layout.names, 'valid_to_current': shown.end, 'current_values': shown.flags,
     'deleted_values': spec.get('deleted_values'), 'valid_from_first': spec.get('valid_from_first'),
     'surrogate_key': spec.get('surrogate_key'), 'column_types': {'changes': types}, 'causes': causes,
-    'is_audited': spec.get('audit') is not none,
+    'is_audited': spec.get('audit') is not none, 'partial_when': 'is_partial' if layout.flags else none,
     'current_while_deleted': spec.get('current_while_deleted') is sameas true})) }}
 {%- endmacro %}
 

@@ -44,10 +44,10 @@
 {% macro _log_rows_in_outbox(layout, outbox, type, merge_id) -%}
     {%- set columns = [] -%}
     {%- for column in layout['keys'] + layout.carried -%}
-        {#- the library keeps only causes that an option names -#}
-        {%- set is_there = column not in layout.causes or column.name ~ ':' in type -%}
-        {%- do columns.append(('change_log.' ~ column.quoted if is_there else 'cast(null as string)') ~ ' as '
-            ~ column.quoted) -%}
+        {#- the library keeps only causes that an option names; rows of before a rule are complete -#}
+        {%- set is_there = column not in layout.causes + layout.flags or column.name ~ ':' in type -%}
+        {%- do columns.append(('change_log.' ~ column.quoted if is_there else 'cast(null as ' ~ column.type ~ ')')
+            ~ ' as ' ~ column.quoted) -%}
     {%- endfor -%}
     {{- return('(select ' ~ (columns | join(', ')) ~ ', change_log.changed_at, change_log.is_deleted, '
         ~ 'change_log.is_full from ' ~ outbox ~ ' where change_log is not null and merge_id = '

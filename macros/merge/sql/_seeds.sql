@@ -47,6 +47,7 @@
 {%- endfor -%}
 {%- set no_values = healing_tables._typed_nulls(layout.carried) -%}
 {%- set no_ties, causes = healing_tables._typed_nulls(layout.extra_ties), [] -%}
+{%- set no_flags = healing_tables._typed_nulls(layout.flags) -%}
 {%- for name, value in healing_tables._stored_causes(layout, stored_columns).items() -%}
     {%- do selected.append(value ~ ' as cause_' ~ loop.index) -%}
     {%- do causes.append('if(moment = at, cause_' ~ loop.index ~ ', null) as ' ~ name) -%}
@@ -74,7 +75,7 @@
         select *, explode(array_distinct(array_compact(array({{ (['at'] + inside) | join(', ') }})))) as moment
         from turned
     )
-    select {{ (renamed + values + no_ties + causes) | join(', ') }}, timestamp_micros(moment) as changed_at,
+    select {{ (renamed + values + no_ties + causes + no_flags) | join(', ') }}, timestamp_micros(moment) as changed_at,
         false as is_deleted, false as is_full
     from moments
     union all

@@ -25,6 +25,7 @@ from healing_tables.definition.stored_layout import (
 from healing_tables.errors import BatchError, Mistake, TargetError, counted
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import TIMESTAMP
+from healing_tables.sql.literals import mark
 from healing_tables.sql.types import MOMENTS, has_no_equality, has_no_type, types_of
 
 log = logging.getLogger("healing_tables")
@@ -69,11 +70,12 @@ def resolve(
             )
         elif column is not None:
             moment_type = "date" if given[column] == "date" else TIMESTAMP
-    for name in spec.tie_break_by:
-        column = wanted_column(name, "tie_break_by", given, mistakes)
+    order = "sequence_by" if spec.sequence_by else "tie_break_by"
+    for name in spec.order_by:
+        column = wanted_column(name, order, given, mistakes)
         if column is not None and has_no_equality(given[column]):
             remedy = "name another column, or a field of it in the batch"
-            mistakes.append(Mistake(f"tie_break_by: {name}", "a column that can be sorted", given[column], remedy))
+            mistakes.append(Mistake(f"{order}: {name}", "a column that can be sorted", given[column], remedy))
     for option, name in spec.causes.items():
         wanted_column(name, option, given, mistakes)
     types = {} if stored is None else {name: kind for name, kind in types_of(stored).items() if name not in computed}
@@ -85,11 +87,12 @@ def resolve(
             types[find(name, types) or name] if column is None else given[column],
             attribute.scd_type,
             attribute.changed_at,
-            is_kept=column is None and spec.missing_columns == "keep",
+            is_kept=column is None and spec.missing_columns == "keep" and not spec.ignores_nulls(name),
         )
         for name, column in columns.items()
         if (attribute := spec.attribute(name)) is not None
     )
+    check_rules_of_columns(spec, attributes, given, mistakes)
     lost = [attribute.name for attribute in attributes if attribute.column is None]
     if lost:
         kept = "their stored values stay" if spec.missing_columns == "keep" else "they become NULL"
@@ -161,11 +164,12 @@ def attribute_columns(
 ) -> dict[str, str | None]:
     """Attribute to column of the batch; None if the batch lacks it, and ``missing_columns`` allows that.
 
-    ``"*"`` means all columns but keys, moments, tie breakers, causes and those that ``deleted_when`` names.
+    ``"*"`` means all columns but keys, moments, tie breakers, causes and those that ``deleted_when`` and
+    ``truncated_when`` name.
     """
     assert isinstance(spec.attributes, Mapping)
     found: dict[str, str | None] = {}
-    others = (*spec.keys, *spec.tie_break_by, *spec.causes.values(), spec.changed_at or "")
+    others = (*spec.keys, *spec.order_by, *spec.causes.values(), spec.changed_at or "")
     used = {name.lower() for name in others}
     named = {name.lower() for name in spec.attributes}
     for name in spec.attributes:
@@ -183,11 +187,25 @@ def attribute_columns(
             continue
         for column in given:
             is_free = column.lower() not in used and column.lower() not in named
-            if is_free and not is_named(column, spec.deleted_when):
+            if is_free and not is_named(column, spec.deleted_when) and not is_named(column, spec.truncated_when):
                 found[column] = column
     if "*" in spec.attributes and spec.missing_columns != "error":
         found.update(dict.fromkeys(missing_attributes(spec, found, stored)))
     return found
+
+
+def check_rules_of_columns(
+    spec: DimensionSpec, attributes: Sequence[Column], given: Mapping[str, str], mistakes: list[Mistake]
+) -> None:
+    """The columns that rules of change data capture name, and the values that mean "not sent"."""
+    types = {(attribute.column or attribute.name).lower(): attribute.type for attribute in attributes}
+    nulls = () if isinstance(spec.ignore_nulls, bool) else spec.ignore_nulls
+    for option, names in (("ignore_nulls", nulls), ("unchanged_value", spec.unchanged_value)):
+        for name in names:
+            if name.lower() not in types:  # the table keeps only attributes
+                wanted_column(name, option, given, mistakes)
+            elif option == "unchanged_value":
+                mark(spec.unchanged_value[name], types[name.lower()], f"{option}.{name}", mistakes)
 
 
 def missing_attributes(spec: DimensionSpec, found: Iterable[str], stored: Mapping[str, str]) -> list[str]:

@@ -36,6 +36,12 @@ FLAG_VALUES = DefaultPair((True, False))
 AUDIT = ("table", "actor", "reason", "source")
 # Options that name the columns of the batch with the cause of a row
 CAUSE = ("change_reason", "change_source", "correlation_id")
+FULL_WITHOUT_PLACE = (
+    "full_batch",
+    "this option, or sequence_by",
+    "both",
+    "merge the extract with the deletions as rows (deleted_when): a key that is missing has no place in a sequence",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +55,12 @@ class DimensionSpec:
         changed_at: column of the batch with the moment of each change; without it, all rows have the same moment.
         full_batch: the batch contains every existing key, so keys that are missing from it end.
         deleted_when: boolean SQL expression over a row of the batch; true means that the key ends. NULL means false.
+        truncated_when: the same; true means that all keys end. The row needs no key. This and the next three options
+            need a change log.
+        ignore_nulls: columns of the batch in which NULL means "not sent": the key keeps its value; or True for all.
+        unchanged_value: map from column to the value that means the same.
+        sequence_by: columns of the batch that order the rows of a key, whatever their moments; instead of
+            ``tie_break_by``.
         tie_break_by: columns of the batch that order rows with the same key and moment; the greatest is used.
         on_tie: what to do with rows that still differ: ``"error"``, or ``"greatest"``: a deletion is used, or else the
             row with the greatest values.
@@ -87,6 +99,10 @@ class DimensionSpec:
     changed_at: str | None = None
     full_batch: bool = False
     deleted_when: str | None = None
+    truncated_when: str | None = None
+    ignore_nulls: Sequence[str] | str | bool = ()
+    unchanged_value: Mapping[str, Any] = field(default_factory=dict)
+    sequence_by: Sequence[str] | str = ()
     tie_break_by: Sequence[str] | str = ()
     on_tie: str = "error"
     change_reason: str | None = None
@@ -150,6 +166,26 @@ class DimensionSpec:
         found = {name: getattr(self, name) for name in CAUSE}
         return {name: column for name, column in found.items() if column is not None}
 
+    @property
+    def order_by(self) -> Sequence[str]:
+        """The columns that order rows of a key: of one moment, or all of them."""
+        return self.sequence_by or self.tie_break_by
+
+    @property
+    def is_partial(self) -> bool:
+        """Rows may leave values out."""
+        return bool(self.ignore_nulls or self.unchanged_value)
+
+    @property
+    def has_rules(self) -> bool:
+        """There are rules of change data capture (see plan/feed.py)."""
+        return self.is_partial or bool(self.sequence_by) or self.truncated_when is not None
+
+    def ignores_nulls(self, column: str) -> bool:
+        if isinstance(self.ignore_nulls, bool):
+            return self.ignore_nulls
+        return column.lower() in map(str.lower, self.ignore_nulls)
+
     def attribute(self, name: str) -> Attribute | None:
         """The attribute of that name, by itself or through ``"*"``; None if it is left out."""
         assert isinstance(self.attributes, Mapping)
@@ -202,8 +238,9 @@ def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mista
 def check(values: dict[str, Any]) -> list[Mistake]:
     """Normalize the options in place; returns the mistakes."""
     mistakes: list[Mistake] = []
-    for name in ("key_columns", "tie_break_by"):
-        values[name] = as_names(name, values[name], mistakes)
+    for name in ("key_columns", "tie_break_by", "sequence_by", "ignore_nulls"):
+        if not (name == "ignore_nulls" and isinstance(values[name], bool)):
+            values[name] = as_names(name, values[name], mistakes)
     if not values["key_columns"] and not any(m.where == "key_columns" for m in mistakes):
         mistakes.append(Mistake("key_columns", "at least one column", "none", "name the key columns"))
     values["attributes"] = as_attributes(values["attributes"], mistakes)
@@ -219,11 +256,12 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         ("current_while_deleted", (True, False)),
     ):
         check_choice(name, values[name], wanted, mistakes)
-    for name in ("changed_at", "deleted_when", "change_log", "history", *CAUSE):
+    for name in ("changed_at", "deleted_when", "truncated_when", "change_log", "history", *CAUSE):
         value, can_be_off = values[name], name == "change_log"
         if value is not None and not (isinstance(value, str) and value.strip()) and not (can_be_off and value is False):
             text = "a text, or False" if can_be_off else "a text"
             mistakes.append(Mistake(name, text, repr(value), "correct or remove it"))
+    check_rules(values, mistakes)
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(
@@ -253,3 +291,17 @@ def check(values: dict[str, Any]) -> list[Mistake]:
     elif audit is not None:
         mistakes += unknown_options("audit.", audit, AUDIT)
     return mistakes
+
+
+def check_rules(values: dict[str, Any], mistakes: list[Mistake]) -> None:
+    """The rules of change data capture. Their words are those of the macro `_add_rules_of_batch`."""
+    if not isinstance(values["unchanged_value"] or {}, Mapping):
+        remedy = "write {'doc': '__debezium_unavailable_value'}"
+        got = repr(values["unchanged_value"])
+        mistakes.append(Mistake("unchanged_value", "a map from column to value", got, remedy))
+    values["unchanged_value"] = values["unchanged_value"] or {}
+    if values["sequence_by"] and values["tie_break_by"]:
+        remedy = "remove tie_break_by: sequence_by orders rows of one moment, too"
+        mistakes.append(Mistake("sequence_by", "this option, or tie_break_by", "both", remedy))
+    if values["sequence_by"] and values["full_batch"] is True:
+        mistakes.append(Mistake(*FULL_WITHOUT_PLACE))

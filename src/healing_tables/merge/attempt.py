@@ -19,6 +19,7 @@ from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.feed import NO_KEY, moved_rows, on_timeline
 from healing_tables.plan.plan import changes, check_can_end, without_late
 from healing_tables.plan.row_diff import difference
 from healing_tables.plan.set_aside import columns as columns_aside
@@ -26,6 +27,7 @@ from healing_tables.plan.set_aside import rows as rows_aside
 from healing_tables.plan.stored_rows import rows_of, stored_rows
 from healing_tables.plan.validation import BatchFigures, check_plan, check_problems, check_surrogate_keys
 from healing_tables.sql import instants
+from healing_tables.sql.identifiers import quoted
 from healing_tables.targets.conflicts import StalePlan
 from healing_tables.targets.merge_statement import open_rows_of
 from healing_tables.targets.table import Snapshot
@@ -178,8 +180,12 @@ class Attempt:
         spark, stored = self.events.sparkSession, self.stored
         version = log.target.version(spark)
         left = tables.staged_keys(spark, recovered).localCheckpoint() if recovered else None
-        is_full = self.is_full or (left is not None and not left.where("is_full").isEmpty())
+        is_full = self.is_full or self.figures.truncates
+        is_full = is_full or (left is not None and not left.where(f"is_full or {NO_KEY}").isEmpty())
         range_ = "" if is_full or recovered or stored is None else self.figures.keys
+        log_range = range_
+        if range_ and spec.truncated_when is not None:
+            log_range = f"({range_}) or t.{quoted(layout.keys[0].name)} is null"
         found = changes_by_log(
             self.events_at(self.at),
             log.read(spark, version),
@@ -191,9 +197,10 @@ class Attempt:
             aside=self.aside,
             others=left,
             history=tables.history.rows(spark) if layout.has_history else None,
-            logged_keys=log.read(spark, version, range_),
+            logged_keys=log.read(spark, version, log_range),
         )
         figures = check_plan(found.plan, self.current_keys, layout, spec)
+        self.written.moved = moved_rows(found.changes, layout, spec)
         merge_id = self.new_merge_id()
         rows = found.rows(log, merge_id, self.full_at)
         self.commit(found.plan, figures.counts, range_, aside=self.aside, merge_id=merge_id, for_log=rows)
@@ -331,7 +338,7 @@ def changes_by_log(
         touched = touched.unionByName(history.selectExpr(*named_keys(layout)))
     if stored is None:  # it was dropped: restore all keys from the log
         touched = touched.unionByName(logged.where("not is_full").select(*keys))
-    touched = touched.distinct()
+    touched = touched.where(f"not ({NO_KEY})").distinct()
     found = log.changes(logged if logged_keys is None else logged_keys, touched, batch, full_at).localCheckpoint()
     check_problems(found, layout)
     present = log.keys_with_later_rows(batch, full_at)
@@ -343,6 +350,8 @@ def changes_by_log(
     if full_at is not None or not full.isEmpty():
         full = full.localCheckpoint()  # few rows, read more than once
         events = log.with_absences(found, full, present, full_at)
+    if spec.has_rules:
+        events = on_timeline(events, layout, spec)
     made = changes(events, None, layout.with_values(), spec, at, False)
     now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
     past = None
@@ -350,7 +359,7 @@ def changes_by_log(
         past = rows_of(touched, history, layout)
         if past is None:
             past = made.select("archived.*").limit(0)
-    plan = difference(made, now, events, layout, spec, past).localCheckpoint()
+    plan = difference(made, now, found, layout, spec, past).localCheckpoint()
     return LogChanges(plan, found, full, present)
 
 

@@ -36,7 +36,7 @@ class Written:
         is_logged: whether the change log has the batch.
         set_aside_in: the table that has the rows of the batch that were set aside.
         unchanged: rows of the batch that changed nothing; None with a change log.
-        set_aside: rows of the batch that were set aside.
+        set_aside: rows of the batch that were set aside; ``moved``: rows that ``sequence_by`` moved.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -45,6 +45,7 @@ class Written:
     set_aside_in: str | None = None
     unchanged: int | None = None
     set_aside: int = 0
+    moved: int = 0
 
     @property
     def is_empty(self) -> bool:

@@ -18,7 +18,8 @@ from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.plan.batch import cause, key_names, named_keys, one_per_moment, presence
+from healing_tables.plan.batch import cause, distinct_rows, key_names, named_keys, one_per_moment, presence
+from healing_tables.plan.feed import NO_KEY, check_has_log, sent_conditions
 from healing_tables.plan.seed_events import seeds, with_history
 from healing_tables.plan.timeline import with_kept_values
 from healing_tables.plan.validation import check_stored
@@ -38,6 +39,8 @@ GENERATED = {
     "merge_id": "string",
     "logged_at": TIMESTAMP,
 }
+# Of a row that may leave values out; rows that were logged without this column are complete
+PARTIAL = "is_partial"
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class ChangeLog:
     """The log of one dimension.
 
     Attributes:
-        ties: the tie breakers with their types.
+        ties: the tie breakers, or the columns of ``sequence_by``, with their types.
     """
 
     target: SideTable
@@ -57,10 +60,14 @@ class ChangeLog:
     def of(
         cls, table: DimensionTable[Any], layout: Layout, spec: DimensionSpec, batch: Mapping[str, str]
     ) -> ChangeLog | None:
-        """The log of a dimension; None if it has none. Args: table: the dimension; batch: columns with their types."""
+        """The log of a dimension; None if it has none. Args: table: the dimension; batch: columns with their types.
+
+        Raises: SpecError for rules that need one.
+        """
+        check_has_log(spec)
         if not isinstance(spec.change_log, str):
             return None
-        ties = {name: batch[find(name, batch) or name] for name in spec.tie_break_by}
+        ties = {name: batch[find(name, batch) or name] for name in spec.order_by}
         keys = {column.name: column.type for column in layout.keys}  # its first columns
         return cls(table.named(spec.change_log).ordered(list(keys), keys), layout, spec, ties)
 
@@ -71,7 +78,8 @@ class ChangeLog:
 
     def generated(self) -> dict[str, str]:
         """Its own columns, with their types."""
-        return GENERATED | dict.fromkeys(self.spec.causes, "string")
+        partial = {PARTIAL: "boolean"} if self.spec.is_partial else {}
+        return GENERATED | dict.fromkeys(self.spec.causes, "string") | partial
 
     def columns(self) -> dict[str, str]:
         """Name to type. Raises: TargetError if a name is taken."""
@@ -165,6 +173,7 @@ class ChangeLog:
             for number, attribute in by_name(self.layout)
         ]
         ties = [f"{quoted(name)} as t{n}" for n, name in enumerate(self.ties, start=1)]
+        rules = self.spec.has_rules
         return rows.selectExpr(
             *named_keys(self.layout),
             "unix_micros(changed_at) as at",
@@ -176,10 +185,11 @@ class ChangeLog:
             "is_full",
             "is_seed",
             "merge_id",
+            *([f"coalesce({PARTIAL if self.spec.is_partial else 'false'}, false) as is_partial"] if rules else []),
         )
 
     def changes(self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None) -> DataFrame:
-        """The rows of log and batch for the keys in the batch, one per key and moment, as `batch.events` returns them.
+        """The rows of log and batch for the keys in the batch, as `batch.events` returns them; also all truncations.
 
         Args:
             logged: of `read`.
@@ -187,29 +197,35 @@ class ChangeLog:
             batch: events.
             full_at: the moment of a full batch.
         """
-        keys = key_names(self.layout)
+        keys, has_rules = key_names(self.layout), self.spec.has_rules
         columns = [*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged"]
+        columns += ["is_partial"] if has_rules else []
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
+        if self.spec.truncated_when is not None:
+            mine = mine.unionByName(logged.where(f"not is_full and {NO_KEY}"))
         if self.layout.keeps_values:
             items = mine.selectExpr(*columns, "0 as kind").unionByName(batch.selectExpr(*columns, "1 as kind"))
-            batch = with_kept_values(items, self.layout).where("kind = 1")
+            order = "tie, at" if self.spec.sequence_by else "at"
+            batch = with_kept_values(items, self.layout, order).where("kind = 1")
         if full_at is not None and self.spec.changed_at is not None:
-            batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at).select(columns))
+            order = "struct(at, tie, is_deleted, state)" if has_rules else "at"
+            batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at, order).select(columns))
         news = batch.join(self.seed_rows(mine), [*keys, "at"], "left")
         fresh = news.where(f"not coalesce({self.agrees()}, false)")
         found = mine.select(columns).unionByName(fresh.select(columns))
-        return one_per_moment(found, self.layout, self.spec)
+        return (distinct_rows if has_rules else one_per_moment)(found, self.layout, self.spec)
 
     def keys_with_later_rows(self, batch: DataFrame, full_at: int | None) -> DataFrame:
         """``k1..n``, ``at``: keys for which a full batch has only later rows."""
         if full_at is None or self.spec.changed_at is None:
             return batch.limit(0).select(*key_names(self.layout), "at")
-        first = batch.groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
+        first = batch.where(f"not ({NO_KEY})").groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
         return first.where(f"first_at > {full_at}L").selectExpr(*key_names(self.layout), f"{full_at}L as at")
 
     def with_absences(self, changes: DataFrame, full: DataFrame, present: DataFrame, full_at: int | None) -> DataFrame:
         """The changes, and the end of each key that the next full batch lacks. Args: full: rows of full batches."""
         keys = key_names(self.layout)
+        order = ", tie, is_deleted" if self.spec.has_rules else ""
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
         present = present.unionByName(full.where("k1 is not null").select(*keys, "at"))
         present = present.groupBy(*keys).agg(f.expr("collect_set(at) as present_at"))
@@ -223,7 +239,7 @@ class ChangeLog:
                 "is_deleted",
                 "array_min(filter(array_except(taken, coalesce(present_at, array())), moment -> moment > at)) "
                 "as next_taken",
-                f"lead(at) over (partition by {', '.join(keys)} order by at) as next_at",
+                f"lead(at) over (partition by {', '.join(keys)} order by at{order}) as next_at",
             )
             .where("not is_deleted and next_taken < coalesce(next_at, next_taken + 1)")
             .selectExpr(*keys, "next_taken as at", "true as is_deleted")
@@ -248,8 +264,12 @@ class ChangeLog:
 
     def agrees(self) -> str:
         """Whether a stored version may come from this change; it lacks first values, and old ones of types 1 and 3."""
-        same = [f"state.a{n} <=> seed.a{n}" for n, _ in numbered(self.layout, 2, 4, 6)]
-        same += [f"(not is_last or state.a{n} <=> seed.a{n})" for n, _ in numbered(self.layout, 1, 3)]
+        sent = sent_conditions(self.layout, self.spec)
+        same = []
+        for n, attribute in numbered(self.layout, 1, 2, 3, 4, 6):
+            others = [f"not {sent[n]}"] if n in sent else []
+            others += ["not is_last"] if attribute.scd_type in (1, 3) else []
+            same.append(f"({' or '.join([*others, f'state.a{n} <=> seed.a{n}'])})")
         return " and ".join(["seed is not null", "not is_deleted", *same])
 
     def rows(
@@ -297,6 +317,8 @@ class ChangeLog:
             "logged_at": "now()",
         }
         columns |= {name: f"cause.{name}" for name in self.spec.causes}
+        if self.spec.is_partial:  # seeds are complete
+            columns[PARTIAL] = "is_partial" if "is_partial" in changes.columns else "false"
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
     def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool, when_matched: str) -> str:

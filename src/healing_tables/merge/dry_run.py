@@ -98,7 +98,15 @@ def dry_run(
         past = TABLES[type(table)](table, layout, spec, log).history.read(spark) if layout.has_history else None
         logged = log.preview(spark, stored, past)
         plan = changes_by_log(
-            events, logged, stored, log, moment, is_full=is_full, full_at=full_at, aside=aside, history=past
+            events,
+            logged,
+            stored,
+            log,
+            moment,
+            is_full=is_full or figures.truncates,
+            full_at=full_at,
+            aside=aside,
+            history=past,
         ).plan
     else:
         tables = TABLES[type(table)](table, layout, spec, None)

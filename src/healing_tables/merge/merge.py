@@ -36,6 +36,7 @@ from healing_tables.merge.outbox import Outbox
 from healing_tables.merge.postgres_tables import PostgresTables
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import events as events_of
+from healing_tables.plan.feed import on_timeline
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
 from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.plan.validation import BatchFigures, check_events, check_plan, reasons_of
@@ -170,6 +171,9 @@ def merge(
     log.info("%s: %s", table.name, result)
     if result.set_aside:
         log.warning("%s: %s set aside, see %s", table.name, rows_text(result.set_aside), work.tables.set_aside.name)
+    if written.moved:
+        text = "%s: %s of the batch moved to the moment of a row before in sequence_by, which is later"
+        log.warning(text, table.name, rows_text(written.moved))
     return result
 
 
@@ -377,4 +381,6 @@ def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
         got = f"only rows that are set aside ({reasons_of(events)})"
         raise BatchError.one("the batch", "the rows", wanted, got, remedy)
     events = events.where("reason is null")
+    if spec.has_rules:
+        events = on_timeline(events, layout, spec)
     check_plan(changes(events, None, layout, spec, 0, False), lambda: 0, layout, spec)

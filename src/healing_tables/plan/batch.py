@@ -1,4 +1,7 @@
-"""A batch as events: one row per key and moment, with the state of the key from then on."""
+"""A batch as events: one row per key and moment, with the state of the key from then on.
+
+With rules of change data capture, they are the rows as they were sent, each different one once: see feed.py.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,9 @@ from healing_tables.sql.values import normal
 # Why a row is refused, as in the plan
 TWO_ROWS = "two different rows for one key and moment"
 
-# The column that shows whether a row ends its key
+# The columns that show whether a row ends its key, and all keys
 END = "healing_tables end"
+END_OF_ALL = "healing_tables end of all"
 
 
 def key_names(layout: Layout) -> list[str]:
@@ -53,17 +57,21 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         moment = as_micros(quoted(column), batch.schema[column].dataType.simpleString())
     if layout.moment_type == "date":
         moment = f"{moment} - pmod({moment}, {DAY})"
-    is_deleted = "false"
+    is_deleted, is_truncation = "false", None
     if spec.deleted_when is not None:
-        batch, is_deleted = with_end(batch, spec.deleted_when), f"coalesce({quoted(END)}, false)"
+        batch, is_deleted = with_end(batch, "deleted_when", spec), f"coalesce({quoted(END)}, false)"
+    if spec.truncated_when is not None:
+        batch, is_truncation = with_end(batch, "truncated_when", spec), f"coalesce({quoted(END_OF_ALL)}, false)"
+        is_deleted = f"({is_deleted} or {is_truncation})"
     causes = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
-    keys = [f"{value(key)} as {name}" for name, key in zip(key_names(layout), layout.keys, strict=True)]
-    given = as_given(types_of(batch.drop(END).schema))
-    why = reason([value(key) for key in layout.keys], moment, layout, spec)
+    keys = [value(key) if is_truncation is None else f"if({is_truncation}, null, {value(key)})" for key in layout.keys]
+    named = [f"{key} as {name}" for name, key in zip(key_names(layout), keys, strict=True)]
+    given = as_given(types_of(batch.drop(END, END_OF_ALL).schema))
+    why = reason([value(key) for key in layout.keys], moment, layout, spec, is_truncation)
     if spec.on_late == "error":  # in the same projection: a later one would build it for every row
         given = f"if(({why}) is null, null, {given})"
     rows = batch.selectExpr(
-        *keys,
+        *named,
         f"{moment} as at",
         f"{is_deleted} as is_deleted",
         f"if({is_deleted}, null, {state(layout)}) as state",
@@ -72,39 +80,45 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         "false as is_logged",
         f"{why} as reason",
         f"{given} as given",
+        *([f"{literal(spec.is_partial)} as is_partial"] if spec.has_rules else []),
     )
-    return one_per_moment(rows, layout, spec)
+    return distinct_rows(rows, layout, spec) if spec.has_rules else one_per_moment(rows, layout, spec)
 
 
-def with_end(batch: DataFrame, condition: str) -> DataFrame:
-    """The batch and END: computed once, of its own columns only.
+def with_end(batch: DataFrame, option: str, spec: DimensionSpec) -> DataFrame:
+    """The batch and END, or END_OF_ALL: computed once, of its own columns only. Args: option: the condition.
 
     Raises: BatchError if the condition is not valid.
     """
+    condition, end = getattr(spec, option), {"deleted_when": END, "truncated_when": END_OF_ALL}[option]
     got = None
     try:
-        rows = batch.selectExpr("*", f"({condition}\n) as {quoted(END)}")
-        kind = rows.schema[END].dataType.simpleString()
+        rows = batch.selectExpr("*", f"({condition}\n) as {quoted(end)}")
+        kind = rows.schema[end].dataType.simpleString()
         got = None if kind in ("boolean", "void") else f"{condition}, of type {kind}"
     except AnalysisException as error:
         got = f"{condition}: {str(error).strip().splitlines()[0]}"
     if got is not None:
-        wanted = f"a condition over the columns of the batch: {', '.join(batch.columns)}"
-        mistake = Mistake("deleted_when", wanted, got, "write it in SQL, as in a where clause")
+        own = [name for name in batch.columns if name != END]
+        wanted = f"a condition over the columns of the batch: {', '.join(own)}"
+        mistake = Mistake(option, wanted, got, "write it in SQL, as in a where clause")
         raise BatchError(counted("the batch", [mistake]), [mistake])
     return rows
 
 
-def reason(keys: Sequence[str], at: str, layout: Layout, spec: DimensionSpec) -> str:
+def reason(keys: Sequence[str], at: str, layout: Layout, spec: DimensionSpec, is_truncation: str | None = None) -> str:
     """Why a row has no place on a timeline, as SQL; NULL if it has one. The words are those of the macro
     `_set_aside_reason`.
 
-    Args: keys: the values of the key columns, as SQL; at: the moment, in microseconds.
+    Args: keys: the values of the key columns, as SQL; at: the moment, in microseconds; is_truncation: the row needs no
+        key, as SQL; None: none is.
     """
+    needs_key = "" if is_truncation is None else f" and not {is_truncation}"
     moment = spec.changed_at or "the moment of the batch"
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
     found = {
-        f"({key}) is null": f"NULL in key column {column.column}" for key, column in zip(keys, layout.keys, strict=True)
+        f"({key}) is null{needs_key}": f"NULL in key column {column.column}"
+        for key, column in zip(keys, layout.keys, strict=True)
     }
     found[f"({at}) is null"] = f"NULL moment in {moment}"
     found[f"({at}) >= {end}L"] = f"moment at or after the end of time in {moment}"
@@ -148,10 +162,57 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     )
 
 
-def presence(events: DataFrame, layout: Layout, full_at: int) -> DataFrame:
-    """Events that repeat the rows of a full batch at its moment, since a deletion may be newer than a row."""
+def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+    """Each different row of a key and moment once, in the columns of `one_per_moment` and ``is_partial``; for all keys
+    at once, truncations. Args: as of `one_per_moment`."""
+    keys, is_of_batch = key_names(layout), "reason" in rows.columns
+    own = ["reason"] if is_of_batch else []
+    place = f"over (partition by {', '.join([*keys, place_of(spec), *own])})"
+    state = "struct(is_deleted, state)"
+    differ = f"not (min({state}) {place} <=> max({state}) {place})" if spec.on_tie == "error" else "false"
+    is_aside = "reason is not null" if is_of_batch else "false"
+    return (
+        rows.groupBy(*keys, "at", "tie", "is_deleted", "state", *own)
+        .agg(
+            f.expr("max(struct(is_logged, cause, not is_partial as is_complete)) as newest"),
+            f.expr("count(*) as rows"),
+            *([f.expr("collect_list(given) as given")] if is_of_batch else []),
+        )
+        .selectExpr(
+            *keys,
+            "at",
+            "is_deleted",
+            "state",
+            "tie",
+            "newest.cause",
+            "newest.is_logged",
+            "not newest.is_complete as is_partial",
+            f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
+            "rows",
+            *(["reason", "given"] if is_of_batch else []),
+        )
+    )
+
+
+def place_of(spec: DimensionSpec) -> str:
+    """The place of a row among those of its key, as SQL. Rows without a sequence come first, by their moments: stored
+    versions, and rows that were logged before the option was set."""
+    ties = [f"tie.t{n}" for n, _ in enumerate(spec.order_by, start=1)]
+    if not spec.sequence_by:
+        return f"struct({', '.join(['at', *ties])})"
+    has_none = " and ".join(f"{tie} is null" for tie in ties)
+    return f"struct({', '.join(ties)}, if({has_none}, at, null) as moment)"
+
+
+def presence(events: DataFrame, layout: Layout, full_at: int, order: str = "at") -> DataFrame:
+    """Events that repeat the rows of a full batch at its moment, since a deletion may be newer than a row.
+
+    Args: order: of the rows of a key; the last one is repeated.
+    """
     newest = (
-        events.where(f"at <= {full_at}L").groupBy(*key_names(layout)).agg(f.expr("max_by(struct(*), at) as newest"))
+        events.where(f"at <= {full_at}L")
+        .groupBy(*key_names(layout))
+        .agg(f.expr(f"max_by(struct(*), {order}) as newest"))
     )
     return (
         newest.where(f"newest.at < {full_at}L and not newest.is_deleted")
@@ -173,7 +234,7 @@ def state(layout: Layout) -> str:
 
 
 def tie(spec: DimensionSpec) -> str:
-    fields = [f"{quoted(name)} as t{n}" for n, name in enumerate(spec.tie_break_by, start=1)]
+    fields = [f"{quoted(name)} as t{n}" for n, name in enumerate(spec.order_by, start=1)]
     return f"struct({', '.join(fields) or 'true as none'})"
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
-from healing_tables.definition.spec import DimensionSpec
+from healing_tables.definition.spec import FULL_WITHOUT_PLACE, DimensionSpec
 from healing_tables.definition.stored_layout import NO_COLUMNS, CanWiden, always
 from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
 from healing_tables.plan.batch import events as events_of
 from healing_tables.plan.batch import key_names, presence
 from healing_tables.plan.columns import EVENT, IS_EVENT, PAST, STORED, new_values
+from healing_tables.plan.feed import check_has_log
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.stored_rows import rows_of, stored_rows, with_wider_types
 from healing_tables.plan.timeline import LATE, TIED, versions, with_outcomes, with_transitions
@@ -52,10 +54,12 @@ def plan(
         ``last_from`` (bigint): start of the key's last stored version, in microseconds; NULL for a new key
         ``ends_key`` (boolean): the key has no open version any more
         ``archived`` (struct): the row for the history table of type 4 (keys, attributes, valid_from, valid_to)
-    Raises: ArgumentError, BatchError: for a wrong moment or wrong columns; TargetError: also if the stored rows have
+    Raises: SpecError for rules of change data capture, which need a change log; ArgumentError, BatchError: for a wrong
+        moment or wrong columns; TargetError: also if the stored rows have
         another open end or other flags than the spec names. Wrong rows are changes with the action ``refuse``; rows
         that a merge sets aside are left out.
     """
+    check_has_log(replace(spec, change_log=None))
     batch, stored = with_plain_text(batch), None if stored is None else with_plain_text(stored)
     layout, spec, moment, is_full = resolved(batch, stored, spec, at, full_batch)
     stored = None if stored is None else with_wider_types(stored, layout)
@@ -120,6 +124,9 @@ def full_batch_of(given: bool | None, spec: DimensionSpec) -> bool:
         return spec.full_batch
     if not isinstance(given, bool):
         mistake = Mistake("full_batch", "True, False or None", repr(given), "give one of the three")
+        raise ArgumentError(counted("the batch", [mistake]), [mistake])
+    if given and spec.sequence_by:
+        mistake = Mistake(*FULL_WITHOUT_PLACE)
         raise ArgumentError(counted("the batch", [mistake]), [mistake])
     return given
 
@@ -215,10 +222,11 @@ def on_timeline(
 
 def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None:
     """Raises: TargetError if the end of a key would leave no trace."""
-    if (spec.deleted_when is None and not full_batch) or layout.has_history:
+    ends = ("deleted_when", "truncated_when")
+    option = "full_batch" if full_batch else next((name for name in ends if getattr(spec, name) is not None), None)
+    if option is None or layout.has_history:
         return
     if "valid_to" not in layout.names and "is_current" not in layout.names:
-        option = "full_batch" if full_batch else "deleted_when"
         mistake = Mistake(
             option,
             "a column valid_to or is_current, which says that a key has ended",

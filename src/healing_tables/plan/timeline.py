@@ -91,12 +91,17 @@ def with_outcomes(items: DataFrame, layout: Layout) -> DataFrame:
     )
 
 
-def with_kept_values(items: DataFrame, layout: Layout) -> DataFrame:
+def with_kept_values(items: DataFrame, layout: Layout, order: str = "at") -> DataFrame:
     """The items, where an event has the key's value before it of each attribute that the batch lacks and the table
-    keeps. Args: items: ``k1..n``, ``at``, ``state``, and ``kind``: 1 for an event, less for what the table has."""
+    keeps.
+
+    Args:
+        items: ``k1..n``, ``at``, ``state``, and ``kind``: 1 for an event, less for what the table has.
+        order: of the rows of a key.
+    """
     if not layout.keeps_values:
         return items
-    order = f"partition by {', '.join(key_names(layout))} order by at, kind"
+    order = f"partition by {', '.join(key_names(layout))} order by {order}, kind"
     before = f"last(if({IS_IN_TABLE}, state, null), true) over ({order})"
     fields = ", ".join(
         f"{'kept_state' if attribute.is_kept else 'state'}.a{n} as a{n}" for n, attribute in by_name(layout)

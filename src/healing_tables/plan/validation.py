@@ -22,6 +22,7 @@ from healing_tables.errors import (
 )
 from healing_tables.plan.batch import TWO_ROWS, key_names
 from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
+from healing_tables.plan.feed import NO_KEY
 from healing_tables.plan.row_diff import UNKNOWN
 from healing_tables.plan.stored_rows import stored_rows, with_damage
 from healing_tables.plan.timeline import AHEAD, DAMAGED, LATE, TIED
@@ -72,11 +73,13 @@ class BatchFigures:
         rows: in the batch; ``aside``: those of them that are set aside.
         keys: a condition on the first key column of ``t``, the target, that holds for the whole batch: Delta skips
             files by it, and writers of other keys do not conflict. Empty if there is none.
+        truncates: a row ends all keys.
     """
 
     rows: int
     aside: int
     keys: str
+    truncates: bool
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,11 @@ def check_events(events: DataFrame, layout: Layout, spec: DimensionSpec, is_full
 
     Raises: BatchError on two different rows for a key and moment, and on a full batch without usable rows.
     """
-    rows, aside, wrong, low, high = events.selectExpr(
+    rows, aside, wrong, truncations, low, high = events.selectExpr(
         "coalesce(sum(rows), 0)",
         "coalesce(sum(if(reason is null, 0, rows)), 0)",
         "count(problem)",
+        f"count_if(reason is null and {NO_KEY})" if spec.truncated_when is not None else "0",
         *[range_bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
@@ -109,7 +113,7 @@ def check_events(events: DataFrame, layout: Layout, spec: DimensionSpec, is_full
             "check the extract; merge with full_batch=False if nothing has changed",
         )
         raise BatchError(counted("the batch", [mistake]), [mistake])
-    return BatchFigures(int(rows), int(aside), key_range(layout, low, high))
+    return BatchFigures(int(rows), int(aside), key_range(layout, low, high), truncations > 0)
 
 
 def reasons_of(events: DataFrame) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 
 from healing_tables.errors import Mistake
@@ -34,6 +35,16 @@ def constant(value: object, kind: str, where: str, mistakes: list[Mistake]) -> s
     wanted = f"a value of type {kind}, or None for NULL"
     mistakes.append(Mistake(where, wanted, repr(value), "correct the value"))
     return "null"
+
+
+def mark(value: object, kind: str, where: str, mistakes: list[Mistake]) -> str:
+    """The value that means "not sent", as SQL: a `constant`; of an array, a list of them; of bytes, also a text."""
+    if kind.startswith("array<") and isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        items = [mark(item, kind[len("array<") : -1], where, mistakes) for item in value]
+        return f"cast(array({', '.join(items)}) as {kind})"
+    if kind == "binary" and isinstance(value, str):
+        return f"X'{value.encode().hex()}'"
+    return constant(value, kind, where, mistakes)
 
 
 def fits(value: float | Decimal, kind: str) -> bool:

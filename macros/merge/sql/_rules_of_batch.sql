@@ -1,0 +1,86 @@
+{#-
+    The rules of change data capture in a merge. Their rows are filled, moved and ended by the source of the call (see
+    timeline/_cdc_rows.sql); the change log keeps them as they were sent, each different row of a key and moment.
+
+    `rules` of a layout:
+
+    has_rules         whether there is one
+    ignore_nulls, unchanged_value   as of a source (see spec/_cdc_options.sql), for the attributes
+    marks             the values of unchanged_value as they were given {attribute: value}
+    has_sequence      the ties are those of sequence_by
+    has_truncations   a row without a key ends all keys
+-#}
+{% macro _add_rules_of_batch(mistakes, spec, layout) -%}
+    {%- set rules = {'ignore_nulls': [], 'unchanged_value': {}, 'marks': {}, 'has_truncations':
+        spec.get('truncated_when') is not none, 'has_sequence': healing_tables._as_list(spec.get('sequence_by')) != []}
+        -%}
+    {%- set nulls = spec.get('ignore_nulls') or [] -%}
+    {%- set names = layout.attributes | map(attribute='name') | list if nulls is sameas true
+        else healing_tables._attributes_of_rule(mistakes, 'ignore_nulls', nulls, layout) -%}
+    {%- do rules.ignore_nulls.extend(names | map('lower')) -%}
+    {%- set unchanged = spec.get('unchanged_value') or {} -%}
+    {%- if unchanged is not mapping -%}
+        {%- do healing_tables._mistake(mistakes, 'unchanged_value', 'a map from column to value',
+            healing_tables._display_value(unchanged), "write {'doc': '__debezium_unavailable_value'}") -%}
+        {%- set unchanged = {} -%}
+    {%- endif -%}
+    {%- for column, value in unchanged.items() -%}
+        {%- for name in healing_tables._attributes_of_rule(mistakes, 'unchanged_value', [column], layout) -%}
+            {%- set attribute = layout.attributes | selectattr('name', 'equalto', name) | first -%}
+            {%- do rules.marks.update({name: value}) -%}
+            {%- do rules.unchanged_value.update({name | lower: healing_tables._mark_literal(mistakes,
+                'unchanged_value.' ~ column, value, attribute.type)}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- do healing_tables._mistake(mistakes, 'sequence_by', 'this option, or tie_break_by', 'both',
+        'remove tie_break_by: sequence_by orders rows of one moment, too')
+        if rules.has_sequence and spec.get('tie_break_by') -%}
+    {%- do healing_tables._mistake(mistakes, 'full_batch', 'this option, or sequence_by', 'both',
+        'merge the extract with the deletions as rows (deleted_when): a key that is missing has no place in a sequence')
+        if rules.has_sequence and spec.get('full_batch') is sameas true -%}
+    {%- set is_partial = rules.ignore_nulls or rules.unchanged_value -%}
+    {%- do layout.update({'rules': dict(rules, has_rules=true if is_partial or rules.has_sequence
+        or rules.has_truncations else false)}) -%}
+    {#- rows that were logged without it are complete -#}
+    {%- do layout.flags.append({'name': 'is_partial', 'quoted': 'is_partial', 'column': 'true', 'type': 'boolean'})
+        if is_partial -%}
+{%- endmacro %}
+
+{#- The attributes that a rule names; other columns of the batch are not kept. -#}
+{% macro _attributes_of_rule(mistakes, option, names, layout) -%}
+    {%- set found, attributes = [], {} -%}
+    {%- for attribute in layout.attributes -%}
+        {%- do attributes.update({attribute.given_name | lower: attribute.name}) -%}
+    {%- endfor -%}
+    {%- for name in healing_tables._as_list(names) -%}
+        {%- if name | lower in attributes -%} {%- do found.append(attributes[name | lower]) -%}
+        {%- else -%} {%- do healing_tables._batch_column(mistakes, option, name, layout.given, {}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{- return(found) -}}
+{%- endmacro %}
+
+{#- Whether a row of the batch says something of an attribute, as SQL; none if every row does. -#}
+{% macro _is_sent(layout, attribute, prefix) -%}
+    {{- return(healing_tables._sent_condition(layout.rules, {'column': attribute.name,
+        'quoted': prefix ~ attribute.quoted, 'type': attribute.type})) -}}
+{%- endmacro %}
+
+{#- The options of the source for these rules. -#}
+{% macro _rules_of_source(layout) -%}
+    {%- set rules, ties = layout.rules, layout.ties | map(attribute='name') | list -%}
+    {{- return({
+        'ignore_nulls': rules.ignore_nulls, 'unchanged_value': rules.marks,
+        'sequence_by': ties + [healing_tables._moment_without_sequence()] if rules.has_sequence else [],
+        'tie_break_by': ties if not rules.has_sequence else [],
+        'truncated_when': layout['keys'][0].quoted ~ ' is null' if rules.has_truncations else none}) -}}
+{%- endmacro %}
+
+{#- Stored versions, and rows that were logged before the option was set, have no sequence: their moments order them,
+    before all rows that have one. -#}
+{% macro _moment_without_sequence() -%} {{ return('healing_tables_moment') }} {%- endmacro %}
+
+{#- That moment, as SQL over a row of the log; NULL if the row has a sequence. `ties`: its columns. -#}
+{% macro _moment_if_unsequenced(ties) -%}
+    {{- return('if(' ~ (ties | join(' is null and ')) ~ ' is null, changed_at, null)') -}}
+{%- endmacro %}
