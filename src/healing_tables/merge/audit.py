@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -74,24 +75,46 @@ def audit_rows(
     columns, added = layout.columns(spec), dict(layout.new_columns)
     stored = {name: kind for name, kind in columns.items() if name not in added}
     plan = with_causes(plan.where("action not in ('archive', 'absent')"), events, layout, spec)
-    audit = spec.audit or {}
+    texts = row_text("stored", stored), row_text("new", columns)
+    return plan.selectExpr(
+        *audit_columns(dimension, layout, spec.audit or {}, batch_id, texts, publish=publish, row_id=row_id)
+    )
+
+
+def audit_columns(
+    dimension: str,
+    layout: Layout,
+    audit: Mapping[str, str],
+    batch_id: str,
+    texts: tuple[str, str],
+    *,
+    publish: Publish = NOT_PUBLISHED,
+    row_id: str,
+) -> list[str]:
+    """AUDIT_COLUMNS, as SQL over a plan.
+
+    Args: audit: the options; texts: old and new values, as SQL; others: as of `audit_rows`.
+    """
 
     def text(name: str) -> str:
         return literal(audit[name]) if audit.get(name) is not None else "cast(null as string)"
 
-    surrogate = layout.surrogate
+    def surrogate(row: str) -> str:
+        return (
+            "cast(null as string)" if layout.surrogate is None else f"cast({row}.{quoted(layout.surrogate)} as string)"
+        )
+
     actor = text("actor") if audit.get("actor") is not None else "current_user"
-    return plan.selectExpr(
+    return [
         f"{literal(dimension)} as dimension",
         f"to_json(key, {JSON}) as key",
-        f"{f'cast(stored.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as "
-        "old_surrogate_key",
-        f"{f'cast(new.{quoted(surrogate)} as string)' if surrogate else 'cast(null as string)'} as new_surrogate_key",
+        f"{surrogate('stored')} as old_surrogate_key",
+        f"{surrogate('new')} as new_surrogate_key",
         "action as change_type",
         "reason as change_reason",
         "changed_columns",
-        f"{row_text('stored', stored)} as old_values",
-        f"{row_text('new', columns)} as new_values",
+        f"{texts[0]} as old_values",
+        f"{texts[1]} as new_values",
         "timestamp_micros(moment) as changed_at",
         f"{actor} as actor",
         f"coalesce(cause.change_reason, {text('reason')}) as reason",
@@ -101,7 +124,7 @@ def audit_rows(
         "cause.correlation_id as correlation_id",
         f"{publish.number} as publish_no",
         f"{publish.at} as published_at",
-    )
+    ]
 
 
 def append_statement(audit: SqlTable, rows: str, condition: str, moment: str) -> str:

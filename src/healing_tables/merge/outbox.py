@@ -21,6 +21,7 @@ from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError, Mistake, TargetError
 from healing_tables.merge.audit import append_statement
 from healing_tables.merge.change import Change, Written
+from healing_tables.merge.others import audit_others
 from healing_tables.merge.sql_merges import complete_audit, merges_without_history, unpublished_merges
 from healing_tables.merge.tables import AUDIT, HISTORY, LOG, DimensionTables
 from healing_tables.plan.batch import named_keys
@@ -261,6 +262,7 @@ class Outbox(DimensionTables[SqlTable]):
             else:
                 waiting.add(merge_id)
         self.target.finish(spark, [merge for merge in unfinished if merge.merge_id not in waiting])
+        audit_others(self, self.target, spark)
         recovered = [merge_id for merge_id in logged if merge_id in in_log.union(committed)]
         if self.log is not None:
             recovered += unpublished_merges(self.target, self.log_table, spark)

@@ -16,9 +16,9 @@ from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.types import DECIMAL_DIGITS
 from healing_tables.targets.conflicts import StalePlan, has_condition, java_causes, java_classes, raised
-from healing_tables.targets.merge_statement import stale_text
+from healing_tables.targets.merge_statement import MERGE_ID, stale_text
 from healing_tables.targets.naming import bad_name, is_path, is_table_name
-from healing_tables.targets.sql_table import SqlTable, Unfinished
+from healing_tables.targets.sql_table import RowCommit, SqlTable, Unfinished
 from healing_tables.targets.table import Snapshot
 
 MISSING = (
@@ -51,6 +51,8 @@ MAINTENANCE = (
     "ADD FEATURE",
     "DROP FEATURE",
 )
+# How the tag of a build begins, in the parameters of its commit: see macros/build/_commit_tag.sql
+TAGGED = "~7B~22"
 # Spark without Delta raises one of these, or reads "describe detail" as a table named detail
 NO_DELTA = (
     "DATA_SOURCE_NOT_FOUND",
@@ -343,6 +345,14 @@ class DeltaTarget(SqlTable):
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         rows = self.history(spark, 20, "version", "operationParameters")
         return [(int(row[0]), str(row[1])) for row in rows]
+
+    def row_commits(self, spark: SparkSession) -> list[RowCommit]:
+        rows = self.history(spark, 20, "version", "operation", "cast(operationParameters as string)")
+        return [
+            RowCommit(int(version), version - 1 if version else None, MERGE_ID in text or TAGGED in text)
+            for version, operation, text in rows
+            if operation not in MAINTENANCE
+        ]
 
     def version_before(self, version: int, base: int | None) -> int | None:
         return version - 1 if version > 0 else None

@@ -28,7 +28,7 @@ from healing_tables.sql.identifiers import find, in_quotes, literal, quoted
 from healing_tables.targets.conflicts import StalePlan, conditions, has_condition, java_causes, java_classes, raised
 from healing_tables.targets.merge_statement import stale_text
 from healing_tables.targets.naming import bad_name, is_path, is_table_name, name_parts
-from healing_tables.targets.sql_table import SqlTable, Unfinished
+from healing_tables.targets.sql_table import RowCommit, SqlTable, Unfinished
 from healing_tables.targets.table import CHANGE_LOG, Snapshot, micro_batch_of
 
 MISSING = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND")
@@ -442,6 +442,20 @@ class IcebergTarget(SqlTable):
             before = row.snapshot_id
             commits.insert(0, (int(before), found.get(f"{TAG}{before}", made)))
         return commits
+
+    def row_commits(self, spark: SparkSession) -> list[RowCommit]:
+        # a snapshot that only replaces files follows the one before it
+        rows = spark.sql(
+            f"select h.snapshot_id, h.parent_id, s.operation from {self.path(spark)}.history h "
+            f"left join {self.path(spark)}.snapshots s on h.snapshot_id = s.snapshot_id order by h.made_current_at"
+        )
+        found: list[RowCommit] = []
+        before: int | None = None
+        for row in rows.collect():
+            if row.operation != "replace" or row.parent_id != before:
+                found.insert(0, RowCommit(int(row.snapshot_id), before, is_ours=False))
+            before = int(row.snapshot_id)
+        return found[:20]
 
     def version_before(self, version: int, base: int | None) -> int | None:
         return base

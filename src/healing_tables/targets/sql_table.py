@@ -54,6 +54,18 @@ class Unfinished:
 
 
 @dataclass(frozen=True)
+class RowCommit:
+    """A commit that may have changed rows.
+
+    Attributes: before: the version before it, or None; is_ours: it says that a merge or a build has made it.
+    """
+
+    version: int
+    before: int | None
+    is_ours: bool
+
+
+@dataclass(frozen=True)
 class SqlTable(DimensionTable["SqlTable"], SideTable):
     """A table by name; the other arguments are for a new table. A subclass defines how to read, create and commit."""
 
@@ -293,6 +305,10 @@ class SqlTable(DimensionTable["SqlTable"], SideTable):
     @abstractmethod
     def newest_commits(self, spark: SparkSession) -> list[tuple[int, str]]:
         """The newest commits, newest first: their versions, and a text that has the tag of a build."""
+
+    @abstractmethod
+    def row_commits(self, spark: SparkSession) -> list[RowCommit]:
+        """The newest commits that may have changed rows, newest first."""
 
     @abstractmethod
     def version_before(self, version: int, base: int | None) -> int | None:
