@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from audits import beside_audit
-from sessions import FORMAT
+from sessions import FORMAT, with_settings
 from tables import Tables
 
 from healing_tables import DimensionSpec, merge
@@ -70,6 +70,18 @@ def test_rows_that_others_change(tables: Tables, has_log: bool) -> None:
     ]
     [theirs] = tables.spark.table(f"{table}_audit").where("publish_no = 6").collect()
     assert theirs.changed_columns == ["note"] and '"note":"n"' in theirs.new_values
+
+
+@pytest.mark.skipif(FORMAT != "delta", reason="removes files of a Delta table")
+def test_a_version_that_is_gone(tables: Tables, caplog: pytest.LogCaptureFixture) -> None:
+    table, sql = f"{tables.schema}.gone", tables.spark.sql
+    load(tables, "gone", 1, [(1, "A", "m")])
+    sql(f"update {table} set mail = 'theirs'").collect()
+    with with_settings(tables.spark, {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}):
+        sql(f"vacuum {table} retain 0 hours").collect()
+    load(tables, "gone", 2, [(1, "B", "m")])
+    assert "gone: its audit lacks version" in caplog.text and "of another writer" in caplog.text
+    assert [actor for _, actor, _ in publishes(tables, "gone")] == ["loader", "loader"]
 
 
 def test_an_audit_begins_with_the_next_merge(tables: Tables) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
+from healing_tables.errors import HealingTablesError
 from healing_tables.merge.audit import append_statement, audit_columns
 from healing_tables.merge.erased import keys_not_erased
 from healing_tables.merge.tables import DimensionTables
@@ -57,7 +58,14 @@ def audit_others(tables: DimensionTables[SqlTable], target: SqlTable, spark: Spa
         return
     for commit, moment in missing:
         logger.info("%s: adding to its audit version %s, which is of another writer", target.name, commit.version)
-        add_commit(tables, target, commit, moment, spark)
+        try:
+            add_commit(tables, target, commit, moment, spark)
+        except Exception as error:
+            if isinstance(error, HealingTablesError):
+                raise
+            reason = str(error).strip().splitlines()[0]
+            text = "%s: its audit lacks version %s of another writer: it, or the version before, cannot be read: %s"
+            logger.warning(text, target.name, commit.version, reason)
 
 
 def publish_of(commit: RowCommit) -> str:
