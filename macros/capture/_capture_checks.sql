@@ -8,6 +8,7 @@
     {%- set will = healing_tables._columns_of(run.candidate_table) -%}
     {%- set was = healing_tables._columns_of(log_table) if log_table is not none else {} -%}
     {%- do healing_tables._check_columns(mistakes, 'unique_key', settings.key_columns, 'the select', will) -%}
+    {%- do healing_tables._check_columns(mistakes, 'within', settings.within, 'the select', will) -%}
     {%- do healing_tables._check_cluster_columns(mistakes, run.format, 'the log',
         dict(will, **{settings.captured_at: 'timestamp', settings.deleted: 'boolean'})) -%}
     {%- for name in [settings.captured_at, settings.deleted] if healing_tables._find_column(name, will) is not none -%}

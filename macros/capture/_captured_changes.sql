@@ -42,6 +42,13 @@ compared as (
     select known.state as old_state, seen.state as new_state, not (seen.state <=> known.state) as is_change
     from seen
     {{ 'full' if settings.on_absence == 'delete' else 'left' }} join known on {{ same_key | join(' and ') }}
+    {%- if settings.within and settings.on_absence == 'delete' %}
+    {#- the select says nothing about keys of parts that it lacks -#}
+    {%- set part = healing_tables._part_of_state(settings, columns) %}
+    left join (select distinct {{ part }} as part from seen) as parts
+    on seen.key_1 is null and parts.part <=> {{ part | replace('state.', 'known.state.') }}
+    where seen.key_1 is not null or parts.part is not null
+    {%- endif %}
 )
 {%- endmacro %}
 
@@ -58,6 +65,15 @@ compared as (
             ~ loop.index) -%}
     {%- endfor -%}
     {{- return((parts | join(', ')) ~ ', struct(' ~ (fields | join(', ')) ~ ') as state') -}}
+{%- endmacro %}
+
+{#- The values of `within` in a row. -#}
+{% macro _part_of_state(settings, columns) -%}
+    {%- set fields, within = [], settings.within | map('lower') | list -%}
+    {%- for name in columns.types if name | lower in within -%}
+        {%- do fields.append('state.c_' ~ ((columns.types | list).index(name) + 1)) -%}
+    {%- endfor -%}
+    {{- return('struct(' ~ (fields | join(', ')) ~ ')') -}}
 {%- endmacro %}
 
 {#-

@@ -91,8 +91,8 @@
 {%- endmacro %}
 
 {#-
-    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, at (the moment of the
-    extract, or none: now), ratios, format, session (see _session_settings), replaced (see _full_refresh). Raises
+    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, within (columns for whose
+    values the select is complete; none: for all), at (the moment of the extract, or none: now), ratios, format, session (see _session_settings), replaced (see _full_refresh). Raises
     mistakes, also if another table has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
@@ -117,6 +117,7 @@
         'captured_at': healing_tables._option('captured_at', none, 'captured_at'),
         'deleted': healing_tables._option('deleted', none, 'is_deleted'),
         'on_absence': 'ignore' if healing_tables._is_partial_run() else on_absence,
+        'within': healing_tables._as_list(healing_tables._option('within', none)),
         'at': healing_tables._option('at', none),
         'ratios': healing_tables._removal_ratios(mistakes), 'format': format, 'session': session} -%}
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
@@ -133,6 +134,8 @@
             healing_tables._did_you_mean(on_absence, ['delete', 'ignore'])
             or 'delete: the select returns every row; ignore: only some') -%}
     {%- endif -%}
+    {%- do healing_tables._mistake(mistakes, 'within', 'a select in which an absent key was deleted',
+        'on_absence: ignore', 'remove one of the two') if settings.within and on_absence == 'ignore' -%}
     {%- if config.get('contract').enforced -%}
         {%- do healing_tables._mistake(
             mistakes, 'contract.enforced', 'no contract: the table has more columns than the select', 'true',

@@ -449,3 +449,35 @@ def test_all_mistakes_come_together(built: Lab) -> None:
     wanted = ["unique_key", "on_absence", "max_removed_keys_ratio", "meta.healing_tables.on_late", ". at\n"]
     for part in [*wanted, "file_format", "on_schema_change", "not_a_log, ", "8 mistakes"]:
         assert part in message.replace("the table lab_test_capture.not_a_log", "not_a_log, "), message
+
+
+def test_a_select_that_is_complete_for_some_values(built: Lab) -> None:
+    """Absent keys end only there; a key that moves there has no gap. NULL is a value."""
+    lab, log = built, f"{built.schema}.cap_parts"
+
+    def model(**options: Any) -> None:
+        config = {"unique_key": "id", "meta": {"healing_tables": options}}
+        lab.model("cap_parts", f"select * from {lab.schema}.extract", materialized="capture", **config)
+
+    def captured(*rows: tuple[int, str | None, str]) -> list[tuple[Any, ...]]:
+        """The rows that a run appends."""
+        before = lab.spark.table(log).collect() if lab.spark.catalog.tableExists(log) else []
+        lab.table("extract", [["id", "int"], ["country", "string"], ["name", "string"]], [list(row) for row in rows])
+        lab.dbt("run", "--select", "cap_parts", *ALLOW)
+        assert lab.succeeded, lab.results
+        return sorted(
+            (row.id, row.country, row.name, row.is_deleted)
+            for row in lab.spark.table(log).collect()
+            if row not in before
+        )
+
+    model(within="Country")
+    rows = [(1, "NO", "a"), (2, "NO", "b"), (3, "SE", "c"), (4, None, "d")]
+    assert captured(*rows) == [(*row, False) for row in rows]
+    assert captured((1, "NO", "a")) == [(2, "NO", "b", True)]
+    assert captured((1, "SE", "a")) == [(1, "SE", "a", False), (3, "SE", "c", True)]
+    assert captured((5, None, "e")) == [(4, None, "d", True), (5, None, "e", False)]
+    for options, wanted in (({"within": "land"}, "within"), ({"within": "id", "on_absence": "ignore"}, "remove one")):
+        model(**options)
+        status, message = lab.dbt("run", "--select", "cap_parts")["cap_parts"]
+        assert status == "error" and wanted in message, message

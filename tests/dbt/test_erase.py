@@ -74,7 +74,7 @@ def prove(lab: Lab) -> None:
 
 def in_all_files(lab: Lab) -> dict[str, str]:
     """The table to the number of its rows of erased keys in all of its files, as `erased` prints it."""
-    lines = [line.split(" | ") for line in operation(lab, "erased", dimension="dim") if line.count(" | ") >= 3]
+    lines = [line.split("|") for line in operation(lab, "erased", dimension="dim") if line.count("|") == 4]
     return {cells[0].split(".")[-1].strip(): cells[3].strip() for cells in lines}
 
 

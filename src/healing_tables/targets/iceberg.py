@@ -444,6 +444,8 @@ class IcebergTarget(SqlTable):
         return commits
 
     def row_commits(self, spark: SparkSession) -> list[RowCommit]:
+        if self.described(spark) is None:
+            return []
         # a snapshot that only replaces files follows the one before it
         rows = spark.sql(
             f"select h.snapshot_id, h.parent_id, s.operation from {self.path(spark)}.history h "
