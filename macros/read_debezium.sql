@@ -37,6 +37,6 @@
 {%- set order = healing_tables._debezium_order(none if payload is not none else found) -%}
 {{ healing_tables._read_feed('read_debezium', mistakes, messages, none, row, column_names, {
     'needed': [], 'replaced': replaced, 'at': at, 'is_deleted': "op = 'd'", 'is_truncated': "op = 't'",
-    'sequence': 'struct(' ~ (order + [at ~ ' as at', "if(op = 'r', 0, 1) as part"]) | join(', ') ~ ')',
+    'sequence': healing_tables._debezium_place(order, at, "if(op = 'r', 0, 1)"),
     'where': "op in ('c', 'u', 'd', 'r', 't')"}) }}
 {%- endmacro %}

@@ -92,8 +92,8 @@
 
 {#-
     `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, within (columns for whose
-    values the select is complete; none: for all), at (the moment of the extract, or none: now), ratios, format, session (see _session_settings), replaced (see _full_refresh). Raises
-    mistakes, also if another table has the target's name.
+    values the select is complete; none: for all), at (the moment of the extract, or none: now), ratios, format, session
+    (see _session_settings), replaced (see _full_refresh). Raises mistakes, also if another table has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}

@@ -97,6 +97,17 @@
     {{- return(healing_tables._read_feed('read_debezium', mistakes, relation, found, columns, column_names, {
         'needed': [], 'hidden': '__.*', 'at': at, 'is_deleted': flags | join(' or ') or 'false',
         'is_truncated': "coalesce(__op = 't', false)" if '__op' in names else 'false',
-        'sequence': 'struct(' ~ (order + [at ~ ' as at', ("if(__op = 'r', 0, 1)" if '__op' in names else '1')
-            ~ ' as part']) | join(', ') ~ ')'})) -}}
+        'sequence': healing_tables._debezium_place(order, at, "if(__op = 'r', 0, 1)" if '__op' in names else '1')}))
+        -}}
+{%- endmacro %}
+
+{#- The place of a row among those of its key: its position in the log of the database, or its moment where it has none.
+    A row of a snapshot comes before others of its place, also if it was read later. -#}
+{% macro _debezium_place(order, at, part) -%}
+    {%- set has_none = [] -%}
+    {%- for column in order -%} {%- do has_none.append((column | replace(' as scn', '')) ~ ' is null') -%}
+    {%- endfor -%}
+    {%- set unplaced = at if not order else 'if(' ~ (has_none | join(' and ')) ~ ', ' ~ at ~ ', null)' -%}
+    {{- return('struct(' ~ (order + [unplaced ~ ' as at', part ~ ' as part'] + ([at ~ ' as read_at'] if order else []))
+        | join(', ') ~ ')') -}}
 {%- endmacro %}

@@ -39,7 +39,7 @@ def message(**members: Any) -> tuple[str]:
 
 def position(lsn: int, moment: str, part: int) -> str:
     """The sequence of a message of PostgreSQL: it has no positions of other databases."""
-    return f"{{{lsn}, {', '.join(['null'] * 7)}, {moment}, {part}}}"
+    return f"{{{lsn}, {', '.join(['null'] * 8)}, {part}, {moment}}}"
 
 
 ROW_OF_DEBEZIUM = (
@@ -242,8 +242,8 @@ EXAMPLES = {
             ("d", 9, (1, "Oslo"), None, (1704153600000, "bin.2", 3)),
         ],
         [
-            (1, "Oslo", "2024-01-01 00:00:00", "{bin.1, 7, 2024-01-01 00:00:00, 1}", False, False),
-            (1, "Oslo", "2024-01-02 00:00:00", "{bin.2, 3, 2024-01-02 00:00:00, 1}", True, False),
+            (1, "Oslo", "2024-01-01 00:00:00", "{bin.1, 7, null, 1, 2024-01-01 00:00:00}", False, False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{bin.2, 3, null, 1, 2024-01-02 00:00:00}", True, False),
         ],
     ),
     "debezium flattened": ReaderExample(
@@ -252,8 +252,18 @@ EXAMPLES = {
         "id int, city string",
         [(1, "Oslo", "r", "false", 5, 1704067200000), (1, "Oslo", "d", "true", 6, 1704153600000)],
         [
-            (1, "Oslo", "2024-01-01 00:00:00", "{5, 2024-01-01 00:00:00, 0}", False, False),
-            (1, "Oslo", "2024-01-02 00:00:00", "{6, 2024-01-02 00:00:00, 1}", True, False),
+            (1, "Oslo", "2024-01-01 00:00:00", "{5, null, 0, 2024-01-01 00:00:00}", False, False),
+            (1, "Oslo", "2024-01-02 00:00:00", "{6, null, 1, 2024-01-02 00:00:00}", True, False),
+        ],
+    ),
+    "debezium without positions": ReaderExample(
+        "debezium",
+        "op string, source struct<ts_ms: bigint, lsn: bigint>, before struct<id: int>, after struct<id: int>",
+        "id int",
+        [("r", (1704153600000, None), None, (1,)), ("c", (1704067200000, None), None, (1,))],
+        [
+            (1, "2024-01-01 00:00:00", "{null, 2024-01-01 00:00:00, 1, 2024-01-01 00:00:00}", False, False),
+            (1, "2024-01-02 00:00:00", "{null, 2024-01-02 00:00:00, 0, 2024-01-02 00:00:00}", False, False),
         ],
     ),
 }

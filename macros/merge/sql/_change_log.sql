@@ -204,6 +204,11 @@ where healing_tables_place = 1
     {%- do named.append(key.quoted ~ ' as logged_' ~ loop.index) -%}
     {%- do same.append('removed.key_' ~ loop.index ~ ' = logged.logged_' ~ loop.index) -%}
 {%- endfor -%}
+{%- set truncations = [] -%}
+{%- for rows in [log_rows, events] -%}
+    {%- do truncations.append('select unix_micros(changed_at) from ' ~ rows ~ ' where not is_full and '
+        ~ layout['keys'][0].quoted ~ ' is null') -%}
+{%- endfor -%}
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (
     select distinct concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text
@@ -213,6 +218,10 @@ from (
         where differs and candidate_row is null
             {%- if spec.get('valid_from_first') is not none %}
             and {{ start }} <> {{ healing_tables._micros_constant(spec.valid_from_first) }}
+            {%- endif %}
+            {%- if layout.rules.has_sequence and layout.rules.has_truncations %}
+            {#- sequence_by may move a row to the moment of a truncation #}
+            and {{ start }} not in ({{ truncations | join(' union all ') }})
             {%- endif %}
     ) as removed
     left anti join (

@@ -102,8 +102,8 @@ def add_commit(
 def differences(before: DataFrame, after: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The rows that differ between two versions of a table, by key and start, in the columns that an audit reads.
 
-    Returns: ``k1..n``, ``at`` (the start), ``key``, ``action``, ``reason``, ``moment``, ``changed_columns``, ``stored``,
-        ``new``, ``cause``: see `plan.plan`.
+    Returns: ``k1..n``, ``at`` (the start), and ``key``, ``action``, ``reason``, ``moment``, ``changed_columns``,
+        ``stored``, ``new``, ``cause`` of `plan.plan`.
     """
     types = {**types_of(before.schema), **types_of(after.schema)}
     sides = {"stored": before, "new": after}

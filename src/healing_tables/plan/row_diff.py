@@ -9,6 +9,7 @@ from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names
 from healing_tables.plan.columns import REASONS, as_plan, with_columns
+from healing_tables.plan.feed import NO_KEY
 from healing_tables.plan.stored_rows import row_period, with_damage
 from healing_tables.plan.timeline import DAMAGED
 from healing_tables.sql import instants
@@ -32,7 +33,7 @@ def difference(
     Args:
         made: of `plan.changes` without stored rows.
         stored: of `stored_rows.stored_rows`.
-        events: all events of these keys: ``k1..n``, ``at``.
+        events: all events of these keys, and truncations: ``k1..n``, ``at``.
         history: of type 4, the stored rows of the history with these keys.
     """
     if history is None:
@@ -92,10 +93,14 @@ def version_difference(
         "cause as new_cause",
         "new as made",
     ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
-    events = events.selectExpr(*keys, "at", "true as is_said").distinct()
+    said = events.selectExpr(*keys, "at", "true as is_said").distinct()
+    if spec.sequence_by and spec.truncated_when is not None:  # which may move a row to the moment of a truncation
+        truncations = events.where(NO_KEY).select("at").distinct()
+        moved = stored.join(truncations, "at", "left_semi").selectExpr(*keys, "at", "true as is_said")
+        said = said.union(moved).distinct()
     rows = (
         with_damage(stored, layout)
-        .join(events, [*keys, "at"], "left")
+        .join(said, [*keys, "at"], "left")
         .selectExpr(
             *keys,
             "at as start",

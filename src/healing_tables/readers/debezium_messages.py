@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -74,7 +74,7 @@ def debezium(
         for name in POSITIONS
         if name in fields
     ]
-    place = f"struct({', '.join([*order, f'{at} as at', placed('op')])})"
+    place = placed(order, at, "if(op = 'r', 0, 1)")
 
     def value(name: str, kind: str | None) -> str:
         given = f"if(op = 'd', before, after).{quoted(name)}"
@@ -90,9 +90,16 @@ def debezium(
     return ENVELOPE.read(rows, names)
 
 
-def placed(op: str) -> str:
-    """A row of a snapshot comes before any other of its position."""
-    return f"if({op} = 'r', 0, 1) as part"
+def placed(order: Sequence[str], at: str, part: str) -> str:
+    """The place of a row among those of its key, as SQL: its position in the log of the database, or its moment where
+    it has none. A row of a snapshot comes before others of its place, also if it was read later.
+
+    Args: order: the columns of the position; part: 0 for a row of a snapshot.
+    """
+    if not order:
+        return f"struct({at} as at, {part} as part)"
+    has_none = " and ".join(f"{column.rpartition(' as ')[0] or column} is null" for column in order)
+    return f"struct({', '.join(order)}, if({has_none}, {at}, null) as at, {part} as part, {at} as read_at)"
 
 
 def flattened_debezium(frame: DataFrame, column_names: Mapping[str, str]) -> DataFrame:
@@ -116,7 +123,7 @@ def flattened_debezium(frame: DataFrame, column_names: Mapping[str, str]) -> Dat
     return Feed(
         (),
         at,
-        f"struct({', '.join([*order, f'{at} as at', placed('__op') if has_op else '1 as part'])})",
+        placed(order, at, "if(__op = 'r', 0, 1)" if has_op else "1"),
         " or ".join(flags) or "false",
         "__.*",
         is_truncated="coalesce(__op = 't', false)" if has_op else "false",
