@@ -147,6 +147,7 @@ def test_a_truncation(lab: Lab, way: str) -> None:
     assert not lab.spark.catalog.tableExists(f"{feed.table}__set_aside")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_truncation_is_guarded(lab: Lab, way: str) -> None:
     feed = Feed(lab, "guarded", way)
@@ -157,6 +158,7 @@ def test_a_truncation_is_guarded(lab: Lab, way: str) -> None:
     assert feed.rows() == before and len(feed.logged("id")) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_full_batches_of_partial_rows(lab: Lab, way: str) -> None:
     """An absence ends what is carried, too, whenever its batch comes."""
@@ -197,3 +199,25 @@ def test_rules_without_a_log(lab: Lab) -> None:
         merge(rows, f"{lab.schema}.unlogged", spec)
     for name in (*rules, "truncated_when"):
         assert f"{name}\n     wanted: a merge with a change log" in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_causes_of_several_rows_of_a_moment(lab: Lab, way: str) -> None:
+    """Two partial rows of one moment add up; the audit has the cause of one of them. A column that a batch lacks
+    was not sent, or keeps its value."""
+    feed = Feed(lab, "caused", way)
+    options = {**PARTIAL, "tie_break_by": "n", "change_reason": "op", "audit": {"actor": "loader"}}
+    feed.merge([[1, day(1), "first", "A", "x", 1]], options)
+    feed.merge([[1, day(3), "renamed", "B", MARK, 2], [1, day(3), "documented", None, "y", 3]], options)
+    assert feed.rows() == [(1, "A", "x", day(1), day(3)), (1, "B", "y", day(3), OPEN)]
+    audit = plain_rows(lab.spark.table(f"{feed.table}_audit"), ["change_type", "reason"])
+    assert sorted(audit)[1:] == [("insert", "documented"), ("insert", "first")] and len(audit) == 3
+    less = lab.frame(COLUMNS, [[1, day(5), "moved", "C", None, 4]]).drop("doc")
+    if way == "sql":
+        merge_model(lab, feed.model, less, **options, missing_columns="keep")
+        merge_by_sql(lab, feed.model)
+    else:
+        given = {**options, "change_log": f"{feed.table}_changes", "missing_columns": "keep"}
+        merge(less, feed.table, DimensionSpec(key_columns="id", **given))
+    assert feed.rows()[2] == (1, "C", "y", day(5), OPEN)

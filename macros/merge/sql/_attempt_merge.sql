@@ -123,7 +123,7 @@
         if stored_columns and not settings.is_full and not healing_tables._has_new_columns(layout, stored_columns)
         and not (behind and seen.is_whole) else none -%}
     {%- set condition = 'true' if changed_keys is none or not has_full
-        else '(is_full or ' ~ (layout['keys'][0].quoted ~ ' is null or ' if layout.rules.has_truncations)
+        else '(is_full or ' ~ (healing_tables._has_no_key(layout) ~ ' or ' if layout.rules.has_truncations)
             ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list, changed_keys) ~ ')' -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
     {%- set wider = healing_tables._wider_columns(spec, layout, stored_columns) -%}
@@ -194,14 +194,15 @@
     none; `delivered`: see _outbox.sql. -#}
 {% macro _keys_to_merge(run, layout, batch, change_log, log_version, published, delivered) -%}
     {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
-    {%- set has_key = ' and ' ~ layout['keys'][0].quoted ~ ' is not null' if layout.rules.has_truncations else '' -%}
+    {%- set has_no_key = healing_tables._has_no_key(layout) -%}
+    {%- set has_key = ' and not ' ~ has_no_key if layout.rules.has_truncations else '' -%}
     {%- set selects = ['select ' ~ keys ~ ' from ' ~ batch ~ ' where healing_tables_reason is null' ~ has_key] -%}
     {#- a full batch may have ended any key, as a truncation does; of type 4, also one that has left the table -#}
     {%- set all_keys = 'select ' ~ keys ~ ' from ' ~ (change_log if healing_tables._has_history(layout)
         else run.existing) ~ ' where exists (select 1 from ' -%}
-    {%- set is_for_all = ('(is_full or ' ~ layout['keys'][0].quoted ~ ' is null)') if has_key else 'is_full' -%}
-    {%- do selects.append(all_keys ~ batch ~ ' where healing_tables_reason is null and '
-        ~ layout['keys'][0].quoted ~ ' is null)' ~ has_key) if has_key -%}
+    {%- set is_for_all = '(is_full or ' ~ has_no_key ~ ')' if has_key else 'is_full' -%}
+    {%- do selects.append(all_keys ~ batch ~ ' where healing_tables_reason is null and ' ~ has_no_key ~ ')' ~ has_key)
+        if has_key -%}
     {#- a merge of the library that has committed since may have been overwritten -#}
     {%- set is_undisturbed = run.last is not none and run.last.is_tagged -%}
     {%- set merges = healing_tables._merges_since(run, change_log, published,

@@ -8,7 +8,7 @@
         {%- set are_kept = spec.missing_columns == 'keep' -%}
         {#- a value that was not sent is kept by its rule -#}
         {%- set filled = [] -%}
-        {%- for column in missing if healing_tables._is_sent(layout, column, '') is none -%}
+        {%- for column in missing if column.name | lower not in layout.rules.ignore_nulls -%}
             {%- do filled.append(column.quoted) -%}
         {%- endfor -%}
         {%- do exceptions.warn(healing_tables._plain_names(run.target ~ ': the batch lacks '

@@ -207,7 +207,7 @@ where healing_tables_place = 1
 {%- set truncations = [] -%}
 {%- for rows in [log_rows, events] -%}
     {%- do truncations.append('select unix_micros(changed_at) from ' ~ rows ~ ' where not is_full and '
-        ~ layout['keys'][0].quoted ~ ' is null') -%}
+        ~ healing_tables._has_no_key(layout)) -%}
 {%- endfor -%}
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (

@@ -95,7 +95,7 @@ both as (
     union all
     select {{ columns }}, changed_at, is_deleted, is_full, true
     from {{ merge.log_rows }}
-    where not is_full and {{ layout['keys'][0].quoted }} is null
+    where not is_full and {{ healing_tables._has_no_key(layout) }}
     {%- endif %}
     {%- if merge.full_at is not none %}
     union all

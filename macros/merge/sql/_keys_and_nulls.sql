@@ -7,6 +7,9 @@
     {{- return(named) -}}
 {%- endmacro %}
 
+{#- Whether a row of the log is of no key: a full batch, or a truncation. -#}
+{% macro _has_no_key(layout) -%} {{ return(layout['keys'][0].quoted ~ ' is null') }} {%- endmacro %}
+
 {#- NULL for each of these columns of the layout, in its type: parts of a select. -#}
 {% macro _typed_nulls(columns) -%}
     {%- set nulls = [] -%}

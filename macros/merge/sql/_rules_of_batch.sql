@@ -73,7 +73,7 @@
         'ignore_nulls': rules.ignore_nulls, 'unchanged_value': rules.marks,
         'sequence_by': ties + [healing_tables._moment_without_sequence()] if rules.has_sequence else [],
         'tie_break_by': ties if not rules.has_sequence else [],
-        'truncated_when': layout['keys'][0].quoted ~ ' is null' if rules.has_truncations else none}) -}}
+        'truncated_when': healing_tables._has_no_key(layout) if rules.has_truncations else none}) -}}
 {%- endmacro %}
 
 {#- Stored versions, and rows that were logged before the option was set, have no sequence: their moments order them,

@@ -149,6 +149,8 @@ def with_causes(plan: DataFrame, events: DataFrame, layout: Layout, spec: Dimens
     """The plan with the cause of each change, from the row of the batch at that moment, or else from its newest row."""
     if not spec.causes:
         return plan
+    if spec.has_rules:  # several rows of one moment
+        events = events.groupBy(*key_names(layout), "at").agg(f.expr("max(cause) as cause"))
     causes = events.groupBy(*key_names(layout)).agg(
         f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
         f.expr("max_by(cause, at) as newest"),
