@@ -1,6 +1,6 @@
 {#-
-    Run OPTIMIZE, clustered by the key, and VACUUM on a stored dimension; with `beside` also on the tables beside it that
-    only grow. Print files and bytes before and after. Refused while a build of the same table is running.
+    Run OPTIMIZE, clustered by the key, and VACUUM on a stored dimension; with `beside` also on those tables beside it
+    that only grow. Print files and bytes before and after. Refused while a build of the same table is running.
 
     before: 112 files, 5308416 bytes  ->  OPTIMIZE ... ZORDER BY (id), VACUUM ... RETAIN 168 HOURS  ->  after: 1 files,
                                       ...

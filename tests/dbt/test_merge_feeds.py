@@ -221,3 +221,37 @@ def test_causes_of_several_rows_of_a_moment(lab: Lab, way: str) -> None:
         given = {**options, "change_log": f"{feed.table}_changes", "missing_columns": "keep"}
         merge(less, feed.table, DimensionSpec(key_columns="id", **given))
     assert feed.rows()[2] == (1, "C", "y", day(5), OPEN)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("attributes", [["name"], ["name", "op"]], ids=["beside", "attribute"])
+def test_full_batches_of_a_part(lab: Lab, way: str, attributes: list[str]) -> None:
+    """A load per country, which is `op` here: absent keys end only there, whenever the batch comes."""
+    feed = Feed(lab, f"parted_{len(attributes)}", way)
+    options = {"changed_at": "seen", "attributes": attributes, "full_batch": True, "max_removed_keys_ratio": 1}
+    first = [[1, day(1), "NO", "A", "x", 1], [2, day(1), "NO", "B", "x", 1], [3, day(1), "SE", "C", "x", 1]]
+    if "op" not in attributes:  # otherwise the log tells it, also of rows of before the option
+        options["within"] = "op"
+    feed.merge(first, options, at=day(1))
+    options["within"] = "OP"
+    feed.merge([[2, day(5), "SE", "B", "x", 1], [3, day(5), "SE", "C", "x", 1]], options, at=day(5))
+    feed.merge([[1, day(6), "NO", "A", "x", 1]], options, at=day(6))
+    feed.merge([[4, day(7), None, "D", "x", 1]], options, at=day(7))
+    # late: of the parts of that moment, key 3 was absent, and key 5 is absent from the next one
+    feed.merge([[5, day(3), "SE", "E", "x", 1], [1, day(3), "NO", "L", "x", 1]], options, at=day(3))
+    feed.merge([[5, day(3), "SE", "E", "x", 1], [1, day(3), "NO", "L", "x", 1]], options, at=day(3))
+    shown = ["id", "name", "valid_from", "valid_to"]
+    rows = plain_rows(lab.spark.table(feed.table), shown)
+    assert sorted(rows, key=lambda row: (row[0], row[2])) == [
+        (1, "A", day(1), day(3)),
+        (1, "L", day(3), day(6)),
+        (1, "A", day(6), OPEN),
+        (2, "B", day(1), day(3)),
+        (2, "B", day(5), OPEN),
+        (3, "C", day(1), day(3)),
+        (3, "C", day(5), OPEN),
+        (4, "D", day(7), OPEN),
+        (5, "E", day(3), day(5)),
+    ]
+    marks = [row for row in feed.logged("id", "changed_at", "within_values") if row[0] is None]
+    assert len(marks) == (6 if "op" in attributes else 7), marks

@@ -163,16 +163,11 @@ where not healing_tables_is_logged
     {{- return(columns) -}}
 {%- endmacro %}
 
-{#- A value of the batch as it is stored. -#}
-{% macro _value_in_batch(column) -%}
-    {{- return('cast(' ~ healing_tables._normalized_value(column.column, column.given) ~ ' as ' ~ column.type ~ ')') -}}
-{%- endmacro %}
-
 {#-
     The rows of the batch for the change log, as SQL for a `from`: keys, what they carry, changed_at, is_deleted,
     is_full. A full batch has more than those of the model; `full_at`: its moment as SQL, or none.
 
-    - A row of its own, without a key, says that there was a full batch.
+    - A row of its own, without a key, says that there was a full batch; with within, one for each of its parts.
     - With moments of its own, a row of the model may be older than the batch. It is repeated at the moment of the
       batch, since a deletion may be newer than the row.
     - A key that has only later rows, or rows that are set aside, is present nevertheless: a row says that.
@@ -186,13 +181,18 @@ where not healing_tables_is_logged
 {%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
 {%- set no_keys = healing_tables._typed_nulls(layout['keys']) -%}
 {%- set no_values = healing_tables._typed_nulls(layout.carried) -%}
-{%- set whole_key = [] -%}
+{%- set whole_key, no_marks = [], [] -%}
+{%- for column in layout.carried -%}
+    {%- do no_marks.append(column.quoted if column.name == 'within_values' and column in layout.flags
+        else healing_tables._typed_nulls([column])[0]) -%}
+{%- endfor -%}
 {%- for key in keys -%} {%- do whole_key.append(key ~ ' is not null') -%} {%- endfor -%}
 {%- set full = ', ' ~ full_at ~ ' as changed_at, false as is_deleted, ' -%}
 (
     {{ rows }}
     union all
-    select {{ (no_keys + no_values) | join(', ') }}{{ full }}true as is_full
+    select {{ 'distinct ' if layout.part is not none }}{{ (no_keys + no_marks) | join(', ') }}{{ full }}true as is_full
+    {{- ' from ' ~ usable if layout.part is not none }}
     {%- if layout.moment is not none %}
     union all
     select {{ columns }}{{ full }}false

@@ -132,6 +132,7 @@ where healing_tables_place = 1
         + ['is_full']) | unique -%}
         {%- do same.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
     {%- endfor -%}
+    {%- do same.append('(not s.is_full or t.within_values <=> s.within_values)') if layout.part is not none -%}
     {%- for name in ['is_deleted'] + layout.attributes | map(attribute='quoted') | list -%}
         {%- do equal.append('t.' ~ name ~ ' <=> s.' ~ name) -%}
     {%- endfor -%}

@@ -77,7 +77,11 @@ left join moments on true
 {% macro _moments_of_batch(merge) -%}
 {%- set layout = merge.layout -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
-{%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties) | map(attribute='quoted') | join(', ') -%}
+{%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties + layout.flags) | map(attribute='quoted')
+    | join(', ') -%}
+{%- set part = healing_tables._part_of_mark(layout) -%}
+{%- set place = ([keys, 'is_full'] + (['healing_tables_part'] if part else []) + ['healing_tables_tie'])
+    | join(', ') -%}
 {%- set state, fields = healing_tables._state_of_batch(layout), [] -%}
 {%- for tie in layout.ties -%} {%- do fields.append('healing_tables_tie.' ~ tie.quoted) -%} {%- endfor -%}
 with events as (
@@ -109,6 +113,7 @@ sent as (
     select {{ keys }}, changed_at, is_full, {{ healing_tables._tie_of_batch(layout) }} as healing_tables_tie, {{
         state }} as healing_tables_state, count_if(not healing_tables_logged) > 0 as healing_tables_given,
         count_if(healing_tables_logged) = 0 as healing_tables_new
+        {{- ', ' ~ part[0] ~ ' as healing_tables_part' if part }}
     from both
     group by {{ healing_tables._competing_rows(layout) }}
 ),
@@ -124,15 +129,15 @@ moments as (
             as healing_tables_newest
         from sent
     )
-    group by {{ keys }}, is_full, healing_tables_tie, {{ healing_tables._moment_if_unsequenced(fields) }}
+    group by {{ place }}, {{ healing_tables._moment_if_unsequenced(fields) }}
         {%- else %}
     from sent
-    group by {{ keys }}, is_full, healing_tables_tie, changed_at
+    group by {{ place }}, changed_at
         {%- endif %}
 )
 {%- else %}
 ranked as (
-    select *, rank() over (partition by {{ keys }}, changed_at, is_full order by {{
+    select *, rank() over (partition by {{ ([keys, 'changed_at', 'is_full'] + part) | join(', ') }} order by {{
         healing_tables._tie_of_batch(layout) }} desc) as healing_tables_place
     from both
 ),
@@ -142,7 +147,7 @@ moments as (
         not (max(case when healing_tables_logged then {{ state }} end) <=> max({{ state }})) as healing_tables_new
     from ranked
     where healing_tables_place = 1
-    group by {{ keys }}, changed_at, is_full
+    group by {{ ([keys, 'changed_at', 'is_full'] + part) | join(', ') }}
 )
 {%- endif %}
 {%- endmacro %}

@@ -18,6 +18,11 @@
         'type': stored_columns[stored] if stored is not none else type}) -}}
 {%- endmacro %}
 
+{#- A value of the batch as it is stored. -#}
+{% macro _value_in_batch(column) -%}
+    {{- return('cast(' ~ healing_tables._normalized_value(column.column, column.given) ~ ' as ' ~ column.type ~ ')') -}}
+{%- endmacro %}
+
 {#- Without an option for it, a cause is NULL in the rows of the batch. It is a column nevertheless, if the dimension
     has it: the log keeps the causes of stored versions. -#}
 {% macro _causes_of_batch(mistakes, spec, names, given) -%}
@@ -55,7 +60,7 @@
         {%- set wanted = named -%}
     {%- endif -%}
     {%- set used = spec.key_columns + healing_tables._as_list(spec.get('tie_break_by'))
-        + healing_tables._as_list(spec.get('sequence_by')) -%}
+        + healing_tables._as_list(spec.get('sequence_by')) + healing_tables._as_list(spec.get('within')) -%}
     {%- set conditions = [spec.get('deleted_when'), spec.get('truncated_when')] | select | join(' ') -%}
     {%- for option in ['changed_at'] + healing_tables._cause_options() if spec.get(option) -%}
         {%- do used.append(spec[option]) -%}

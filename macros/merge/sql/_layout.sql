@@ -11,13 +11,14 @@
     causes              the same of the causes of a row, under the names of their options: those that the batch or the
                         stored table has
     rules               of change data capture, see _rules_of_batch.sql; flags: the columns that the log has for them
+    part                what a row of the log is a part of (within), as SQL; none without this option
     carried             attributes, extra_ties, causes and flags: what a row of the log has besides its key
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
 -#}
 {% macro _merge_layout(mistakes, format, spec, given, stored_columns, at, logged_columns={}) -%}
     {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
-        'flags': [], 'moment': none,
+        'flags': [], 'part': none, 'moment': none,
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
     {%- do healing_tables._check_names_of_batch(mistakes, given) -%}
     {%- for name in spec.key_columns -%}

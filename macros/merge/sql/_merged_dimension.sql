@@ -77,10 +77,14 @@ healing_tables_changes as (
 {%- set names = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
 {%- set no_values, same = healing_tables._typed_nulls(layout.carried), [] -%}
 {%- for key in keys -%} {%- do same.append('e.' ~ key ~ ' = p.' ~ key) -%} {%- endfor -%}
+{#- a full batch without parts is complete for all -#}
+{%- set moments = 'healing_tables_moments' if layout.part is none else 'transform(filter(healing_tables_moments, '
+    ~ 'mark -> coalesce(mark.part = e.healing_tables_part, mark.part is null)), mark -> mark.at)' -%}
 healing_tables_taken as (
-    select collect_set(unix_micros(changed_at)) as healing_tables_moments
+    select collect_set({{ 'unix_micros(changed_at)' if layout.part is none
+        else 'struct(within_values as part, unix_micros(changed_at) as at)' }}) as healing_tables_moments
     from {{ rows }}
-    where is_full
+    where is_full{{ ' and ' ~ healing_tables._has_no_key(layout) if layout.part is not none }}
 ),
 healing_tables_seen as (
     select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as healing_tables_own
@@ -92,12 +96,13 @@ healing_tables_absent as (
     select {{ keys | join(', ') }}, timestamp_micros(healing_tables_next_taken) as changed_at
     from (
         select e.{{ keys | join(', e.') }}, e.is_deleted,
-            array_min(filter(array_except(healing_tables_moments, p.healing_tables_own),
+            array_min(filter(array_except({{ moments }}, p.healing_tables_own),
                 moment -> moment > unix_micros(e.changed_at))) as healing_tables_next_taken,
             lead(unix_micros(e.changed_at)) over (partition by e.{{ keys | join(', e.')
                 }} order by e.changed_at, {{ healing_tables._tie_of_batch(layout, 'e.')
                 }}, e.is_deleted) as healing_tables_next_at
-        from {{ rows }} as e
+        from {{ rows if layout.part is none else '(select *, ' ~ layout.part ~ ' as healing_tables_part from ' ~ rows
+            ~ ')' }} as e
         cross join healing_tables_taken
         join healing_tables_seen as p on {{ same | join(' and ') }}
         where not e.is_full

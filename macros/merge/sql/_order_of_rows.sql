@@ -24,8 +24,14 @@
 {#- Which rows compete, so that one of them counts: those of one key and moment, as SQL after `partition by`. With
     rules of change data capture, different rows do not: each may have values that the others lack. -#}
 {% macro _competing_rows(layout) -%}
-    {%- set place = layout['keys'] | map(attribute='quoted') | list + ['changed_at', 'is_full'] -%}
+    {%- set place = layout['keys'] | map(attribute='quoted') | list + ['changed_at', 'is_full']
+        + healing_tables._part_of_mark(layout) -%}
     {%- do place.extend([healing_tables._tie_of_batch(layout), healing_tables._state_of_batch(layout)])
         if layout.rules.has_rules -%}
     {{- return(place | join(', ')) -}}
+{%- endmacro %}
+
+{#- Full batches of one moment are as many as their parts; of rows, this is NULL. -#}
+{% macro _part_of_mark(layout) -%}
+    {{- return(['if(is_full, within_values, null)'] if layout.part is not none else []) -}}
 {%- endmacro %}

@@ -4,7 +4,7 @@
 
     `rules` of a layout:
 
-    has_rules         whether there is one
+    has_rules         whether there is one, besides within
     ignore_nulls, unchanged_value   as of a source (see spec/_cdc_options.sql), for the attributes
     marks             the values of unchanged_value as they were given {attribute: value}
     has_sequence      the ties are those of sequence_by
@@ -44,6 +44,27 @@
     {#- rows that were logged without it are complete -#}
     {%- do layout.flags.append({'name': 'is_partial', 'quoted': 'is_partial', 'column': 'true', 'type': 'boolean'})
         if is_partial -%}
+    {%- do healing_tables._add_parts_of_batch(mistakes, spec, layout) if spec.get('within') -%}
+{%- endmacro %}
+
+{#- The column of the log for `within`: the values of a row, or those for which a full batch is complete, as JSON.
+    `layout.part`: that of a row of the log, as SQL, also if it was logged without this option. -#}
+{% macro _add_parts_of_batch(mistakes, spec, layout) -%}
+    {%- set given, stored = [], [] -%}
+    {%- for name in healing_tables._as_list(spec.within) -%}
+        {%- set known = namespace(column=none) -%}
+        {%- for column in layout['keys'] + layout.attributes if column.given_name | lower == name | lower -%}
+            {%- set known.column = column -%}
+        {%- endfor -%}
+        {%- set column = known.column or healing_tables._batch_column(mistakes, 'within', name, layout.given, {}) -%}
+        {%- do given.append(healing_tables._value_in_batch(column) ~ ' as w' ~ loop.index) if column is not none -%}
+        {%- do stored.append(known.column.quoted ~ ' as w' ~ loop.index) if known.column is not none -%}
+    {%- endfor -%}
+    {%- set text = ', ' ~ healing_tables._json_options() ~ ')' -%}
+    {%- do layout.flags.append({'name': 'within_values', 'quoted': 'within_values', 'type': 'string',
+        'column': 'to_json(struct(' ~ (given | join(', ')) ~ ')' ~ text}) -%}
+    {%- do layout.update({'part': 'coalesce(within_values, to_json(struct(' ~ (stored | join(', ')) ~ ')' ~ text ~ ')'
+        if stored | length == given | length else 'within_values'}) -%}
 {%- endmacro %}
 
 {#- The attributes that a rule names; other columns of the batch are not kept. -#}

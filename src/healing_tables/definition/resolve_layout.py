@@ -169,7 +169,7 @@ def attribute_columns(
     """
     assert isinstance(spec.attributes, Mapping)
     found: dict[str, str | None] = {}
-    others = (*spec.keys, *spec.order_by, *spec.causes.values(), spec.changed_at or "")
+    others = (*spec.keys, *spec.order_by, *spec.within, *spec.causes.values(), spec.changed_at or "")
     used = {name.lower() for name in others}
     named = {name.lower() for name in spec.attributes}
     for name in spec.attributes:
@@ -200,7 +200,7 @@ def check_rules_of_columns(
     """The columns that rules of change data capture name, and the values that mean "not sent"."""
     types = {(attribute.column or attribute.name).lower(): attribute.type for attribute in attributes}
     nulls = () if isinstance(spec.ignore_nulls, bool) else spec.ignore_nulls
-    for option, names in (("ignore_nulls", nulls), ("unchanged_value", spec.unchanged_value)):
+    for option, names in (("within", spec.within), ("ignore_nulls", nulls), ("unchanged_value", spec.unchanged_value)):
         for name in names:
             if name.lower() not in types:  # the table keeps only attributes
                 wanted_column(name, option, given, mistakes)

@@ -54,6 +54,8 @@ class DimensionSpec:
             list of names, which have type 2. ``"*"`` means all columns that are not named; the default is ``{"*": 2}``.
         changed_at: column of the batch with the moment of each change; without it, all rows have the same moment.
         full_batch: the batch contains every existing key, so keys that are missing from it end.
+        within: columns of the batch for whose values a full batch is complete: a missing key ends only if rows of the
+            batch have the last values of the key.
         deleted_when: boolean SQL expression over a row of the batch; true means that the key ends. NULL means false.
         truncated_when: the same; true means that all keys end. The row needs no key. This and the next three options
             need a change log.
@@ -98,6 +100,7 @@ class DimensionSpec:
     attributes: Mapping[str, Any] | Sequence[str] | str | None = None
     changed_at: str | None = None
     full_batch: bool = False
+    within: Sequence[str] | str = ()
     deleted_when: str | None = None
     truncated_when: str | None = None
     ignore_nulls: Sequence[str] | str | bool = ()
@@ -238,7 +241,7 @@ def with_diff_cols(columns: Sequence[str], attributes: Any, mistakes: list[Mista
 def check(values: dict[str, Any]) -> list[Mistake]:
     """Normalize the options in place; returns the mistakes."""
     mistakes: list[Mistake] = []
-    for name in ("key_columns", "tie_break_by", "sequence_by", "ignore_nulls"):
+    for name in ("key_columns", "tie_break_by", "sequence_by", "within", "ignore_nulls"):
         if not (name == "ignore_nulls" and isinstance(values[name], bool)):
             values[name] = as_names(name, values[name], mistakes)
     if not values["key_columns"] and not any(m.where == "key_columns" for m in mistakes):

@@ -284,20 +284,22 @@ class LogChanges:
         changes: the rows of batch and log (`ChangeLog.changes`).
         full: the rows of the log that describe full batches.
         present: keys that a full batch at its moment has, without a row that counts; see `ChangeLog.rows`.
+        parts: for which a full batch is complete; None: for all.
     """
 
     plan: DataFrame
     changes: DataFrame
     full: DataFrame
     present: DataFrame
+    parts: DataFrame | None
 
     def rows(self, log: ChangeLog, merge_id: str, full_at: int | None) -> DataFrame | None:
         """The rows that the log lacks; None if it has all. Args: full_at: the moment of a full batch."""
         news = self.changes.where("not is_logged").drop("is_logged")
-        is_new_batch = full_at is not None and not log.has_full_batch(self.full, self.present, full_at)
+        is_new_batch = full_at is not None and not log.has_full_batch(self.full, self.present, full_at, self.parts)
         if news.isEmpty() and not is_new_batch:
             return None
-        return log.rows(news, merge_id, full_at=full_at, present=self.present)
+        return log.rows(news, merge_id, full_at=full_at, present=self.present, parts=self.parts)
 
 
 def changes_by_log(
@@ -341,6 +343,7 @@ def changes_by_log(
     touched = touched.where(f"not ({NO_KEY})").distinct()
     found = log.changes(logged if logged_keys is None else logged_keys, touched, batch, full_at).localCheckpoint()
     check_problems(found, layout)
+    parts = batch.select("part").distinct().localCheckpoint() if spec.within and full_at is not None else None
     present = log.keys_with_later_rows(batch, full_at)
     if aside is not None and full_at is not None:
         whole = " and ".join(f"{name} is not null" for name in keys)
@@ -349,7 +352,7 @@ def changes_by_log(
     full, events = logged.where("is_full"), found
     if full_at is not None or not full.isEmpty():
         full = full.localCheckpoint()  # few rows, read more than once
-        events = log.with_absences(found, full, present, full_at)
+        events = log.with_absences(found, full, present, full_at, parts)
     if spec.has_rules:
         events = on_timeline(events, layout, spec)
     made = changes(events, None, layout.with_values(), spec, at, False)
@@ -360,7 +363,7 @@ def changes_by_log(
         if past is None:
             past = made.select("archived.*").limit(0)
     plan = difference(made, now, found, layout, spec, past).localCheckpoint()
-    return LogChanges(plan, found, full, present)
+    return LogChanges(plan, found, full, present, parts)
 
 
 def filtered(stored: DataFrame | None, keys: str) -> DataFrame | None:

@@ -18,7 +18,15 @@ from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.definition.stored_layout import wider_columns
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.plan.batch import cause, distinct_rows, key_names, named_keys, one_per_moment, presence
+from healing_tables.plan.batch import (
+    cause,
+    distinct_rows,
+    key_names,
+    named_keys,
+    one_per_moment,
+    part_of_stored,
+    presence,
+)
 from healing_tables.plan.feed import NO_KEY, check_has_log, sent_conditions
 from healing_tables.plan.seed_events import seeds, with_history
 from healing_tables.plan.timeline import with_kept_values
@@ -41,6 +49,8 @@ GENERATED = {
 }
 # Of a row that may leave values out; rows that were logged without this column are complete
 PARTIAL = "is_partial"
+# What a row is a part of (`within`), or for what a full batch is complete; NULL: for all
+PART = "within_values"
 
 
 @dataclass(frozen=True)
@@ -78,8 +88,9 @@ class ChangeLog:
 
     def generated(self) -> dict[str, str]:
         """Its own columns, with their types."""
-        partial = {PARTIAL: "boolean"} if self.spec.is_partial else {}
-        return GENERATED | dict.fromkeys(self.spec.causes, "string") | partial
+        flags = {PARTIAL: "boolean"} if self.spec.is_partial else {}
+        flags |= {PART: "string"} if self.spec.within else {}
+        return GENERATED | dict.fromkeys(self.spec.causes, "string") | flags
 
     def columns(self) -> dict[str, str]:
         """Name to type. Raises: TargetError if a name is taken."""
@@ -186,6 +197,7 @@ class ChangeLog:
             "is_seed",
             "merge_id",
             *([f"coalesce({PARTIAL if self.spec.is_partial else 'false'}, false) as is_partial"] if rules else []),
+            *([f"{PART} as part"] if self.spec.within else []),
         )
 
     def changes(self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None) -> DataFrame:
@@ -200,6 +212,7 @@ class ChangeLog:
         keys, has_rules = key_names(self.layout), self.spec.has_rules
         columns = [*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged"]
         columns += ["is_partial"] if has_rules else []
+        columns += ["part"] if self.spec.within else []
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if self.spec.truncated_when is not None:
             mine = mine.unionByName(logged.where(f"not is_full and {NO_KEY}"))
@@ -222,8 +235,18 @@ class ChangeLog:
         first = batch.where(f"not ({NO_KEY})").groupBy(*key_names(self.layout)).agg(f.expr("min(at) as first_at"))
         return first.where(f"first_at > {full_at}L").selectExpr(*key_names(self.layout), f"{full_at}L as at")
 
-    def with_absences(self, changes: DataFrame, full: DataFrame, present: DataFrame, full_at: int | None) -> DataFrame:
-        """The changes, and the end of each key that the next full batch lacks. Args: full: rows of full batches."""
+    def with_absences(
+        self,
+        changes: DataFrame,
+        full: DataFrame,
+        present: DataFrame,
+        full_at: int | None,
+        parts: DataFrame | None = None,
+    ) -> DataFrame:
+        """The changes, and the end of each key that the next full batch lacks.
+
+        Args: full: rows of full batches; parts: ``part``, those of the batch, with ``within``.
+        """
         keys = key_names(self.layout)
         order = ", tie, is_deleted" if self.spec.has_rules else ""
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
@@ -231,13 +254,24 @@ class ChangeLog:
         present = present.groupBy(*keys).agg(f.expr("collect_set(at) as present_at"))
         if full_at is not None:
             taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
+        moments = "taken"
+        if self.spec.within:
+            marks = full.where(NO_KEY).select("part", "at")
+            if parts is not None:
+                marks = marks.unionByName(parts.selectExpr("part", f"{full_at}L as at"))
+            taken = marks.groupBy().agg(f.expr("collect_set(struct(part, at)) as taken"))
+            stored = part_of_stored(self.layout, self.spec)
+            changes = changes.withColumn("part", f.expr(f"coalesce(part, {stored})" if stored else "part"))
+            # a full batch without parts is complete for all
+            is_of = "filter(taken, mark -> coalesce(mark.part = part, mark.part is null))"
+            moments = f"transform({is_of}, mark -> mark.at)"
         absent = (
             changes.crossJoin(f.broadcast(taken))
             .join(present, keys, "left")
             .selectExpr(
                 *keys,
                 "is_deleted",
-                "array_min(filter(array_except(taken, coalesce(present_at, array())), moment -> moment > at)) "
+                f"array_min(filter(array_except({moments}, coalesce(present_at, array())), moment -> moment > at)) "
                 "as next_taken",
                 f"lead(at) over (partition by {', '.join(keys)} order by at{order}) as next_at",
             )
@@ -246,9 +280,11 @@ class ChangeLog:
         )
         return changes.unionByName(absent, allowMissingColumns=True)
 
-    def has_full_batch(self, full: DataFrame, present: DataFrame, full_at: int) -> bool:
-        """Whether the log has a full batch at this moment, and its keys with later rows only."""
+    def has_full_batch(self, full: DataFrame, present: DataFrame, full_at: int, parts: DataFrame | None = None) -> bool:
+        """Whether the log has a full batch at this moment, its parts, and its keys with later rows only."""
         same = full.where(f"at = {full_at}L")
+        if parts is not None and not parts.subtract(same.where(NO_KEY).select("part")).isEmpty():
+            return False
         new = present.join(same, key_names(self.layout), "left_anti")
         return not same.isEmpty() and new.isEmpty()
 
@@ -280,19 +316,19 @@ class ChangeLog:
         is_seed: bool = False,
         full_at: int | None = None,
         present: DataFrame | None = None,
+        parts: DataFrame | None = None,
     ) -> DataFrame:
         """Rows for the log, in its columns.
 
         Args:
             changes: ``k1..n``, ``at``, ``is_deleted``, ``state``, ``tie``, ``cause``.
-            full_at: the moment of a full batch, which gets a row without a key.
+            full_at: the moment of a full batch, which gets a row without a key; or one for each of the ``parts``.
             present: of `keys_with_later_rows`; each key gets a row, too.
         """
         changes = changes.withColumn("is_full", f.lit(False))
         if full_at is not None:
-            mark = changes.sparkSession.range(1).selectExpr(
-                f"{full_at}L as at", "false as is_deleted", "true as is_full"
-            )
+            marks = changes.sparkSession.range(1).drop("id") if parts is None else parts
+            mark = marks.selectExpr("*", f"{full_at}L as at", "false as is_deleted", "true as is_full")
             if present is not None:
                 mark = mark.unionByName(
                     present.selectExpr("*", "false as is_deleted", "true as is_full"),
@@ -319,6 +355,8 @@ class ChangeLog:
         columns |= {name: f"cause.{name}" for name in self.spec.causes}
         if self.spec.is_partial:  # seeds are complete
             columns[PARTIAL] = "is_partial" if "is_partial" in changes.columns else "false"
+        if self.spec.within:
+            columns[PART] = "part" if "part" in changes.columns else "cast(null as string)"
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
     def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool, when_matched: str) -> str:
@@ -335,6 +373,8 @@ class ChangeLog:
         state = ["is_deleted", *[attribute.name for attribute in self.layout.attributes]]
         same = dict.fromkeys([*keys, *self.ties, "is_full"])
         place = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in same)
+        if self.spec.within:
+            place += f" and (not s.is_full or t.{PART} <=> s.{PART})"
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
         on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
         if is_decided or self.spec.on_tie == "greatest":

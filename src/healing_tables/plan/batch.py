@@ -19,7 +19,7 @@ from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import DAY, as_micros
 from healing_tables.sql.types import types_of
-from healing_tables.sql.values import normal
+from healing_tables.sql.values import JSON, normal
 
 # Why a row is refused, as in the plan
 TWO_ROWS = "two different rows for one key and moment"
@@ -81,6 +81,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         f"{why} as reason",
         f"{given} as given",
         *([f"{literal(spec.is_partial)} as is_partial"] if spec.has_rules else []),
+        *([f"{part_of_batch(types_of(batch.schema), layout, spec)} as part"] if spec.within else []),
     )
     return distinct_rows(rows, layout, spec) if spec.has_rules else one_per_moment(rows, layout, spec)
 
@@ -136,13 +137,14 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     is_aside = "reason is not null" if is_of_batch else "false"
     differ = "not (lowest <=> struct(highest.is_deleted, highest.state))" if spec.on_tie == "error" else "false"
     aside = ["max(reason) as reason", "collect_list(given) as given"] if is_of_batch else []
+    part = ["part"] if spec.within and "part" in rows.columns else []
     return (
         rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
         .where(f"place = 1 or {is_aside}")
         .groupBy(*keys, "at")
         .agg(
             f.expr("min(struct(is_deleted, state)) as lowest"),
-            f.expr("max(struct(is_deleted, state, is_logged, cause)) as highest"),
+            f.expr(f"max(struct({', '.join(['is_deleted', 'state', 'is_logged', 'cause', *part])})) as highest"),
             f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
             *map(f.expr, aside),
@@ -158,6 +160,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
             *(["reason", "given"] if is_of_batch else []),
+            *[f"highest.{name}" for name in part],
         )
     )
 
@@ -167,6 +170,7 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
     at once, truncations. Args: as of `one_per_moment`."""
     keys, is_of_batch = key_names(layout), "reason" in rows.columns
     own = ["reason"] if is_of_batch else []
+    part = ["part"] if spec.within and "part" in rows.columns else []
     place = f"over (partition by {', '.join([*keys, place_of(spec), *own])})"
     state = "struct(is_deleted, state)"
     differ = f"not (min({state}) {place} <=> max({state}) {place})" if spec.on_tie == "error" else "false"
@@ -174,7 +178,9 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
     return (
         rows.groupBy(*keys, "at", "tie", "is_deleted", "state", *own)
         .agg(
-            f.expr("max(struct(is_logged, cause, not is_partial as is_complete)) as newest"),
+            f.expr(
+                f"max(struct({', '.join(['is_logged', 'cause', 'not is_partial as is_complete', *part])})) as newest"
+            ),
             f.expr("count(*) as rows"),
             *([f.expr("collect_list(given) as given")] if is_of_batch else []),
         )
@@ -190,8 +196,29 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
             f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
             *(["reason", "given"] if is_of_batch else []),
+            *[f"newest.{name}" for name in part],
         )
     )
+
+
+def part_of_batch(given: Mapping[str, str], layout: Layout, spec: DimensionSpec) -> str:
+    """What a row of the batch is a part of (``within``), as SQL: its values as JSON. Args: given: of the batch."""
+    stored = {(column.column or column.name).lower(): value(column) for column in (*layout.keys, *layout.attributes)}
+    fields = []
+    for n, name in enumerate(spec.within, start=1):
+        column = find(name, given) or name
+        fields.append(f"{stored.get(name.lower()) or normal(quoted(column), given[column])} as w{n}")
+    return f"to_json(struct({', '.join(fields)}), {JSON})"
+
+
+def part_of_stored(layout: Layout, spec: DimensionSpec) -> str | None:
+    """The same of a row that has only keys and attributes (``k1..n``, ``state``); None if these do not tell it."""
+    stored = {column.name.lower(): name for name, column in zip(key_names(layout), layout.keys, strict=True)}
+    stored |= {attribute.name.lower(): f"state.a{n}" for n, attribute in by_name(layout)}
+    if any(name.lower() not in stored for name in spec.within):
+        return None
+    fields = [f"{stored[name.lower()]} as w{n}" for n, name in enumerate(spec.within, start=1)]
+    return f"to_json(struct({', '.join(fields)}), {JSON})"
 
 
 def place_of(spec: DimensionSpec) -> str:

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.resolve_layout import resolve
 from healing_tables.definition.spec import FULL_WITHOUT_PLACE, DimensionSpec
 from healing_tables.definition.stored_layout import NO_COLUMNS, CanWiden, always
-from healing_tables.errors import ArgumentError, Mistake, TargetError, counted
+from healing_tables.errors import ArgumentError, Mistake, SpecError, TargetError, counted
 from healing_tables.plan.batch import events as events_of
-from healing_tables.plan.batch import key_names, presence
+from healing_tables.plan.batch import key_names, part_of_stored, presence
 from healing_tables.plan.columns import EVENT, IS_EVENT, PAST, STORED, new_values
 from healing_tables.plan.feed import check_has_log
 from healing_tables.plan.stored_ends import spec_of_rows
@@ -194,15 +195,16 @@ def on_timeline(
     present: DataFrame | None = None,
 ) -> DataFrame:
     """The items of `timeline.with_outcomes`. Args: as of `changes`."""
-    events = events.drop("tie", "is_logged", "reason", "given")
-    keys = key_names(layout)
+    keys, parts = key_names(layout), events.select("part").distinct() if spec.within and full_batch else None
+    events = events.drop("tie", "is_logged", "reason", "given", "part")
     if not full_batch:
         stored = rows_of(events, stored, layout)
     in_table = touched = stored_rows(events, stored, layout, spec)
     if full_batch:
         alive = in_table.where("alive")
+        missing = alive if parts is None else alive.join(parts, f.expr(f"part = {part(layout, spec)}"), "left_semi")
         named = events.select(*keys) if present is None else events.select(*keys).union(present.select(*keys))
-        absent = alive.join(named, keys, "left_anti").selectExpr(*keys, f"{moment}L as at", "true as is_deleted")
+        absent = missing.join(named, keys, "left_anti").selectExpr(*keys, f"{moment}L as at", "true as is_deleted")
         if spec.changed_at is not None:
             # a key that returns may have a moment before its end
             seen = in_table.select(keys) if past is None else in_table.select(keys).union(past.select(keys))
@@ -218,6 +220,20 @@ def on_timeline(
         earlier = past.join(events.select(*keys), keys, "left_semi").selectExpr("*", f"{PAST} as kind")
         items = items.unionByName(earlier, allowMissingColumns=True)
     return items
+
+
+def part(layout: Layout, spec: DimensionSpec) -> str:
+    """What a stored row is a part of. Raises: SpecError if the table has no column for it."""
+    found = part_of_stored(layout, spec)
+    if found is None:
+        mistake = Mistake(
+            "within",
+            "keys or attributes, for a merge without a change log",
+            ", ".join(spec.within),
+            "name these columns in attributes; or keep a change_log",
+        )
+        raise SpecError(counted("the dimension", [mistake]), [mistake])
+    return found
 
 
 def check_can_end(layout: Layout, spec: DimensionSpec, full_batch: bool) -> None:
