@@ -27,7 +27,7 @@
         {%- do places.extend(healing_tables._places_of_subject(subject)) -%}
     {%- endfor -%}
     {%- set places = healing_tables._counted_places(places) -%}
-    {%- set rows = places | sum(attribute='rows') -%}
+    {%- set rows = places | map(attribute='rows') | sum -%}
     {%- do healing_tables._report('erase', target, healing_tables._counted(found.subjects[0]['keys'] | length, 'key')
         ~ ': ' ~ ('to erase ' if not run) ~ healing_tables._counted(rows, 'row') ~ ' in '
         ~ healing_tables._counted(places | selectattr('rows') | list | length, 'table')) -%}
@@ -48,9 +48,9 @@
     {%- endfor -%}
     {%- set subject = found.subjects[0] -%}
     {%- do healing_tables._be_model(subject.node, target) if subject.node is not none -%}
+    {%- set rows_of_target = places | selectattr('table', 'equalto', target) | map(attribute='rows') | sum -%}
     {%- set audited = healing_tables._begin_audit_of_operation('erase', target, subject.node, subject.details,
-        subject.key_columns) if places | selectattr('table', 'equalto', target) | sum(attribute='rows') > 0 else none
-        -%}
+        subject.key_columns) if rows_of_target > 0 else none -%}
     {%- for place in places if place.rows > 0 -%} {%- do healing_tables._erase_place(place) -%} {%- endfor -%}
     {%- do healing_tables._note_no_audit(audited) if audited is not none -%}
     {%- do healing_tables._report_past(found.subjects, places) -%}

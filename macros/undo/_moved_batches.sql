@@ -66,7 +66,7 @@ order by merge_id
     {%- if not found -%} {{ return(none) }} {%- endif -%}
     {%- set merges, listed = found | map(attribute='merge_id') | list, [] -%}
     {%- for id in merges -%} {%- do listed.append(healing_tables._string_literal(id)) -%} {%- endfor -%}
-    {{- return({'merges': merges, 'rows': found | sum(attribute='number') | int,
+    {{- return({'merges': merges, 'rows': found | map(attribute='number') | sum | int,
         'condition': condition | replace('{}', 'merge_id in (' ~ (listed | join(', ')) ~ ')')}) -}}
 {%- endmacro %}
 

@@ -47,6 +47,9 @@ def faults(text: str) -> list[str]:
             found.append(f"line {loop.lineno}: the filter of a loop reads {name}, which the loop changes")
         if isinstance(loop.iter, nodes.Name) and loop.iter.name == "healing_tables":
             found.append(f"line {loop.lineno}: a loop over the macros of the package has no items")
+    for used in tree.find_all(nodes.Filter):
+        if used.name == "sum" and used.kwargs:
+            found.append(f"line {used.lineno}: sum(attribute=...): v2 sums numbers only, use map(attribute=...) | sum")
     for macro in tree.find_all(nodes.Macro):
         for get in macro.find_all(nodes.Getattr):
             name = f"{get.node.name}.{get.attr}" if isinstance(get.node, nodes.Name) else ""
@@ -72,6 +75,7 @@ def test_forms(file: Path) -> None:
         "{{ healing_tables.get('_format_' ~ name) }}",
         "{% do context.update({}) %}",
         "{{ run_query('x').rows[0].dict() }}",
+        "{{ done | sum(attribute='n') }}",
     ],
 )
 def test_forms_that_are_found(text: str) -> None:
