@@ -255,3 +255,32 @@ def test_full_batches_of_a_part(lab: Lab, way: str, attributes: list[str]) -> No
     ]
     marks = [row for row in feed.logged("id", "changed_at", "within_values") if row[0] is None]
     assert len(marks) == (6 if "op" in attributes else 7), marks
+
+
+def test_full_batches_of_a_part_without_a_log(lab: Lab) -> None:
+    table = f"{lab.schema}.unlogged_parts"
+    given: dict[str, Any] = {"key_columns": "id", "full_batch": True, "within": "op", "max_removed_keys_ratio": 1}
+    spec = DimensionSpec(attributes=["name", "op"], **given)
+    for number, rows in enumerate(
+        (
+            [[1, day(1), "NO", "A", "x", 1], [2, day(1), "NO", "B", "x", 1], [3, day(1), "SE", "C", "x", 1]],
+            [[1, day(2), "NO", "A", "x", 1]],
+            [[1, day(3), "SE", "A", "x", 1]],
+        ),
+        start=1,
+    ):
+        merge(lab.frame(COLUMNS, rows).select("id", "op", "name"), table, spec, at=day(number))
+    shown = ["id", "op", "valid_from", "valid_to"]
+    assert plain_rows(lab.spark.table(table), shown) == [
+        (1, "NO", day(1), day(3)),
+        (1, "SE", day(3), OPEN),
+        (2, "NO", day(1), day(2)),
+        (3, "SE", day(1), day(3)),
+    ]
+    with pytest.raises(HealingTablesError, match="keys or attributes, for a merge without a change log"):
+        merge(
+            lab.frame(COLUMNS, [[1, day(4), "SE", "A", "x", 1]]).select("id", "op", "name"),
+            f"{lab.schema}.unlogged_names",
+            DimensionSpec(attributes=["name"], **given),
+            at=day(4),
+        )

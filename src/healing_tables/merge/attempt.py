@@ -19,7 +19,7 @@ from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
-from healing_tables.plan.feed import NO_KEY, moved_rows, on_timeline
+from healing_tables.plan.feed import NO_KEY, events_of_rows, moved_rows
 from healing_tables.plan.plan import changes, check_can_end, without_late
 from healing_tables.plan.row_diff import difference
 from healing_tables.plan.set_aside import columns as columns_aside
@@ -354,7 +354,7 @@ def changes_by_log(
         full = full.localCheckpoint()  # few rows, read more than once
         events = log.with_absences(found, full, present, full_at, parts)
     if spec.has_rules:
-        events = on_timeline(events, layout, spec)
+        events = events_of_rows(events, layout, spec)
     made = changes(events, None, layout.with_values(), spec, at, False)
     now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
     past = None

@@ -36,7 +36,7 @@ def check_has_log(spec: DimensionSpec) -> None:
         raise SpecError(counted("the dimension", mistakes), mistakes)
 
 
-def on_timeline(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
+def events_of_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
     """The events of these rows, one per key and moment.
 
     Args: rows: `batch.distinct_rows` of some keys, all that there are; truncations have no key.
@@ -92,7 +92,7 @@ def on_timeline(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFra
 def moved_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> int:
     """How many new rows ``sequence_by`` moves: a row that precedes them in it has a later moment.
 
-    Args: rows: as of `on_timeline`.
+    Args: rows: as of `events_of_rows`.
     """
     if not spec.sequence_by:
         return 0
