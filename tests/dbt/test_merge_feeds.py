@@ -230,7 +230,7 @@ def test_full_batches_of_a_part(lab: Lab, way: str, attributes: list[str]) -> No
     feed = Feed(lab, f"parted_{len(attributes)}", way)
     options = {"changed_at": "seen", "attributes": attributes, "full_batch": True, "max_removed_keys_ratio": 1}
     first = [[1, day(1), "NO", "A", "x", 1], [2, day(1), "NO", "B", "x", 1], [3, day(1), "SE", "C", "x", 1]]
-    if "op" not in attributes:  # otherwise the log tells it, also of rows of before the option
+    if "op" not in attributes:  # an attribute is in the log of the first batch, too
         options["within"] = "op"
     feed.merge(first, options, at=day(1))
     options["within"] = "OP"

@@ -66,7 +66,8 @@ healing_tables_changes as (
     'column_names': layout.names, 'valid_to_current': shown.end, 'current_values': shown.flags,
     'deleted_values': spec.get('deleted_values'), 'valid_from_first': spec.get('valid_from_first'),
     'surrogate_key': spec.get('surrogate_key'), 'column_types': {'changes': types}, 'causes': causes,
-    'is_audited': spec.get('audit') is not none, 'partial_when': 'is_partial' if layout.flags else none,
+    'is_audited': spec.get('audit') is not none,
+    'partial_when': 'is_partial' if 'is_partial' in layout.flags | map(attribute='name') else none,
     'current_while_deleted': spec.get('current_while_deleted') is sameas true})) }}
 {%- endmacro %}
 

@@ -48,7 +48,7 @@
 {%- endmacro %}
 
 {#- The column of the log for `within`: the values of a row, or those for which a full batch is complete, as JSON.
-    `layout.part`: that of a row of the log, as SQL, also if it was logged without this option. -#}
+    `layout.part`: SQL for it over the log, where rows of earlier merges may have NULL in this column. -#}
 {% macro _add_parts_of_batch(mistakes, spec, layout) -%}
     {%- set given, stored = [], [] -%}
     {%- for name in healing_tables._as_list(spec.within) -%}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -15,6 +16,8 @@ from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.row_text import row_text
 from healing_tables.sql.values import JSON
+from healing_tables.targets.naming import as_view
+from healing_tables.targets.retry import retrying
 
 if TYPE_CHECKING:
     from healing_tables.targets.sql_table import SqlTable
@@ -143,6 +146,21 @@ def append_statement(audit: SqlTable, rows: str, condition: str, moment: str) ->
         f"merge into {audit.sql_name} t using ({numbered}) s on {condition} {audit.when_matched} "
         f"when not matched then insert ({', '.join(values)}) values ({', '.join(values.values())})"
     )
+
+
+def row_id_of(publish: str, at: str) -> str:
+    """The id of a row in the audit of a publish that either way may add, as SQL. Args: at: the start, as SQL."""
+    return f"sha2(concat_ws('|', {literal(publish)}, to_json(key, {JSON}), cast({at} as string)), 256)"
+
+
+def add_publish(audit: SqlTable, rows: DataFrame, batch_id: str, publish: str, moment: str) -> None:
+    """Add the audit of one publish, once, whichever way adds it. Args: rows: AUDIT_COLUMNS; moment: of the commit."""
+    spark = rows.sparkSession
+    same = f"t.batch_id = {literal(batch_id)} and t.row_id = s.row_id and s.publish = {literal(publish)}"
+    with as_view(rows.selectExpr("*", f"{literal(publish)} as publish")) as view:
+        statement = append_statement(audit, view, same, moment)
+        retrying(audit.name, partial(audit.run, spark, statement))
+    audit.note_written_by(spark, publish)
 
 
 def with_causes(plan: DataFrame, events: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:

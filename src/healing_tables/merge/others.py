@@ -7,14 +7,13 @@ them once.
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import HealingTablesError
-from healing_tables.merge.audit import append_statement, audit_columns
+from healing_tables.merge.audit import add_publish, audit_columns, row_id_of
 from healing_tables.merge.erased import keys_not_erased
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
@@ -23,9 +22,6 @@ from healing_tables.plan.stored_rows import row_period
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.row_text import row_text
 from healing_tables.sql.types import types_of
-from healing_tables.sql.values import JSON
-from healing_tables.targets.naming import as_view
-from healing_tables.targets.retry import retrying
 from healing_tables.targets.sql_table import RowCommit, SqlTable
 
 logger = logging.getLogger("healing_tables")
@@ -77,10 +73,10 @@ def add_commit(
     tables: DimensionTables[SqlTable], target: SqlTable, commit: RowCommit, moment: str, spark: SparkSession
 ) -> None:
     """The audit of one commit. Args: moment: of it, as SQL."""
-    layout, spec, audit, publish = tables.layout, tables.spec, tables.audit, publish_of(commit)
+    layout, publish = tables.layout, publish_of(commit)
     after = target.rows(spark, commit.version)
     before = after.limit(0) if commit.before is None else target.rows(spark, commit.before)
-    changes = differences(before, after, layout, spec)
+    changes = differences(before, after, layout, tables.spec)
     kept = keys_not_erased(changes.select(*key_names(layout)).distinct(), target, layout)
     rows = changes.join(kept, key_names(layout), "left_semi").selectExpr(
         *audit_columns(
@@ -89,14 +85,10 @@ def add_commit(
             {"actor": "unknown"},
             f"others/{commit.version}",
             (row_text("stored", types_of(before.schema)), row_text("new", types_of(after.schema))),
-            row_id=f"sha2(concat_ws('|', {literal(publish)}, to_json(key, {JSON}), cast(at as string)), 256)",
+            row_id=row_id_of(publish, "at"),
         )
     )
-    same = f"t.batch_id = {literal(f'others/{commit.version}')} and t.row_id = s.row_id and s.publish = "
-    with as_view(rows.selectExpr("*", f"{literal(publish)} as publish")) as view:
-        statement = append_statement(audit, view, same + literal(publish), moment)
-        retrying(audit.name, partial(audit.run, spark, statement))
-    audit.note_written_by(spark, publish)
+    add_publish(tables.audit, rows, f"others/{commit.version}", publish, moment)
 
 
 def differences(before: DataFrame, after: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,17 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from healing_tables.errors import HealingTablesError
 from healing_tables.merge.attempt import changes_by_log
-from healing_tables.merge.audit import append_statement, audit_rows
+from healing_tables.merge.audit import add_publish, audit_rows, row_id_of
 from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.erased import keys_not_erased
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import named_keys
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import as_micros
-from healing_tables.sql.values import JSON
 from healing_tables.targets.key_map import KeyMap
-from healing_tables.targets.naming import as_view
-from healing_tables.targets.retry import retrying
 from healing_tables.targets.sql_table import SqlTable
 
 logger = logging.getLogger("healing_tables")
@@ -114,7 +110,7 @@ def add_audit(
     spark: SparkSession,
 ) -> None:
     """The audit of one commit. Args: version, tag: of `newest_tag`."""
-    layout, spec, audit, publish = tables.layout, tables.spec, tables.audit, f"{tag['id']}/{version}"
+    layout, spec, publish = tables.layout, tables.spec, f"{tag['id']}/{version}"
     base = target.version_before(version, tag["base"])
     before = None if base is None else target.rows(spark, base)
     logged = log.read(spark, tag["marks"]["changes"]["version"])
@@ -144,13 +140,9 @@ def add_audit(
         layout,
         spec,
         tag["id"],
-        row_id=f"sha2(concat_ws('|', {literal(publish)}, to_json(key, {JSON}), cast({start} as string)), 256)",
+        row_id=row_id_of(publish, start),
     )
-    same = f"t.batch_id = {literal(tag['id'])} and t.row_id = s.row_id and s.publish = {literal(publish)}"
-    with as_view(rows.selectExpr("*", f"{literal(publish)} as publish")) as view:
-        statement = append_statement(audit, view, same, target.moment(spark, version))
-        retrying(audit.name, partial(audit.run, spark, statement))
-    audit.note_written_by(spark, publish)
+    add_publish(tables.audit, rows, tag["id"], publish, target.moment(spark, version))
 
 
 def differing_keys(tables: DimensionTables[SqlTable], before: DataFrame | None, after: DataFrame) -> DataFrame:

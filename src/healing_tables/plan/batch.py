@@ -212,7 +212,7 @@ def part_of_batch(given: Mapping[str, str], layout: Layout, spec: DimensionSpec)
 
 
 def part_of_stored(layout: Layout, spec: DimensionSpec) -> str | None:
-    """The same of a row that has only keys and attributes (``k1..n``, ``state``); None if these do not tell it."""
+    """The same, computed from keys and attributes (``k1..n``, ``state``); None if `within` names another column."""
     stored = {column.name.lower(): name for name, column in zip(key_names(layout), layout.keys, strict=True)}
     stored |= {attribute.name.lower(): f"state.a{n}" for n, attribute in by_name(layout)}
     if any(name.lower() not in stored for name in spec.within):
