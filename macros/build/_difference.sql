@@ -89,6 +89,8 @@ from differing
     key_columns, valid_from, columns (of the candidate); key_names: 'key_1, key_2'
     changed_keys        the healed keys, as SQL after `in`; none: all keys
     has_buckets         equal keys have equal hashes; false for floats and collated text
+    deleted, is_living  with deleted_rows, the column that marks a deleted key, or none; whether a stored row is current
+                        and its key not deleted, which counts as ended
     is_versioned        a key can have several rows
     is_unique           no two rows, on either side, have the same key and start
     is_ordered          the rows of the candidate are in the order of _order_column(), by which both sides are joined
@@ -116,13 +118,10 @@ from differing
         and settings.metadata.is_start_in_order and settings.valid_from is not none -%}
     {%- set start = {'stored': none_at_all, 'candidate': none_at_all} if settings.valid_from is none
         else healing_tables._comparable_column(settings.valid_from, stored_columns, columns, 'valid_from') -%}
-    {#- with deleted_rows, a deleted key has a current row, but counts as ended -#}
     {%- set deleted = healing_tables._find_column(settings.metadata.names.get('is_deleted') or '', columns) -%}
-    {%- set name = healing_tables._quoted(deleted) if deleted is not none else none -%}
-    {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current
-        ~ (' and not ' ~ name if deleted in stored_columns else '') ~ ' as is_current']) -%}
-    {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current'
-        ~ (' and not row.' ~ name ~ ' as is_current' if name is not none else '')]) -%}
+    {%- set deleted = healing_tables._quoted(deleted) if deleted in compared else none -%}
+    {%- do select_lists.stored.extend([start.stored ~ ' as start', is_current ~ ' as is_current']) -%}
+    {%- do select_lists.candidate.extend([start.candidate ~ ' as start', 'is_current']) -%}
     {%- do select_lists.stored.append(healing_tables._row_struct(compared) ~ ' as stored_row') -%}
     {%- do select_lists.stored.append(healing_tables._to_micros(healing_tables._quoted(settings.valid_from),
         stored_columns[settings.valid_from]) ~ ' as ' ~ healing_tables._order_column()) if is_ordered -%}
@@ -145,6 +144,7 @@ from differing
         'compared_row': compared_row,
         'changed_keys': run.changed_keys,
         'has_buckets': healing_tables._has_hashable_keys(settings, stored_columns, columns),
+        'deleted': deleted, 'is_living': is_current ~ (' and not ' ~ deleted if deleted is not none else ''),
         'is_versioned': settings.tracked | select | list | length > 0,
         'is_unique': is_unique, 'is_ordered': is_ordered,
         'stored_rows': healing_tables._stored_rows(run) if run.changed_keys is none

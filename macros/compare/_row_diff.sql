@@ -3,13 +3,15 @@
 {#- The figures of the changes, in one row. `changes`: SQL for a `from`. `stored_versions`: SQL for the versions of all
     keys, also in a heal. `counts`: a query whose rows are returned as JSON, or none. -#}
 {% macro _change_figures(changes, inputs, stored_versions, counts=none) -%}
+{%- set lived = 'was_current' ~ (' and not stored_row.' ~ inputs.deleted if inputs.deleted is not none else '') -%}
+{%- set lives = 'is_current' ~ (' and not candidate_row.' ~ inputs.deleted if inputs.deleted is not none else '') -%}
 with changed_keys as (
     select {{ inputs.key_names }},
         bool_or(differs) as differs,
         count_if(differs and stored_row is null) as inserted,
         count_if(differs and stored_row is not null and candidate_row is not null) as updated,
         count_if(differs and candidate_row is null) as deleted,
-        bool_or(was_current) and not bool_or(is_current) as ends,
+        bool_or({{ lived }}) and not bool_or({{ lives }}) as ends,
         {#- also one that becomes current again, since its end is lost; a key with one row shows no gaps in any case #}
         count_if(stored_row is not null and not was_current and (candidate_row is null{{ ' or is_current'
             if inputs.is_versioned }})) as lost_versions,
@@ -40,9 +42,9 @@ from changed_keys
 
 {#- Figures of the stored table over all keys: only a build that removes something needs them. -#}
 {% macro _stored_figures(inputs, existing) -%}
-select count(distinct if(is_current, struct({{ inputs.key_names }}), null)) as current_keys,
+select count(distinct if(is_living, struct({{ inputs.key_names }}), null)) as current_keys,
 count_if(not is_current) as closed_versions
-from (select {{ inputs.stored }} from {{ existing }})
+from (select {{ inputs.stored }}, {{ inputs.is_living }} as is_living from {{ existing }})
 {%- endmacro %}
 
 {#- The bucket number of a key, the same for equal keys: a short list of numbers covers a few keys of any type. -#}

@@ -8,60 +8,22 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from merge_feed import OPEN, WAYS, Feed, day
 from tables import plain_rows
-from ways import merge_by_sql, merge_model, refused
+from ways import merge_by_sql, merge_model
 
 from healing_tables import DimensionSpec, HealingTablesError, merge
 
 COLUMNS = [["id", "int"], ["seen", "timestamp"], ["op", "string"], ["name", "string"], ["doc", "string"], ["n", "int"]]
 MARK = "(unchanged)"
 PLAIN: dict[str, Any] = {"attributes": {"name": 2, "doc": 2}, "changed_at": "seen", "deleted_when": "op = 'd'"}
-PARTIAL = {**PLAIN, "ignore_nulls": ["name"], "unchanged_value": {"DOC": MARK}}
 SHOWN = ["id", "name", "doc", "valid_from", "valid_to"]
-OPEN = "9999-12-31 00:00:00"
-WAYS = ("sql", "library")
-
-
-def day(number: int) -> str:
-    return f"2024-01-{number:02d} 00:00:00"
-
-
-class Feed:
-    """One dimension, merged by one way."""
-
-    def __init__(self, lab: Lab, name: str, way: str) -> None:
-        self.lab, self.way, self.model = lab, way, f"{name}_{way}"
-        self.table = f"{lab.schema}.{self.model}"
-
-    def merge(self, rows: list[list[Any]], options: dict[str, Any], *, at: str | None = None) -> None:
-        batch = self.lab.frame(COLUMNS, rows)
-        if self.way == "sql":
-            merge_model(self.lab, self.model, batch, **options, **({"at": at} if at else {}))
-            merge_by_sql(self.lab, self.model)
-        else:
-            spec = DimensionSpec(**{"key_columns": "id", "change_log": f"{self.table}_changes", **options})
-            merge(batch, self.table, spec, at=at)
-
-    def error(self, rows: list[list[Any]], options: dict[str, Any]) -> str:
-        batch = self.lab.frame(COLUMNS, rows)
-        if self.way == "sql":
-            merge_model(self.lab, self.model, batch, **options)
-            return refused(self.lab, self.model)
-        with pytest.raises(HealingTablesError) as caught:
-            spec = DimensionSpec(**{"key_columns": "id", "change_log": f"{self.table}_changes", **options})
-            merge(batch, self.table, spec)
-        return str(caught.value)
-
-    def rows(self) -> list[Any]:
-        return sorted(plain_rows(self.lab.spark.table(self.table), SHOWN), key=lambda row: (row[0], row[3]))
-
-    def logged(self, *columns: str) -> list[Any]:
-        return plain_rows(self.lab.spark.table(f"{self.table}_changes"), list(columns))
+PARTIAL = {**PLAIN, "ignore_nulls": ["name"], "unchanged_value": {"DOC": MARK}}
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_of_before_the_option_are_complete(lab: Lab, way: str) -> None:
-    feed = Feed(lab, "completed", way)
+    feed = Feed(lab, "completed", way, COLUMNS, SHOWN)
     first = [[1, day(1), "u", "A", "x", 1], [1, day(3), "u", None, MARK, 2], [2, day(1), "u", "B", "x", 3]]
     feed.merge(first, PLAIN)
     # NULL and the mark are values; a row that comes again stays what it was
@@ -90,7 +52,7 @@ def test_rows_of_before_the_option_are_complete(lab: Lab, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_partial_row_over_stored_versions(lab: Lab, way: str) -> None:
     """A log that begins with them: they are complete, and a row that comes again agrees with its version."""
-    feed = Feed(lab, "seeded", way)
+    feed = Feed(lab, "seeded", way, COLUMNS, SHOWN)
     spec = DimensionSpec(key_columns="id", change_log=False, **PLAIN)
     stored = [[1, day(1), "u", "A", "x", 1], [1, day(3), "u", None, "y", 2]]
     merge(lab.frame(COLUMNS, stored), feed.table, spec)
@@ -106,7 +68,7 @@ def test_a_partial_row_over_stored_versions(lab: Lab, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_sequence_over_stored_versions(lab: Lab, way: str, caplog: pytest.LogCaptureFixture) -> None:
-    feed = Feed(lab, "sequenced", way)
+    feed = Feed(lab, "sequenced", way, COLUMNS, SHOWN)
     sequenced = {**PLAIN, "sequence_by": "n"}
     spec = DimensionSpec(key_columns="id", change_log=False, **PLAIN)
     merge(lab.frame(COLUMNS, [[1, day(1), "u", "A", "x", 1], [1, day(3), "u", "B", "x", 2]]), feed.table, spec)
@@ -128,7 +90,7 @@ def test_a_sequence_over_stored_versions(lab: Lab, way: str, caplog: pytest.LogC
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_truncation(lab: Lab, way: str) -> None:
-    feed = Feed(lab, "truncated", way)
+    feed = Feed(lab, "truncated", way, COLUMNS, SHOWN)
     options = {**PLAIN, "truncated_when": "op = 't'", "max_removed_keys_ratio": 1}
     feed.merge([[1, day(1), "u", "A", "x", 1], [2, day(1), "u", "B", "x", 2]], options)
     feed.merge([[None, day(5), "t", None, None, 3], [2, day(5), "u", "C", "x", 4]], options)
@@ -150,7 +112,7 @@ def test_a_truncation(lab: Lab, way: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_truncation_is_guarded(lab: Lab, way: str) -> None:
-    feed = Feed(lab, "guarded", way)
+    feed = Feed(lab, "guarded", way, COLUMNS, SHOWN)
     options = {**PLAIN, "truncated_when": "op = 't'"}
     feed.merge([[number, day(1), "u", "A", "x", number] for number in range(30)], options)
     before = feed.rows()
@@ -162,7 +124,7 @@ def test_a_truncation_is_guarded(lab: Lab, way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_full_batches_of_partial_rows(lab: Lab, way: str) -> None:
     """An absence ends what is carried, too, whenever its batch comes."""
-    feed = Feed(lab, "full", way)
+    feed = Feed(lab, "full", way, COLUMNS, SHOWN)
     options = {**PARTIAL, "deleted_when": None, "full_batch": True, "max_removed_keys_ratio": 1}
     feed.merge([[1, day(1), "u", "A", "x", 1], [2, day(1), "u", "B", "x", 2]], options, at=day(2))
     feed.merge([[1, day(5), "u", None, "z", 3], [2, day(5), "u", None, MARK, 4]], options, at=day(6))
@@ -177,7 +139,7 @@ def test_full_batches_of_partial_rows(lab: Lab, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_mistakes_in_the_rules(lab: Lab, way: str) -> None:
-    feed = Feed(lab, "wrong", way)
+    feed = Feed(lab, "wrong", way, COLUMNS, SHOWN)
     rows = [[1, day(1), "u", "A", "x", 1]]
     wrong = {"ignore_nulls": ["nam"], "unchanged_value": {"docs": 1}, "sequence_by": ["m"]}
     message = feed.error(rows, {**PLAIN, **wrong})
@@ -206,7 +168,7 @@ def test_rules_without_a_log(lab: Lab) -> None:
 def test_causes_of_several_rows_of_a_moment(lab: Lab, way: str) -> None:
     """Two partial rows of one moment add up; the audit has the cause of one of them. A column that a batch lacks
     was not sent, or keeps its value."""
-    feed = Feed(lab, "caused", way)
+    feed = Feed(lab, "caused", way, COLUMNS, SHOWN)
     options = {**PARTIAL, "tie_break_by": "n", "change_reason": "op", "audit": {"actor": "loader"}}
     feed.merge([[1, day(1), "first", "A", "x", 1]], options)
     feed.merge([[1, day(3), "renamed", "B", MARK, 2], [1, day(3), "documented", None, "y", 3]], options)
@@ -227,7 +189,7 @@ def test_causes_of_several_rows_of_a_moment(lab: Lab, way: str) -> None:
 @pytest.mark.parametrize("attributes", [["name"], ["name", "op"]], ids=["beside", "attribute"])
 def test_full_batches_of_a_part(lab: Lab, way: str, attributes: list[str]) -> None:
     """A load per country, which is `op` here: absent keys end only there, whenever the batch comes."""
-    feed = Feed(lab, f"parted_{len(attributes)}", way)
+    feed = Feed(lab, f"parted_{len(attributes)}", way, COLUMNS, SHOWN)
     options = {"changed_at": "seen", "attributes": attributes, "full_batch": True, "max_removed_keys_ratio": 1}
     first = [[1, day(1), "NO", "A", "x", 1], [2, day(1), "NO", "B", "x", 1], [3, day(1), "SE", "C", "x", 1]]
     if "op" not in attributes:  # an attribute is in the log of the first batch, too

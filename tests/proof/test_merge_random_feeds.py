@@ -26,7 +26,8 @@ def as_logged(row: Row, rules: str) -> tuple[Any, ...]:
 @pytest.mark.parametrize("ways", ["sql", "library sql"])
 @pytest.mark.parametrize("rules", RULES)
 def test_batches_in_any_order(lab: Lab, rules: str, ways: str) -> None:
-    family = list(LOGGED)[list(RULES).index(rules) % len(LOGGED)]
+    families = [family for family in LOGGED if family != "type 4" or "deleted_rows" not in RULES[rules]]
+    family = families[list(RULES).index(rules) % len(families)]
     merge_in_any_order(lab, f"dim_{rules}_{ways}".replace(" ", "_"), family, rules, ways)
 
 

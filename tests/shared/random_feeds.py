@@ -16,7 +16,7 @@ from reference import Row
 
 from healing_tables import DimensionSpec
 
-DDL = histories.ddl() + ", lsn int"
+DDL = histories.ddl() + ", lsn int, born timestamp"
 MARK = "(unchanged)"
 RULES: dict[str, dict[str, Any]] = {
     "partial": {"ignore_nulls": ["a", "b"], "unchanged_value": {"c": MARK, "d": MARK}, "tie_break_by": "lsn"},
@@ -24,6 +24,13 @@ RULES: dict[str, dict[str, Any]] = {
     "greatest": {"ignore_nulls": True, "unchanged_value": {"d": MARK}, "on_tie": "greatest"},
     "sequence only": {"sequence_by": ["lsn"]},
     "truncations": {"tie_break_by": "lsn"},
+    "deleted rows": {"tie_break_by": "lsn", "deleted_rows": True},
+    "first starts": {
+        "ignore_nulls": True,
+        "sequence_by": "lsn",
+        "deleted_rows": True,
+        "valid_from_first": {"batch": "born"},
+    },
 }
 TRUNCATED = "op = 't'"
 
@@ -39,7 +46,8 @@ def random_feed(seed: int, rules: str, *, keys: int = 60, rows: int = 400) -> li
         key: int | None = choose.randrange(keys)
         if rules != "sequence only" and choose.random() < 0.01:
             op, key = "t", None
-        row = {"id": key, "at": START + dt.timedelta(minutes=minute), "op": op, **values, "lsn": lsn}
+        born = START - dt.timedelta(days=choose.randrange(30)) if choose.random() < 0.2 else None
+        row = {"id": key, "at": START + dt.timedelta(minutes=minute), "op": op, **values, "lsn": lsn, "born": born}
         found += [row] * (2 if choose.random() < 0.1 else 1)
     return found
 
@@ -60,7 +68,7 @@ def expected(rows: Sequence[Row], spec: DimensionSpec, rules: str) -> ref.Dimens
     nulls = given.get("ignore_nulls", ())
     source = replace(
         source,
-        columns={**source.columns, "lsn": "int"},
+        columns={**source.columns, "lsn": "int", "born": "timestamp"},
         on_tie=given.get("on_tie", "error"),
         tie_break_by=("lsn",) if "tie_break_by" in given else (),
         sequence_by=("lsn",) if "sequence_by" in given else (),
@@ -70,4 +78,5 @@ def expected(rows: Sequence[Row], spec: DimensionSpec, rules: str) -> ref.Dimens
         if "truncated_when" in given
         else None,
     )
-    return replace(dim, sources=(source,))
+    first = {source.name: "born"} if "valid_from_first" in given else None
+    return replace(dim, sources=(source,), deleted_rows=given.get("deleted_rows", False), valid_from_first=first)

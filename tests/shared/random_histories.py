@@ -122,7 +122,8 @@ def assert_holds(spark: SparkSession, name: str, wanted: Sequence[Row]) -> None:
     columns = list(wanted[0])
     rows = [tuple(as_text(row[column]) for column in columns) for row in wanted]
     found = [tuple(map(as_text, row)) for row in plain_rows(spark.table(name), columns)]
-    assert sorted(found, key=repr) == sorted(rows, key=repr)
+    lacking = sorted(set(rows) - set(found), key=repr)
+    assert sorted(found, key=repr) == sorted(rows, key=repr), (lacking, sorted(set(found) - set(rows), key=repr))
 
 
 def as_text(value: Any) -> Any:

@@ -89,7 +89,7 @@ from (
     ChangeLog.agrees() of the library.
 -#}
 {% macro _with_seeded_rows(layout, query, change_log) -%}
-{%- set same, agrees, seeds = [], [], [] -%}
+{%- set same, agrees, seeds, exact = [], [], [], [] -%}
 {%- for key in layout['keys'] -%} {%- do same.append('batch.' ~ key.quoted ~ ' = seeds.key_' ~ loop.index) -%}
 {%- endfor -%}
 {%- for attribute in layout.attributes -%}
@@ -99,8 +99,12 @@ from (
     {%- do others.append('not (' ~ is_sent ~ ')') if is_sent is not none -%}
     {%- set is_same = (others + ['batch.' ~ attribute.quoted ~ ' <=> seeds.seed.' ~ attribute.quoted]) | join(' or ')
         -%}
+    {%- do exact.append('batch.' ~ attribute.quoted ~ ' <=> seeds.seed.' ~ attribute.quoted) -%}
     {%- do agrees.append('(' ~ is_same ~ ')' if others else is_same) if attribute.options.scd_type != 0 -%}
 {%- endfor -%}
+{#- a row with an earlier start of its key is logged for that -#}
+{%- do agrees.append('not coalesce(' ~ (['batch.valid_from_first < batch.changed_at'] + exact) | join(' and ')
+    ~ ', false)') if layout.has_first_starts -%}
 select batch.*, coalesce({{ (['seeds.seed is not null and not batch.is_deleted'] + agrees) | join(' and ') }}, false)
     as healing_tables_seeded
 from (

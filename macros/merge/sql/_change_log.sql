@@ -106,7 +106,13 @@ using (
 on s.merge_id = {{ merge_id }} and {{ found.same }}
 {%- if spec.get('on_tie') == 'greatest' %}
 and {{ found.equal }}
-{%- else %}
+{%- endif %}
+{%- if layout.has_first_starts %}
+{#- a row that comes again with an earlier start is logged again #}
+and (s.valid_from_first is null or t.valid_from_first <= s.valid_from_first
+    {{- ' or not (' ~ found.equal ~ ')' if spec.get('on_tie') != 'greatest' }})
+{%- endif %}
+{%- if spec.get('on_tie') != 'greatest' %}
 when matched and not ({{ found.equal }}) then update set {{ keys[0] }} = cast(raise_error(concat(
     'healing_tables: another merge has logged a different row of key ', cast(s.{{ keys[0] }} as string))) as {{
     layout['keys'][0].type }})
@@ -116,10 +122,11 @@ when not matched then insert ({{ names | join(', ') }}) values ({{ values | join
 
 {#- Rows for the log: for each key and moment those that count. -#}
 {% macro _rows_for_log(layout, events, is_seed=false) -%}
+{%- set place = healing_tables._competing_rows(layout) -%}
 select *, {{ is_seed | lower }} as is_seed, now() as logged_at
 from (
-    select *, row_number() over (partition by {{ healing_tables._competing_rows(layout) }} order by {{
-        healing_tables._rank_of_row(layout) }}) as healing_tables_place
+    select {{ healing_tables._with_first_start(layout, place) }}, row_number() over (partition by {{ place
+        }} order by {{ healing_tables._rank_of_row(layout) }}) as healing_tables_place
     from {{ events }}
 )
 where healing_tables_place = 1
@@ -205,10 +212,12 @@ where healing_tables_place = 1
     {%- do named.append(key.quoted ~ ' as logged_' ~ loop.index) -%}
     {%- do same.append('removed.key_' ~ loop.index ~ ' = logged.logged_' ~ loop.index) -%}
 {%- endfor -%}
-{%- set truncations = [] -%}
+{#- of rows without a key: sequence_by may move a row to the moment of a truncation, and with deleted_rows a version
+    starts where a truncation or a full batch ends its key -#}
+{%- set others = [] -%}
 {%- for rows in [log_rows, events] -%}
-    {%- do truncations.append('select unix_micros(changed_at) from ' ~ rows ~ ' where not is_full and '
-        ~ healing_tables._has_no_key(layout)) -%}
+    {%- do others.append('select unix_micros(changed_at) from ' ~ rows ~ ' where ' ~ healing_tables._has_no_key(layout)
+        ~ (' and not is_full' if not spec.get('deleted_rows'))) -%}
 {%- endfor -%}
 select count(*) as `keys`, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (
@@ -217,18 +226,23 @@ from (
         select {{ healing_tables._key_names(layout['keys']) }}, {{ start }} as start_at
         from {{ staged }}
         where differs and candidate_row is null
-            {%- if spec.get('valid_from_first') is not none %}
+            {%- if spec.get('valid_from_first') is not none and not layout.has_first_starts %}
             and {{ start }} <> {{ healing_tables._micros_constant(spec.valid_from_first) }}
             {%- endif %}
-            {%- if layout.rules.has_sequence and layout.rules.has_truncations %}
-            {#- sequence_by may move a row to the moment of a truncation #}
-            and {{ start }} not in ({{ truncations | join(' union all ') }})
+            {%- if spec.get('deleted_rows') or (layout.rules.has_sequence and layout.rules.has_truncations) %}
+            and {{ start }} not in ({{ others | join(' union all ') }})
             {%- endif %}
     ) as removed
     left anti join (
         select {{ named | join(', ') }}, unix_micros(changed_at) as logged_at from {{ log_rows }} where not is_full
         union all
         select {{ named | join(', ') }}, unix_micros(changed_at) from {{ events }} where not is_full
+        {%- if layout.has_first_starts %}
+        union all
+        select {{ named | join(', ') }}, {{ healing_tables._to_micros(healing_tables._from_micros(
+            'unix_micros(valid_from_first)', layout.moment_type), layout.moment_type) }}
+        from {{ log_rows }} where valid_from_first is not null
+        {%- endif %}
     ) as logged
     on removed.start_at = logged.logged_at and {{ same | join(' and ') }}
 )

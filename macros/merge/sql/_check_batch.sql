@@ -80,6 +80,11 @@ left join moments on true
 {%- set columns = (layout['keys'] + layout.attributes + layout.extra_ties + layout.flags) | map(attribute='quoted')
     | join(', ') -%}
 {%- set part = healing_tables._part_of_mark(layout) -%}
+{#- a row that comes again with an earlier start of its key is new -#}
+{%- set over = ' over (partition by ' ~ ([keys, 'changed_at', 'is_full'] + part) | join(', ') ~ ')'
+    if not layout.rules.has_rules else '' -%}
+{%- set earlier = 'not (min(valid_from_first)' ~ over ~ ' <=> min(if(healing_tables_logged, valid_from_first, null))'
+    ~ over ~ ')' -%}
 {%- set place = ([keys, 'is_full'] + (['healing_tables_part'] if part else []) + ['healing_tables_tie'])
     | join(', ') -%}
 {%- set state, fields = healing_tables._state_of_batch(layout), [] -%}
@@ -112,7 +117,7 @@ both as (
 sent as (
     select {{ keys }}, changed_at, is_full, {{ healing_tables._tie_of_batch(layout) }} as healing_tables_tie, {{
         state }} as healing_tables_state, count_if(not healing_tables_logged) > 0 as healing_tables_given,
-        count_if(healing_tables_logged) = 0 as healing_tables_new
+        count_if(healing_tables_logged) = 0{{ ' or ' ~ earlier if layout.has_first_starts }} as healing_tables_new
         {{- ', ' ~ part[0] ~ ' as healing_tables_part' if part }}
     from both
     group by {{ healing_tables._competing_rows(layout) }}
@@ -139,12 +144,14 @@ moments as (
 ranked as (
     select *, rank() over (partition by {{ ([keys, 'changed_at', 'is_full'] + part) | join(', ') }} order by {{
         healing_tables._tie_of_batch(layout) }} desc) as healing_tables_place
+        {{- ', ' ~ earlier ~ ' as healing_tables_earlier' if layout.has_first_starts }}
     from both
 ),
 moments as (
     select {{ keys }}, changed_at, is_full, count_if(not healing_tables_logged) > 0 as healing_tables_given,
         not (min({{ state }}) <=> max({{ state }})) as healing_tables_tied,
-        not (max(case when healing_tables_logged then {{ state }} end) <=> max({{ state }})) as healing_tables_new
+        not (max(case when healing_tables_logged then {{ state }} end) <=> max({{ state }}))
+            {{- ' or max(healing_tables_earlier)' if layout.has_first_starts }} as healing_tables_new
     from ranked
     where healing_tables_place = 1
     group by {{ ([keys, 'changed_at', 'is_full'] + part) | join(', ') }}

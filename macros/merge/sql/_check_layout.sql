@@ -53,11 +53,34 @@
     {%- endfor -%}
 {%- endmacro %}
 
+{#- Options for versions: type 4 has none in the dimension. -#}
+{% macro _check_options_of_versions(mistakes, spec, layout, stored_columns) -%}
+    {%- for option, is_set in {'deleted_rows': spec.get('deleted_rows') is sameas true,
+        'valid_from_first.batch': layout.has_first_starts}.items() if is_set and healing_tables._has_history(layout) -%}
+        {%- do healing_tables._mistake(mistakes, option, 'attributes of types 0, 1, 2, 3 and 6', 'type 4',
+            'leave this option out, or give the attributes type 2') -%}
+    {%- endfor -%}
+    {%- if spec.get('deleted_rows') is sameas true -%}
+        {%- do healing_tables._mistake(mistakes, 'deleted_rows', 'this option, or current_while_deleted', 'both',
+            'remove current_while_deleted: the row of a deleted key is current')
+            if spec.get('current_while_deleted') is sameas true -%}
+        {%- do healing_tables._mistake(mistakes, 'deleted_rows', 'a column ' ~ (layout.names.is_deleted or 'is_deleted')
+            ~ ' in the stored table', 'a table without it',
+            'run once with --full-refresh, which computes the dimension from its change log')
+            if stored_columns and (layout.names.is_deleted is none
+                or healing_tables._find_column(layout.names.is_deleted, stored_columns) is none) -%}
+        {%- do healing_tables._mistake(mistakes, 'column_names.is_deleted', 'a name: with deleted_rows, only this '
+            'column tells a deleted key', 'none', 'leave it out, or name it')
+            if not stored_columns and layout.names.is_deleted is none and not healing_tables._has_history(layout) -%}
+    {%- endif -%}
+{%- endmacro %}
+
 {#- The moments of a stored dimension: their type, and the columns without which versions cannot be distinguished. -#}
 {% macro _check_stored_moments(mistakes, spec, layout, stored_columns) -%}
     {%- set names = layout.names -%}
     {%- for name in ['valid_from', 'valid_to'] -%}
-        {%- if layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list
+        {%- if (layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list
+            or layout.names.get('is_deleted') is not none)
             and (names[name] is none or healing_tables._find_column(names[name], stored_columns) is none) -%}
             {%- do healing_tables._mistake(mistakes, name, 'a column of the stored table, since attributes of '
                 'type 2 or 6 have versions', 'none', 'name it in column_names.' ~ name) -%}

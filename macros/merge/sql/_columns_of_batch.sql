@@ -65,6 +65,7 @@
     {%- for option in ['changed_at'] + healing_tables._cause_options() if spec.get(option) -%}
         {%- do used.append(spec[option]) -%}
     {%- endfor -%}
+    {%- do used.append(spec.valid_from_first.get('batch') | string) if spec.get('valid_from_first') is mapping -%}
     {%- set used = used | map('lower') | list -%}
     {%- set named = wanted | map('lower') | list -%}
     {%- set found = {} -%}
@@ -121,7 +122,8 @@
 {% macro _merged_names(spec, stored_columns) -%}
     {%- set given = spec.get('column_names') or {} -%}
     {%- set names = dict(given) -%}
-    {%- for name, by_default in healing_tables._generated_names([], {}).items() if name not in given -%}
+    {%- for name, by_default in healing_tables._generated_names([], {}, none,
+        spec.get('deleted_rows') is sameas true).items() if name not in given -%}
         {%- do names.update({name: healing_tables._find_column(name, stored_columns) if stored_columns
             else name if spec.get(name) is not none else none if name == 'compressed_row_count'
             else by_default if 4 not in healing_tables._scd_types(spec)

@@ -12,13 +12,14 @@
                         stored table has
     rules               of change data capture, see _rules_of_batch.sql; flags: the columns that the log has for them
     part                what a row of the log is a part of (within), as SQL; none without this option
+    has_first_starts    the log has a column valid_from_first
     carried             attributes, extra_ties, causes and flags: what a row of the log has besides its key
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
 -#}
 {% macro _merge_layout(mistakes, format, spec, given, stored_columns, at, logged_columns={}) -%}
     {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
-        'flags': [], 'part': none, 'moment': none,
+        'flags': [], 'part': none, 'has_first_starts': false, 'moment': none,
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
     {%- do healing_tables._check_names_of_batch(mistakes, given) -%}
     {%- for name in spec.key_columns -%}
@@ -77,6 +78,7 @@
     {%- do layout.update({'carried': layout.attributes + layout.extra_ties + layout.causes + layout.flags}) -%}
     {%- do healing_tables._check_types_of_batch(mistakes, format, layout, stored_columns) -%}
     {%- do healing_tables._check_type_4(mistakes, layout) if healing_tables._has_history(layout) -%}
+    {%- do healing_tables._check_options_of_versions(mistakes, spec, layout, stored_columns) -%}
     {%- do healing_tables._check_stored_moments(mistakes, spec, layout, stored_columns) if stored_columns -%}
     {{- return(layout) -}}
 {%- endmacro %}

@@ -36,8 +36,9 @@ healing_tables_given as (
     {#- a row that comes again with another cause is not another row; one that was complete stays so #}
     select {{ names }}, changed_at, is_deleted, is_full
     from (
-        select *, row_number() over (partition by {{ healing_tables._competing_rows(layout) }} order by {{
-            healing_tables._rank_of_row(layout, 'healing_tables_logged') }}) as healing_tables_place
+        select {{ '*' if not layout.has_first_starts else healing_tables._with_first_start(layout, keys | join(', '))
+            ~ ', healing_tables_logged' }}, row_number() over (partition by {{ healing_tables._competing_rows(layout)
+            }} order by {{ healing_tables._rank_of_row(layout, 'healing_tables_logged') }}) as healing_tables_place
         from (select * from healing_tables_events distribute by {{ keys | join(', ') }})
     )
     where healing_tables_place = 1
@@ -64,10 +65,12 @@ healing_tables_changes as (
         columns=layout.attributes | map(attribute='name') | list)}, {
     'key_columns': layout['keys'] | map(attribute='name') | list, 'attributes': attributes,
     'column_names': layout.names, 'valid_to_current': shown.end, 'current_values': shown.flags,
-    'deleted_values': spec.get('deleted_values'), 'valid_from_first': spec.get('valid_from_first'),
+    'deleted_values': spec.get('deleted_values'), 'valid_from_first': {'changes': 'valid_from_first'}
+        if layout.has_first_starts else spec.get('valid_from_first'),
     'surrogate_key': spec.get('surrogate_key'), 'column_types': {'changes': types}, 'causes': causes,
     'is_audited': spec.get('audit') is not none,
     'partial_when': 'is_partial' if 'is_partial' in layout.flags | map(attribute='name') else none,
+    'deleted_rows': spec.get('deleted_rows') is sameas true,
     'current_while_deleted': spec.get('current_while_deleted') is sameas true})) }}
 {%- endmacro %}
 

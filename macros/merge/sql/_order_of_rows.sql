@@ -31,6 +31,16 @@
     {{- return(place | join(', ')) -}}
 {%- endmacro %}
 
+{#- The columns of rows for the log, where `valid_from_first` is the least one in a window: the earliest start counts,
+    whichever row does. -#}
+{% macro _with_first_start(layout, partition) -%}
+    {%- if not layout.has_first_starts -%} {{ return('*') }} {%- endif -%}
+    {%- set columns = (layout['keys'] + layout.carried) | map(attribute='quoted')
+        | reject('equalto', 'valid_from_first') | list -%}
+    {{- return((columns + ['changed_at', 'is_deleted', 'is_full', 'min(valid_from_first) over (partition by '
+        ~ partition ~ ') as valid_from_first']) | join(', ')) -}}
+{%- endmacro %}
+
 {#- Full batches of one moment are as many as their parts; of rows, this is NULL. -#}
 {% macro _part_of_mark(layout) -%}
     {{- return(['if(is_full, within_values, null)'] if layout.part is not none else []) -}}

@@ -45,6 +45,20 @@
     {%- do layout.flags.append({'name': 'is_partial', 'quoted': 'is_partial', 'column': 'true', 'type': 'boolean'})
         if is_partial -%}
     {%- do healing_tables._add_parts_of_batch(mistakes, spec, layout) if spec.get('within') -%}
+    {%- do healing_tables._add_first_starts(mistakes, spec, layout) if spec.get('valid_from_first') is mapping -%}
+{%- endmacro %}
+
+{#- The column of the log for `valid_from_first: {batch: column}`: from when on a row says that its key exists. -#}
+{% macro _add_first_starts(mistakes, spec, layout) -%}
+    {%- do healing_tables._check_options(mistakes, 'valid_from_first', spec.valid_from_first, ['batch']) -%}
+    {%- set column = healing_tables._batch_column(mistakes, 'valid_from_first.batch', spec.valid_from_first.get('batch')
+        | string, layout.given, {}) -%}
+    {%- if column is none -%} {{ return(none) }} {%- endif -%}
+    {%- do healing_tables._mistake(mistakes, 'valid_from_first.batch', 'a date or a timestamp', column.given,
+        'cast it in the batch') if column.given not in ['date', 'timestamp', 'timestamp_ntz'] -%}
+    {%- do layout.flags.append({'name': 'valid_from_first', 'quoted': 'valid_from_first', 'type': 'timestamp',
+        'column': 'timestamp_micros(' ~ healing_tables._to_micros(column.column, column.given) ~ ')'}) -%}
+    {%- do layout.update({'has_first_starts': true}) -%}
 {%- endmacro %}
 
 {#- The column of the log for `within`: the values of a row, or those for which a full batch is complete, as JSON.

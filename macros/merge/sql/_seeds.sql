@@ -10,6 +10,7 @@
 {%- set renamed = [] -%}
 {%- for key in keys -%} {%- do renamed.append('key_' ~ loop.index ~ ' as ' ~ key) -%} {%- endfor -%}
 {%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
+{%- set gone = healing_tables._find_column(layout.names.get('is_deleted') or '', stored_columns) -%}
 {%- set values, at_moment, turns, inside, selected = [], [], [], [], [] -%}
 {%- for attribute in layout.attributes -%}
     {%- set place, value = loop.index, 'state.' ~ attribute.quoted -%}
@@ -41,6 +42,12 @@
     {%- endif -%}
     {%- do at_moment.append(attribute.quoted) -%}
 {%- endfor -%}
+{%- set moments = 'array_distinct(array_compact(array(' ~ (['at'] + inside) | join(', ') ~ ')))' -%}
+{%- if gone is not none -%}
+    {#- of deleted_rows: the values of such a row are those of the version before it -#}
+    {%- do selected.append(healing_tables._quoted(gone) ~ ' as is_deleted') -%}
+    {%- set moments = 'if(is_deleted, array(at), ' ~ moments ~ ')' -%}
+{%- endif -%}
 {%- set before = ['state'] -%}
 {%- for name in selected if name.split(' as ')[-1].startswith('previous_') -%}
     {%- do before.append(name.split(' as ')[-1]) -%}
@@ -72,16 +79,16 @@
         from neighbours
     ),
     moments as (
-        select *, explode(array_distinct(array_compact(array({{ (['at'] + inside) | join(', ') }})))) as moment
+        select *, explode({{ moments }}) as moment
         from turned
     )
     select {{ (renamed + values + no_ties + causes + no_flags) | join(', ') }}, timestamp_micros(moment) as changed_at,
-        false as is_deleted, false as is_full
+        {{ 'false as ' if gone is none }}is_deleted, false as is_full
     from moments
     union all
     select {{ (renamed + no_values) | join(', ') }}, timestamp_micros(until), true, false
     from turned
-    where until is not null and (next_at is null or next_at > until)
+    where until is not null{{ ' and not is_deleted' if gone is not none }} and (next_at is null or next_at > until)
 )
 {%- endmacro %}
 
@@ -195,7 +202,8 @@ when matched then update set {{ assignments | join(', ') }}
 {% macro _damaged_keys(layout, existing, stored_columns, shown) -%}
 {%- set period = healing_tables._stored_period(layout, stored_columns, shown) -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
-{%- set is_versioned = layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list | length > 0 -%}
+{%- set is_versioned = layout.attributes | selectattr('options.scd_type', 'in', [2, 6]) | list | length > 0
+    or layout.names.get('is_deleted') is not none -%}
 select count(*) as damaged, array_join(slice(array_sort(collect_list(key_text)), 1, 5), '; ') as examples
 from (
     select distinct concat({{ healing_tables._key_text(layout['keys'] | map(attribute='name') | list) }}) as key_text

@@ -22,6 +22,8 @@ GENERATED = {
     "key_hash": True,
     "row_hash": True,
 }
+# One more with `deleted_rows`
+MARK_OF_DELETED = "is_deleted"
 STRATEGIES = ("hash", "dbt_utils", "sequence")  # of surrogate keys
 
 
@@ -36,10 +38,18 @@ def added_roles(scd_type: int, changed_at: bool) -> list[str]:
     return [*roles, "changed_at"] if changed_at else roles
 
 
-def unknown_names(given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]]) -> list[Mistake]:
-    """Names in ``column_names`` that are not columns. Args: attributes: name, SCD type, ``changed_at``."""
+def generated_columns(deleted_rows: bool) -> dict[str, bool]:
+    """The columns of GENERATED that a dimension can have."""
+    return GENERATED | ({MARK_OF_DELETED: True} if deleted_rows else {})
+
+
+def unknown_names(
+    given: Mapping[str, Any], attributes: Iterable[tuple[str, int, bool]], generated: Iterable[str]
+) -> list[Mistake]:
+    """Names in ``column_names`` that are not columns. Args: attributes: name, SCD type, ``changed_at``; generated: the
+    columns of `generated_columns`."""
     allowed = [
-        *GENERATED,
+        *generated,
         *[
             added_name(role, name)
             for name, scd_type, changed_at in attributes
@@ -64,15 +74,15 @@ def check_columns(values: dict[str, Any], mistakes: list[Mistake]) -> None:
     if not isinstance(given, Mapping):
         mistakes.append(Mistake("column_names", "a map", repr(given), "write {'valid_from': 'effective_from'}"))
         given = {}
-    attributes = values["attributes"]
+    attributes, generated = values["attributes"], generated_columns(values["deleted_rows"] is True)
     if "*" not in attributes:  # otherwise the columns of the batch are needed
         mistakes += unknown_names(
-            given, [(name, found.scd_type, found.changed_at) for name, found in attributes.items()]
+            given, [(name, found.scd_type, found.changed_at) for name, found in attributes.items()], generated
         )
     for name, wanted in given.items():
-        can_be_left_out = wanted is None and name in GENERATED
+        can_be_left_out = wanted is None and name in generated
         if not can_be_left_out and not (isinstance(wanted, str) and wanted):
-            choice = "a name or None" if name in GENERATED else "a name"
+            choice = "a name or None" if name in generated else "a name"
             mistakes.append(Mistake(f"column_names.{name}", choice, repr(wanted), "write a name in quotes"))
     values["column_names"] = dict(given)
     for option in ("current_values", "deleted_values"):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from healing_tables.definition.attributes import VERSIONED
-from healing_tables.definition.generated import GENERATED, added_roles
+from healing_tables.definition.generated import MARK_OF_DELETED, added_roles
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import BatchError, Mistake, counted
 
@@ -63,7 +63,11 @@ class Layout:
 
     @property
     def is_versioned(self) -> bool:
-        return bool(self.of_type(*VERSIONED))
+        return bool(self.of_type(*VERSIONED)) or self.has_deleted_rows
+
+    @property
+    def has_deleted_rows(self) -> bool:
+        return MARK_OF_DELETED in self.names
 
     @property
     def has_history(self) -> bool:
@@ -123,8 +127,9 @@ class Layout:
             "compressed_row_count": "bigint",
             "ended_by_delete": self.flag_type(spec.deleted_values),
             "last_updated": self.moment_type,
+            MARK_OF_DELETED: "boolean",
         }
-        return [(self.names[name], types.get(name, "string")) for name in GENERATED if name in self.names]
+        return [(self.names[name], types.get(name, "string")) for name in spec.generated if name in self.names]
 
 
 def check_names(layout: Layout, spec: DimensionSpec) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import types as t
 
-from healing_tables.definition.generated import GENERATED, unknown_names
+from healing_tables.definition.generated import unknown_names
 from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.options import did_you_mean
 from healing_tables.definition.spec import DimensionSpec
@@ -76,6 +76,11 @@ def resolve(
         if column is not None and has_no_equality(given[column]):
             remedy = "name another column, or a field of it in the batch"
             mistakes.append(Mistake(f"{order}: {name}", "a column that can be sorted", given[column], remedy))
+    if spec.first_start_column is not None:
+        option = "valid_from_first.batch"
+        column = wanted_column(spec.first_start_column, option, given, mistakes)
+        if column is not None and given[column] not in MOMENTS:
+            mistakes.append(Mistake(option, "a date or a timestamp", given[column], "cast it in the batch"))
     for option, name in spec.causes.items():
         wanted_column(name, option, given, mistakes)
     types = {} if stored is None else {name: kind for name, kind in types_of(stored).items() if name not in computed}
@@ -100,7 +105,7 @@ def resolve(
     assert isinstance(spec.attributes, Mapping)
     named = [(name, item.scd_type, item.changed_at) for name, item in spec.attributes.items() if item and name != "*"]
     taken = [*named, *((item.name, item.scd_type, item.changed_at) for item in attributes)]
-    mistakes += unknown_names(spec.column_names, taken)
+    mistakes += unknown_names(spec.column_names, taken, spec.generated)
     for column_ in (*keys, *attributes):
         if has_no_equality(column_.type):
             mistakes.append(
@@ -169,7 +174,8 @@ def attribute_columns(
     """
     assert isinstance(spec.attributes, Mapping)
     found: dict[str, str | None] = {}
-    others = (*spec.keys, *spec.order_by, *spec.within, *spec.causes.values(), spec.changed_at or "")
+    others = (*spec.keys, *spec.order_by, *spec.within, *spec.causes.values())
+    others = (*others, spec.changed_at or "", spec.first_start_column or "")
     used = {name.lower() for name in others}
     named = {name.lower() for name in spec.attributes}
     for name in spec.attributes:
@@ -210,7 +216,7 @@ def check_rules_of_columns(
 
 def missing_attributes(spec: DimensionSpec, found: Iterable[str], stored: Mapping[str, str]) -> list[str]:
     """The attributes by ``"*"`` that the table has and the batch lacks. Args: found: the other attributes."""
-    generated = [spec.column_names.get(name, name) for name in GENERATED]
+    generated = [spec.column_names.get(name, name) for name in spec.generated]
     others = [*spec.keys, *generated, (spec.surrogate_key or {}).get("name")]
     taken = {name.lower() for name in others if name is not None}
 
@@ -247,7 +253,7 @@ def is_named(column: str, expression: str | None) -> bool:
 def generated_names(spec: DimensionSpec, attributes: Sequence[Column]) -> dict[str, str]:
     is_type_4 = any(attribute.scd_type == 4 for attribute in attributes)
     found: dict[str, str] = {}
-    for name, by_default in GENERATED.items():
+    for name, by_default in spec.generated.items():
         if is_type_4:
             by_default = name == "last_updated"
         by_default = by_default or name in spec.causes

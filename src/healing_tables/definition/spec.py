@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from healing_tables.definition.attributes import Attribute, as_attributes, check_attributes
-from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key
+from healing_tables.definition.generated import added_name, check_columns, check_surrogate_key, generated_columns
 from healing_tables.definition.options import as_names, check_choice, unknown_options
 from healing_tables.errors import Mistake, SpecError, counted
 from healing_tables.sql.instants import micros
@@ -84,7 +84,9 @@ class DimensionSpec:
             a merge whose definition names others is refused.
         current_values: the two values of the current flag.
         deleted_values: the two values of ``ended_by_delete``.
-        valid_from_first: the start of the first version of each key, if its first change is later.
+        valid_from_first: the start of the first version of each key, if its first change is later: a moment; or
+            ``{"batch": column}``, the least value of that column in the rows of the key, with a change log.
+        deleted_rows: a deleted key has a row, too: its last values, with ``is_deleted`` true. It needs a change log.
         audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
         on_late: what to do with a late change or a tie (see LateChangeError): ``"error"``, or ``"set_aside"``: it goes
             to ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do. With a change log, none is.
@@ -120,7 +122,8 @@ class DimensionSpec:
     valid_to_current: str | dt.datetime | dt.date | None = OPEN_END
     current_values: Sequence[Any] = FLAG_VALUES
     deleted_values: Sequence[Any] = FLAG_VALUES
-    valid_from_first: str | dt.datetime | dt.date | None = None
+    valid_from_first: str | dt.datetime | dt.date | Mapping[str, str] | None = None
+    deleted_rows: bool = False
     audit: Mapping[str, str] | None = None
     on_late: str = "error"
     missing_columns: str = "error"
@@ -168,6 +171,16 @@ class DimensionSpec:
         """The columns with the cause of a row: the name in CAUSE to the column of the batch."""
         found = {name: getattr(self, name) for name in CAUSE}
         return {name: column for name, column in found.items() if column is not None}
+
+    @property
+    def generated(self) -> dict[str, bool]:
+        """The generated columns that the dimension can have, and whether it has them by default."""
+        return generated_columns(self.deleted_rows)
+
+    @property
+    def first_start_column(self) -> str | None:
+        """The column of the batch with the start of a key's first version."""
+        return self.valid_from_first["batch"] if isinstance(self.valid_from_first, Mapping) else None
 
     @property
     def order_by(self) -> Sequence[str]:
@@ -257,6 +270,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         ("on_schema_change", ("fail", "append_new_columns", "sync_all_columns")),
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),
+        ("deleted_rows", (True, False)),
     ):
         check_choice(name, values[name], wanted, mistakes)
     for name in ("changed_at", "deleted_when", "truncated_when", "change_log", "history", *CAUSE):
@@ -275,7 +289,8 @@ def check(values: dict[str, Any]) -> list[Mistake]:
                 "write a share such as 0.2; 1 switches this guard off",
             )
         )
-    for name in ("valid_to_current", "valid_from_first"):
+    moments = [name for name in ("valid_to_current", "valid_from_first") if not isinstance(values[name], Mapping)]
+    for name in moments:
         try:
             if values[name] is not None:
                 micros(values[name])
@@ -308,3 +323,25 @@ def check_rules(values: dict[str, Any], mistakes: list[Mistake]) -> None:
         mistakes.append(Mistake("sequence_by", "this option, or tie_break_by", "both", remedy))
     if values["sequence_by"] and values["full_batch"] is True:
         mistakes.append(Mistake(*FULL_WITHOUT_PLACE))
+    check_versions(values, mistakes)
+
+
+def check_versions(values: dict[str, Any], mistakes: list[Mistake]) -> None:
+    """Options for versions. Their words are those of the macro `_check_options_of_versions`."""
+    first = values["valid_from_first"]
+    if isinstance(first, Mapping):
+        mistakes += unknown_options("valid_from_first.", first, ("batch",))
+        if not isinstance(first.get("batch"), str):
+            mistakes.append(Mistake("valid_from_first.batch", "a column of the batch", "none", "name it"))
+    if values["deleted_rows"] is True and values["current_while_deleted"] is True:
+        remedy = "remove current_while_deleted: the row of a deleted key is current"
+        mistakes.append(Mistake("deleted_rows", "this option, or current_while_deleted", "both", remedy))
+    if values["deleted_rows"] is True and (values["column_names"] or {}).get("is_deleted", "") is None:
+        wanted = "a name: with deleted_rows, only this column tells a deleted key"
+        mistakes.append(Mistake("column_names.is_deleted", wanted, "none", "leave it out, or name it"))
+    types = {found.scd_type for found in values["attributes"].values() if found is not None}
+    options = {"deleted_rows": values["deleted_rows"] is True, "valid_from_first.batch": isinstance(first, Mapping)}
+    for option, is_set in options.items():
+        if is_set and 4 in types:
+            remedy = "leave this option out, or give the attributes type 2"
+            mistakes.append(Mistake(option, "attributes of types 0, 1, 2, 3 and 6", "type 4", remedy))

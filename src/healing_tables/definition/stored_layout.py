@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import types as t
 
-from healing_tables.definition.generated import GENERATED, added_roles
+from healing_tables.definition.generated import MARK_OF_DELETED, added_roles
 from healing_tables.definition.layout import Column, Layout, check_names
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
@@ -71,6 +71,10 @@ def stored_layout(
     new_columns = columns_to_add(spec, spelled, stored, appended, {mistake.where for mistake in of_batch}, mistakes)
     mistakes += unknown_columns(spelled, stored)
     mistakes += missing_moments(layout)
+    if spec.deleted_rows and MARK_OF_DELETED not in names:
+        remedy = "drop it, and merge again: it comes back from its change log, with the rows of deleted keys"
+        wanted_column = f"a column {MARK_OF_DELETED} in the stored table"
+        mistakes.append(Mistake("deleted_rows", wanted_column, "a table without it", remedy))
     flags = {layout.names.get(name) for name in ("is_current", "ended_by_delete")}
     # the values of flags come from the rows: see stored_spec.py
     others = [(name, kind) for name, kind in layout.generated(spec) if name not in flags]
@@ -129,7 +133,7 @@ def stored_attributes(
 def stored_names(spec: DimensionSpec, stored: Mapping[str, str], taken: set[str]) -> dict[str, str]:
     """Generated column to its name, as the table spells it. Args: taken: keys and attributes."""
     names: dict[str, str] = {}
-    for name in GENERATED:
+    for name in spec.generated:
         if name in spec.column_names:
             if spec.column_names[name] is not None:
                 wanted = str(spec.column_names[name])

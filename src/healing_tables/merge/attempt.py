@@ -19,7 +19,7 @@ from healing_tables.merge.change_log import ChangeLog
 from healing_tables.merge.micro_batch import MicroBatch
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import key_names, named_keys
-from healing_tables.plan.feed import NO_KEY, events_of_rows, moved_rows
+from healing_tables.plan.feed import NO_KEY, moved_rows, planned_events
 from healing_tables.plan.plan import changes, check_can_end, without_late
 from healing_tables.plan.row_diff import difference
 from healing_tables.plan.set_aside import columns as columns_aside
@@ -353,16 +353,16 @@ def changes_by_log(
     if full_at is not None or not full.isEmpty():
         full = full.localCheckpoint()  # few rows, read more than once
         events = log.with_absences(found, full, present, full_at, parts)
-    if spec.has_rules:
-        events = events_of_rows(events, layout, spec)
-    made = changes(events, None, layout.with_values(), spec, at, False)
+    events, layout_of_events = planned_events(events, layout.with_values(), spec)
+    made = changes(events, None, layout_of_events, spec, at, False)
     now = stored_rows(batch, rows_of(touched, stored, layout), layout, spec)
     past = None
     if layout.has_history:
         past = rows_of(touched, history, layout)
         if past is None:
             past = made.select("archived.*").limit(0)
-    plan = difference(made, now, found, layout, spec, past).localCheckpoint()
+    known = found.unionByName(full.select(*keys, "at"), allowMissingColumns=True) if spec.deleted_rows else found
+    plan = difference(made, now, known, layout, spec, past).localCheckpoint()
     return LogChanges(plan, found, full, present, parts)
 
 

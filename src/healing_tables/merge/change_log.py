@@ -21,6 +21,7 @@ from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.plan.batch import (
     cause,
     distinct_rows,
+    first_starts,
     key_names,
     named_keys,
     one_per_moment,
@@ -51,6 +52,8 @@ GENERATED = {
 PARTIAL = "is_partial"
 # What a row is a part of (`within`), or for what a full batch is complete; NULL: for all
 PART = "within_values"
+# From when on a row says that its key exists
+FIRST_START = "valid_from_first"
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class ChangeLog:
         """Its own columns, with their types."""
         flags = {PARTIAL: "boolean"} if self.spec.is_partial else {}
         flags |= {PART: "string"} if self.spec.within else {}
+        flags |= {FIRST_START: TIMESTAMP} if self.spec.first_start_column is not None else {}
         return GENERATED | dict.fromkeys(self.spec.causes, "string") | flags
 
     def columns(self) -> dict[str, str]:
@@ -198,6 +202,7 @@ class ChangeLog:
             "merge_id",
             *([f"coalesce({PARTIAL if self.spec.is_partial else 'false'}, false) as is_partial"] if rules else []),
             *([f"{PART} as part"] if self.spec.within else []),
+            *([f"unix_micros({FIRST_START}) as first_start"] if self.spec.first_start_column is not None else []),
         )
 
     def changes(self, logged: DataFrame, touched: DataFrame, batch: DataFrame, full_at: int | None) -> DataFrame:
@@ -213,6 +218,7 @@ class ChangeLog:
         columns = [*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged"]
         columns += ["is_partial"] if has_rules else []
         columns += ["part"] if self.spec.within else []
+        columns += first_starts(batch)
         mine = logged.where("not is_full").join(touched, keys, "left_semi")
         if self.spec.truncated_when is not None:
             mine = mine.unionByName(logged.where(f"not is_full and {NO_KEY}"))
@@ -224,7 +230,10 @@ class ChangeLog:
             order = "struct(at, tie, is_deleted, state)" if has_rules else "at"
             batch = batch.select(columns).unionByName(presence(batch, self.layout, full_at, order).select(columns))
         news = batch.join(self.seed_rows(mine), [*keys, "at"], "left")
-        fresh = news.where(f"not coalesce({self.agrees()}, false)")
+        is_known = f"coalesce({self.agrees()}, false)"
+        if first_starts(batch):
+            is_known += " and not (state <=> seed and coalesce(first_start < at, false))"
+        fresh = news.where(f"not ({is_known})")
         found = mine.select(columns).unionByName(fresh.select(columns))
         return (distinct_rows if has_rules else one_per_moment)(found, self.layout, self.spec)
 
@@ -357,6 +366,9 @@ class ChangeLog:
             columns[PARTIAL] = "is_partial" if "is_partial" in changes.columns else "false"
         if self.spec.within:
             columns[PART] = "part" if "part" in changes.columns else "cast(null as string)"
+        if self.spec.first_start_column is not None:
+            found_starts = "first_start" if first_starts(changes) else "cast(null as bigint)"
+            columns[FIRST_START] = f"timestamp_micros({found_starts})"
         return changes.selectExpr(*[f"{value} as {quoted(name)}" for name, value in columns.items()])
 
     def append_statement(self, table: str, source: str, merge_id: str, *, is_decided: bool, when_matched: str) -> str:
@@ -377,7 +389,11 @@ class ChangeLog:
             place += f" and (not s.is_full or t.{PART} <=> s.{PART})"
         equal = " and ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in state)
         on = f"s.merge_id = {literal(merge_id)} and t.changed_at = s.changed_at and {place}"
-        if is_decided or self.spec.on_tie == "greatest":
+        is_by_state = is_decided or self.spec.on_tie == "greatest"
+        if self.spec.first_start_column is not None:  # a row that comes again with an earlier start is logged again
+            other = "" if is_by_state else f" or not ({equal})"
+            on += f" and (s.{FIRST_START} is null or t.{FIRST_START} <= s.{FIRST_START}{other})"
+        if is_by_state:
             on += f" and {equal}"
         else:
             key = self.layout.keys[0]

@@ -36,7 +36,7 @@ from healing_tables.merge.outbox import Outbox
 from healing_tables.merge.postgres_tables import PostgresTables
 from healing_tables.merge.tables import DimensionTables
 from healing_tables.plan.batch import events as events_of
-from healing_tables.plan.feed import events_of_rows
+from healing_tables.plan.feed import planned_events
 from healing_tables.plan.plan import changes, full_batch_of, moment_of
 from healing_tables.plan.stored_rows import with_wider_types
 from healing_tables.plan.validation import BatchFigures, check_events, check_plan, reasons_of
@@ -380,7 +380,5 @@ def check_alone(batch: DataFrame, spec: DimensionSpec) -> None:
         wanted, remedy = "rows for the new table", "correct the batch; see the reasons"
         got = f"only rows that are set aside ({reasons_of(events)})"
         raise BatchError.one("the batch", "the rows", wanted, got, remedy)
-    events = events.where("reason is null")
-    if spec.has_rules:
-        events = events_of_rows(events, layout, spec)
+    events, layout = planned_events(events.where("reason is null"), layout, spec)
     check_plan(changes(events, None, layout, spec, 0, False), lambda: 0, layout, spec)

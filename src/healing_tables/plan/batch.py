@@ -67,6 +67,11 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
     keys = [value(key) if is_truncation is None else f"if({is_truncation}, null, {value(key)})" for key in layout.keys]
     named = [f"{key} as {name}" for name, key in zip(key_names(layout), keys, strict=True)]
     given = as_given(types_of(batch.drop(END, END_OF_ALL).schema))
+    start = []
+    if spec.first_start_column is not None:
+        types = types_of(batch.schema)
+        column = find(spec.first_start_column, types) or spec.first_start_column
+        start = [f"{as_micros(quoted(column), types[column])} as first_start"]
     why = reason([value(key) for key in layout.keys], moment, layout, spec, is_truncation)
     if spec.on_late == "error":  # in the same projection: a later one would build it for every row
         given = f"if(({why}) is null, null, {given})"
@@ -82,6 +87,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         f"{given} as given",
         *([f"{literal(spec.is_partial)} as is_partial"] if spec.has_rules else []),
         *([f"{part_of_batch(types_of(batch.schema), layout, spec)} as part"] if spec.within else []),
+        *start,
     )
     return distinct_rows(rows, layout, spec) if spec.has_rules else one_per_moment(rows, layout, spec)
 
@@ -138,6 +144,13 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     differ = "not (lowest <=> struct(highest.is_deleted, highest.state))" if spec.on_tie == "error" else "false"
     aside = ["max(reason) as reason", "collect_list(given) as given"] if is_of_batch else []
     part = ["part"] if spec.within and "part" in rows.columns else []
+    starts = []
+    if first_starts(rows):  # of all rows, also of those that do not count
+        logged = f"min(if(is_logged, first_start, null)) {partition})"
+        least = {"first_start": f"min(first_start) {partition})", "logged_start": logged}
+        rows = rows.withColumns({name: f.expr(value) for name, value in least.items()})
+        starts = [*least]
+    is_same = "first_start <=> logged_start" if starts else "true"
     return (
         rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
         .where(f"place = 1 or {is_aside}")
@@ -148,6 +161,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             f.expr("first(tie) as tie"),
             f.expr("first(rows) as rows"),
             *map(f.expr, aside),
+            *[f.expr(f"first({name}) as {name}") for name in starts],
         )
         .selectExpr(
             *keys,
@@ -156,11 +170,12 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "highest.state",
             "tie",
             "highest.cause",
-            "highest.is_logged",
+            f"highest.is_logged and {is_same} as is_logged",
             f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
             *(["reason", "given"] if is_of_batch else []),
             *[f"highest.{name}" for name in part],
+            *starts,
         )
     )
 
@@ -175,6 +190,9 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
     state = "struct(is_deleted, state)"
     differ = f"not (min({state}) {place} <=> max({state}) {place})" if spec.on_tie == "error" else "false"
     is_aside = "reason is not null" if is_of_batch else "false"
+    starts = {}
+    if first_starts(rows):
+        starts = {"first_start": "min(first_start)", "logged_start": "min(if(is_logged, first_start, null))"}
     return (
         rows.groupBy(*keys, "at", "tie", "is_deleted", "state", *own)
         .agg(
@@ -183,6 +201,7 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
             ),
             f.expr("count(*) as rows"),
             *([f.expr("collect_list(given) as given")] if is_of_batch else []),
+            *([f.expr(f"{least} as {name}") for name, least in starts.items()]),
         )
         .selectExpr(
             *keys,
@@ -191,14 +210,23 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
             "state",
             "tie",
             "newest.cause",
-            "newest.is_logged",
+            f"newest.is_logged and {'first_start <=> logged_start' if starts else 'true'} as is_logged",
             "not newest.is_complete as is_partial",
             f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
             *(["reason", "given"] if is_of_batch else []),
             *[f"newest.{name}" for name in part],
+            *starts,
         )
     )
+
+
+def first_starts(rows: DataFrame) -> list[str]:
+    """The column ``first_start``, in microseconds, if rows have it: from then on the key exists (``valid_from_first``).
+
+    A row that is in the log already is new if it has an earlier one; ``logged_start`` is that of the log.
+    """
+    return ["first_start"] if "first_start" in rows.columns else []
 
 
 def part_of_batch(given: Mapping[str, str], layout: Layout, spec: DimensionSpec) -> str:

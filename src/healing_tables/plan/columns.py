@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.definition.attributes import VERSIONED
+from healing_tables.definition.generated import MARK_OF_DELETED
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names
@@ -23,7 +26,6 @@ UNTIL = "coalesce(ended_at, next_from)"
 PAST, STORED, EVENT = -1, 0, 1
 IS_PAST, IS_STORED, IS_EVENT = (f"kind = {kind}" for kind in (PAST, STORED, EVENT))
 IS_IN_TABLE = f"kind < {EVENT}"  # in the table or in its history
-REASONS = ("new", "returned", "changed")  # why a version began
 IS_FIRST = "stored_rows = 0 and new_number = 1"
 # The latest moment in the batch that changed the row
 TOUCHED = (
@@ -39,7 +41,7 @@ def new_values(versions: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
         return with_archive(versions, layout, spec, values)
     closes = f"{UNTIL} is not null and stored_until is null"
     reason = (
-        f"case when {IS_EVENT} then {change_reason()} "
+        f"case when {IS_EVENT} then {change_reason(layout)} "
         f"when {closes} then if(ended_at is not null, 'deleted', 'changed') "
         "when stored_until is not null and is_present then 'reopened' else 'overwritten' end"
     )
@@ -140,9 +142,24 @@ def with_archive(versions: DataFrame, layout: Layout, spec: DimensionSpec, value
     return current.unionByName(absent, allowMissingColumns=True).unionByName(history, allowMissingColumns=True)
 
 
-def change_reason() -> str:
-    """The reason if the batch has none; see REASONS."""
-    return f"case when {IS_FIRST} then 'new' when not was_present then 'returned' else 'changed' end"
+def change_reason(layout: Layout) -> str:
+    """The reason if the batch has none; see `reasons`."""
+    deleted = when_deleted(layout)
+    return (
+        f"case when {IS_FIRST} then 'new' when {deleted.format('state')} then 'deleted' "
+        f"when not was_present or {deleted.format('before')} then 'returned' else 'changed' end"
+    )
+
+
+def when_deleted(layout: Layout) -> str:
+    """Whether the key is deleted in a state, as SQL with a place for that state; see deleted_rows.py."""
+    mark = next((n for n, item in numbered(layout, 2) if item.name == layout.names.get(MARK_OF_DELETED)), None)
+    return "false" if mark is None else f"coalesce({{}}.a{mark}, false)"
+
+
+def reasons(layout: Layout) -> tuple[str, ...]:
+    """Why a version began, if no batch says it."""
+    return ("new", "returned", "changed", *(["deleted"] if layout.has_deleted_rows else []))
 
 
 def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
@@ -175,7 +192,8 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
             found[spec.added("changed_at", attribute.name)] = as_moment(f"changed_{number}", kind)
     generated = generated_expressions(layout, spec, start, key_hash)
     for name, column in layout.names.items():
-        found[column] = generated[name]
+        if name != MARK_OF_DELETED:  # an attribute of the events, see deleted_rows.py
+            found[column] = generated[name]
     return {name: found[name] for name in layout.columns(spec)}
 
 
@@ -208,9 +226,11 @@ def stored_or_new(column: str, made: str) -> str:
 
 def first_start(spec: DimensionSpec, at: str = "at", is_first: str = IS_FIRST) -> str:
     """A start in microseconds: that of a key's first version may be given by ``valid_from_first``."""
-    if spec.valid_from_first is None:
+    first = spec.valid_from_first
+    if first is None:
         return at
-    return f"if({is_first}, least({instants.micros(spec.valid_from_first)}L, {at}), {at})"
+    given = "first_start" if isinstance(first, Mapping) else f"{instants.micros(first)}L"
+    return f"if({is_first}, least({given}, {at}), {at})"  # least() skips NULL
 
 
 def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_hash: str) -> dict[str, str]:
@@ -235,7 +255,8 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
     )
     yes, no = (literal(value) for value in spec.current_values)
     deleted, not_deleted = (literal(value) for value in spec.deleted_values)
-    by_delete = f"if({UNTIL} is not null and ended_at is not null, {deleted}, {not_deleted})"
+    is_before_deleted = when_deleted(layout).format("next_state")
+    by_delete = f"if({UNTIL} is not null and (ended_at is not null or {is_before_deleted}), {deleted}, {not_deleted})"
     is_current = f"{UNTIL} is null" + (" or (is_last and ended_at is not null)" if spec.current_while_deleted else "")
     versioned = [item for item in by_name(layout) if item[1].scd_type in VERSIONED]
     source = literal((spec.audit or {}).get("source")) if (spec.audit or {}).get("source") else "cast(null as string)"
@@ -249,7 +270,9 @@ def generated_expressions(layout: Layout, spec: DimensionSpec, start: str, key_h
         "compressed_row_count": stored_or_new(names["compressed_row_count"], "1L"),
         "ended_by_delete": f"if({same_end}, row.{quoted(names['ended_by_delete'])}, {by_delete})",
         "last_updated": as_moment("at" if layout.has_history else updated, kind),
-        "change_reason": stored_or_new(names["change_reason"], f"coalesce(cause.change_reason, {change_reason()})"),
+        "change_reason": stored_or_new(
+            names["change_reason"], f"coalesce(cause.change_reason, {change_reason(layout)})"
+        ),
         "change_source": stored_or_new(names["change_source"], f"coalesce(cause.change_source, {source})"),
         "key_hash": stored_or_new(names["key_hash"], key_hash),
         "row_hash": stored_or_new(

@@ -17,8 +17,9 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, SpecError, counted
-from healing_tables.plan.batch import key_names, place_of
+from healing_tables.plan.batch import first_starts, key_names, place_of
 from healing_tables.plan.columns import with_columns
+from healing_tables.plan.deleted_rows import layout_with_mark, with_marks
 from healing_tables.sql.literals import mark
 
 NO_KEY = "k1 is null"  # of a truncation
@@ -26,14 +27,29 @@ NO_KEY = "k1 is null"  # of a truncation
 
 def check_has_log(spec: DimensionSpec) -> None:
     """Raises: SpecError for rules without a change log, as a log keeps the rows on which they are based."""
-    given = ("ignore_nulls", "unchanged_value", "sequence_by", "truncated_when")
+    given = ("ignore_nulls", "unchanged_value", "sequence_by", "truncated_when", "deleted_rows")
     named = [name for name in given if getattr(spec, name)]
+    named += ["valid_from_first.batch"] if spec.first_start_column is not None else []
     if named and not isinstance(spec.change_log, str):
         mistakes = [
             Mistake(name, "a merge with a change log", "none", "name its table in change_log, or remove this option")
             for name in named
         ]
         raise SpecError(counted("the dimension", mistakes), mistakes)
+
+
+def planned_events(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> tuple[DataFrame, Layout]:
+    """The events that a plan reads, and the layout of their states.
+
+    Args: rows: of a change log, or of a batch alone; those of the keys in them, all that there are.
+    """
+    if first_starts(rows):  # before events are made of them: the row with the earliest start may not be the last one
+        of_key = f"min(first_start) over (partition by {', '.join(key_names(layout))})"
+        rows = with_columns(rows, first_start=of_key)
+    events = events_of_rows(rows, layout, spec) if spec.has_rules else rows
+    if not spec.deleted_rows:
+        return events, layout
+    return with_marks(events, layout), layout_with_mark(layout)
 
 
 def events_of_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataFrame:
@@ -86,7 +102,8 @@ def events_of_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             for n, _ in by_name(layout)
         ]
         events = with_columns(events, state=f"if(is_deleted, null, struct({', '.join(values)}))")
-    return events.select(*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged", "problem", "rows")
+    columns = [*keys, "at", "is_deleted", "state", "tie", "cause", "is_logged", "problem", "rows"]
+    return events.select(*columns, *first_starts(rows))
 
 
 def moved_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> int:
@@ -135,6 +152,7 @@ def with_truncations(items: DataFrame, layout: Layout) -> DataFrame:
         "if(is_own, place, truncation.place) as place",
         "is_deleted or not is_own as is_deleted",
         *[f"if(is_own, {name}, null) as {name}" for name in ("state", "given", "tie", "cause", "problem", "rows")],
+        *first_starts(found),
         "is_logged",
         "is_own as is_row",
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names
-from healing_tables.plan.columns import REASONS, as_plan, with_columns
+from healing_tables.plan.columns import as_plan, reasons, with_columns
 from healing_tables.plan.feed import NO_KEY
-from healing_tables.plan.stored_rows import row_period, with_damage
+from healing_tables.plan.stored_rows import is_deleted, row_period, with_damage
 from healing_tables.plan.timeline import DAMAGED
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
@@ -33,7 +35,7 @@ def difference(
     Args:
         made: of `plan.changes` without stored rows.
         stored: of `stored_rows.stored_rows`.
-        events: all events of these keys, and truncations: ``k1..n``, ``at``.
+        events: all events of these keys, and those without a key: ``k1..n``, ``at``.
         history: of type 4, the stored rows of the history with these keys.
     """
     if history is None:
@@ -87,6 +89,7 @@ def version_difference(
         *[f"key.{quoted(key.name)} as {name}" for key, name in names],
         f"{shown.start} as start",
         f"{shown.alive} as is_open",
+        f"{shown.alive} and not {is_deleted(layout, 'new')} as is_living",
         f"if({shown.alive}, null, {shown.until}) as new_until",
         "reason as new_reason",
         "moment as new_moment",
@@ -94,10 +97,18 @@ def version_difference(
         "new as made",
     ).selectExpr("*", f"lead(start) {partition} order by start) as next_start")
     said = events.selectExpr(*keys, "at", "true as is_said").distinct()
-    if spec.sequence_by and spec.truncated_when is not None:  # which may move a row to the moment of a truncation
-        truncations = events.where(NO_KEY).select("at").distinct()
-        moved = stored.join(truncations, "at", "left_semi").selectExpr(*keys, "at", "true as is_said")
+    if spec.deleted_rows or (spec.sequence_by and spec.truncated_when is not None):
+        # sequence_by may move a row to the moment of a truncation; with deleted_rows, a version starts where one, or a
+        # full batch, ends its key
+        others = events.where(NO_KEY).select("at").distinct()
+        moved = stored.join(others, "at", "left_semi").selectExpr(*keys, "at", "true as is_said")
         said = said.union(moved).distinct()
+    if spec.first_start_column is not None:  # which the start of a stored version may come from
+        day = f" - pmod(logged_start, {instants.DAY})" if layout.moment_type == "date" else ""
+        starts = events.where("logged_start is not null").selectExpr(
+            *keys, f"logged_start{day} as at", "true as is_said"
+        )
+        said = said.union(starts).distinct()
     rows = (
         with_damage(stored, layout)
         .join(said, [*keys, "at"], "left")
@@ -112,13 +123,14 @@ def version_difference(
         )
         .drop(*([] if layout.is_versioned else ["start"]))
     )
-    first = f"{instants.micros(spec.valid_from_first)}L" if spec.valid_from_first else "null"
+    constant = spec.valid_from_first
+    first = f"{instants.micros(constant)}L" if constant and not isinstance(constant, Mapping) else "null"
     is_lost = f"made is null and not coalesce(is_said or start = {first}, false)"
     both = with_columns(
         wanted.join(rows, join, "full"),
         last_from=f"max(last_from) {partition})",
         refusal=f"max(case when is_damaged then '{DAMAGED}' when {is_lost} then '{UNKNOWN}' end) {partition})",
-        lives=f"max(is_open) {partition})",
+        lives=f"max(is_living) {partition})",
     )
     values = {name: f"made.{quoted(name)}" for name in layout.columns(spec)}
     kept = [layout.names[name] for name in KEPT if name in layout.names]
@@ -126,7 +138,7 @@ def version_difference(
         kept.append(layout.surrogate)
     for name in kept:
         values[name] = f"if(row is null, made.{quoted(name)}, row.{quoted(name)})"
-    for name, derived in (("change_source", ()), ("change_reason", REASONS)):
+    for name, derived in (("change_source", ()), ("change_reason", reasons(layout))):
         # keep the value that a batch has given, even if the log does not have it
         if name in layout.names:
             column = quoted(layout.names[name])
@@ -154,6 +166,6 @@ def version_difference(
         cause="new_cause",
         used="0L",
         refused_at="cast(null as bigint)",
-        ends_key="coalesce(alive and not coalesce(lives, false), false)",
+        ends_key=f"coalesce(alive and not {is_deleted(layout, 'row')} and not coalesce(lives, false), false)",
         new="made is not null",
     )

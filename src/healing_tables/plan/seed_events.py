@@ -11,8 +11,8 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import cause, key_names
-from healing_tables.plan.columns import REASONS
-from healing_tables.plan.stored_rows import stored_rows
+from healing_tables.plan.columns import reasons
+from healing_tables.plan.stored_rows import is_deleted, stored_rows
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import as_moment
 from healing_tables.sql.types import MOMENTS, is_text
@@ -56,19 +56,19 @@ def seeds(stored: DataFrame, layout: Layout, spec: DimensionSpec, ties: Mapping[
     causes = {name: f"row.{quoted(layout.names[name])}" for name in spec.causes if name in layout.names}
     if "change_reason" in causes:
         shown_reason = causes["change_reason"]
-        causes["change_reason"] = f"if({shown_reason} in {REASONS}, null, {shown_reason})"
-    starts = rows.selectExpr(
-        "*",
-        f"explode(array_distinct(array_compact(array({', '.join(['at', *inside])})))) as moment",
-    ).selectExpr(
+        causes["change_reason"] = f"if({shown_reason} in {reasons(layout)}, null, {shown_reason})"
+    # the values in the row of a deleted key are those of the version before it
+    is_gone = is_deleted(layout, "row")
+    moments = f"array_distinct(array_compact(array({', '.join(['at', *inside])})))"
+    starts = rows.selectExpr("*", f"explode(if({is_gone}, array(at), {moments})) as moment").selectExpr(
         *keys,
         "moment as at",
-        "false as is_deleted",
-        f"struct({', '.join(values) or 'true as present'}) as state",
+        f"{is_gone} as is_deleted",
+        f"if({is_gone}, null, struct({', '.join(values) or 'true as present'})) as state",
         tie,
         f"if(moment = at, {cause(causes)}, null) as cause",
     )
-    ended = rows.where("until is not null and (next_at is null or next_at > until)").selectExpr(
+    ended = rows.where(f"until is not null and not {is_gone} and (next_at is null or next_at > until)").selectExpr(
         *keys, "until as at", "true as is_deleted", tie
     )
     return starts.unionByName(ended, allowMissingColumns=True)

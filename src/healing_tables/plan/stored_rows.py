@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from healing_tables.definition.generated import MARK_OF_DELETED
 from healing_tables.definition.layout import Column, Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.plan.batch import key_names, named_keys
@@ -159,6 +160,13 @@ def row_period(layout: Layout, spec: DimensionSpec, row: str = "") -> RowPeriod:
         version=names.get("version", "cast(null as int)"),
         updated=moment("last_updated"),
     )
+
+
+def is_deleted(layout: Layout, row: str) -> str:
+    """Whether a row of the dimension is one of a deleted key, as SQL. Args: row: the struct that it is in."""
+    if not layout.has_deleted_rows:
+        return "false"
+    return f"coalesce({row}.{quoted(layout.names[MARK_OF_DELETED])}, false)"
 
 
 def to_ddl(layout: Layout, spec: DimensionSpec) -> str:

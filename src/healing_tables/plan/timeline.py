@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout, by_name, numbered
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import first_starts, key_names
 from healing_tables.plan.columns import IS_EVENT, IS_IN_TABLE, IS_PAST, IS_STORED, with_columns
 from healing_tables.plan.stored_rows import with_damage
 
@@ -213,6 +213,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
         "last_from",
         "stored_rows",
         "moved_at",
+        *first_starts(steps),
     ]
     changed = [f"changed_{n}" for n, attribute in numbered(layout, 1) if attribute.changed_at]
     parts = steps.groupBy(*keys, "part").agg(
@@ -240,6 +241,7 @@ def versions(steps: DataFrame, layout: Layout) -> DataFrame:
     return parts.selectExpr(
         "*",
         f"lead(if({IS_EVENT}, at, null)) over ({order}) as next_from",
+        *([f"lead(state) over ({order}) as next_state"] if layout.has_deleted_rows else []),
         f"if(is_present, lead(cause) over ({order}), end_cause) as until_cause",
         f"sum(kind) over ({order} rows between unbounded preceding and current row) as new_number",
         f"lead(part) over ({order}) is null as is_last",

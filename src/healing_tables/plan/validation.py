@@ -24,7 +24,7 @@ from healing_tables.plan.batch import TWO_ROWS, key_names
 from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
 from healing_tables.plan.feed import NO_KEY
 from healing_tables.plan.row_diff import UNKNOWN
-from healing_tables.plan.stored_rows import stored_rows, with_damage
+from healing_tables.plan.stored_rows import is_deleted, stored_rows, with_damage
 from healing_tables.plan.timeline import AHEAD, DAMAGED, LATE, TIED
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import quoted
@@ -215,9 +215,10 @@ def check_stored(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> None
 
 
 def current_keys(stored: DataFrame, layout: Layout, spec: DimensionSpec) -> int:
-    """The number of keys of a dimension with a version that has not ended."""
+    """The number of keys of a dimension with a version that has not ended, without those that are deleted."""
     empty = stored.limit(0).selectExpr(*[f"null as {name}" for name in key_names(layout)])
-    return stored_rows(empty, stored, layout, spec).where("alive").count()
+    rows = stored_rows(empty, stored, layout, spec)
+    return rows.where(f"alive and not {is_deleted(layout, 'row')}").count()
 
 
 def check_guard(ended: int, current: int, spec: DimensionSpec) -> None:
