@@ -11,12 +11,12 @@
     With `known_at`, the dimension is as it was at that moment; see known_versions().
 -#}
 {% macro as_of(facts, dimension, key_columns, at, columns, unknown=none, valid_from='valid_from', valid_to='valid_to',
-    valid_to_current='(not given)', versions_per_key=none, known_at=none, audit=none) -%}
+    valid_to_current='(not given)', versions_per_key=none, known_at=none, audit=none, null_keys=none) -%}
 {%- set instead = healing_tables._placeholder_select('as_of', {'facts': facts, 'dimension': dimension}) -%}
 {%- if instead is not none -%} {{ return(instead) }} {%- endif -%}
 {%- set as_of_request = healing_tables._as_of_request(
     facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key,
-    known_at=known_at, audit=audit) -%}
+    known_at=known_at, audit=audit, null_keys=null_keys) -%}
 select
     fact.*,
     {%- for column in as_of_request.columns %}

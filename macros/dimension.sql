@@ -12,7 +12,7 @@
 {% macro dimension(
     sources, key_columns=none, attributes=none, exists_in=none, column_names=none, valid_to_current='(not given)',
     current_values=none, valid_from_first=none, surrogate_key=none, column_types=none, deleted_values=none,
-    deleted_rows=none
+    deleted_rows=none, null_keys=none
 ) -%}
 {%- do healing_tables._report_lookup(sources) -%}
 {%- set spec = healing_tables._spec('dimension', sources, {
@@ -27,6 +27,7 @@
     'surrogate_key': healing_tables._option('surrogate_key', surrogate_key),
     'column_types': healing_tables._option('column_types', column_types),
     'deleted_rows': healing_tables._option('deleted_rows', deleted_rows),
+    'null_keys': healing_tables._option('null_keys', null_keys),
 }) -%}
 {%- if spec is string -%} {{ return(spec) }} {%- endif -%}
 {%- do healing_tables._leave_out_erased(spec) -%}

@@ -19,8 +19,7 @@ with moments as (
         {{ key.fact }} as key_{{ loop.index }},
         {%- endfor %}
         {#- facts without a key would all meet in one task #}
-        if({% for key in as_of_request.key_columns %}{{ healing_tables._quoted(key.fact_column) }} is null{{ ' or '
-            if not loop.last }}{% endfor %}, {{ as_of_request.at }}, null) as spread,
+        if({{ healing_tables._has_no_key_in(as_of_request, 'fact_column') }}, {{ as_of_request.at }}, null) as spread,
         {{ as_of_request.at }} as at,
         struct(*) as fact,
         null as version
@@ -91,7 +90,8 @@ left join (
         where {{ healing_tables._as_of_is_usable(as_of_request) }}
     )
 ) as versions
-    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} = versions.{{ key.name }}
+    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} {{ '<=>' if as_of_request.has_null_keys
+        else '=' }} versions.{{ key.name }}
     and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
 {%- endmacro %}
 
@@ -105,9 +105,15 @@ left join (
 
 {#- Versions with a key and a moment in them; the others match nothing. -#}
 {% macro _as_of_is_usable(as_of_request) -%}
+    {%- set has_no_key = healing_tables._has_no_key_in(as_of_request, 'version_column') -%}
+    {{- return('not (' ~ has_no_key ~ ') and ' ~ as_of_request.period.is_proper) -}}
+{%- endmacro %}
+
+{#- Whether a fact or a version has no key, as SQL: NULL in one of its columns, or with null_keys: keep in all. -#}
+{% macro _has_no_key_in(as_of_request, side) -%}
     {%- set conditions = [] -%}
     {%- for key in as_of_request.key_columns -%}
-        {%- do conditions.append(healing_tables._quoted(key.version_column) ~ ' is not null') -%}
+        {%- do conditions.append(healing_tables._quoted(key[side]) ~ ' is null') -%}
     {%- endfor -%}
-    {{- return((conditions + [as_of_request.period.is_proper]) | join(' and ')) -}}
+    {{- return(conditions | join(' and ' if as_of_request.has_null_keys else ' or ')) -}}
 {%- endmacro %}

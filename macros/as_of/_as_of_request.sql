@@ -1,12 +1,12 @@
 {#-
     What as_of() was asked, checked: facts and dimension (SQL text), key_columns [{name, fact, version (SQL),
     fact_column, version_column}], at (SQL), period [see _period], columns [{name, column, type, unknown (SQL)}], and
-    order: what orders versions of a key that begin together.
+    order: what orders versions of a key that begin together, has_null_keys (see _spec.sql).
 
     For rekey_facts and facts_covered the facts store the columns already: `stored` is then the name of the macro.
 -#}
 {% macro _as_of_request(facts, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
-    versions_per_key, stored=none, mistakes=none, known_at=none, audit=none) -%}
+    versions_per_key, stored=none, mistakes=none, known_at=none, audit=none, null_keys=none) -%}
     {%- set mistakes = [] if mistakes is none else mistakes -%}
     {%- set fact_columns = healing_tables._columns_of_existing(mistakes, 'facts', facts) -%}
     {%- set versions = healing_tables._versions_known_at(mistakes, 'dimension', dimension, valid_from, known_at, audit)
@@ -15,6 +15,8 @@
     {%- do healing_tables._check_moment_column(mistakes, 'at', at, facts, fact_columns) -%}
     {%- do healing_tables._check_choice(mistakes, 'versions_per_key', versions_per_key, ['many', 'few'])
         if versions_per_key is not none -%}
+    {%- set null_keys = healing_tables._option('null_keys', null_keys, 'set_aside') -%}
+    {%- do healing_tables._check_choice(mistakes, 'null_keys', null_keys, ['set_aside', 'keep']) -%}
     {%- set as_of_request = {
         'facts': facts | string, 'dimension': versions.rows, 'versions_per_key': versions_per_key,
         'key_columns': healing_tables._as_of_keys(mistakes, key_columns, facts, dimension, fact_columns,
@@ -24,7 +26,8 @@
             valid_to_current),
         'columns': healing_tables._as_of_columns(
             mistakes, columns, unknown, dimension, {} if stored is not none else fact_columns, dimension_columns)} -%}
-    {%- do as_of_request.update({'order': healing_tables._as_of_order(as_of_request.columns)}) -%}
+    {%- do as_of_request.update({'has_null_keys': healing_tables._has_null_keys(null_keys, as_of_request.key_columns),
+        'order': healing_tables._as_of_order(as_of_request.columns)}) -%}
     {%- if stored is not none -%}
         {%- do healing_tables._stored_columns(mistakes, as_of_request, facts, fact_columns, at) -%}
     {%- endif -%}

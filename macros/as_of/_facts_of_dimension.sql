@@ -35,7 +35,8 @@
     {%- set request = healing_tables._as_of_request(
         facts, dimension, arguments.key_columns, arguments.at, arguments.columns, arguments.get('unknown'),
         arguments.get('valid_from', 'valid_from'), arguments.get('valid_to', 'valid_to'),
-        arguments.get('valid_to_current', '(not given)'), arguments.get('versions_per_key'), 'compare') -%}
+        arguments.get('valid_to_current', '(not given)'), arguments.get('versions_per_key'), 'compare',
+        null_keys=arguments.get('null_keys')) -%}
     {%- set missing = healing_tables._missing_names(healing_tables._looked_up_columns(request), columns) -%}
     {%- if missing -%}
         {{- return(['not compared: they store ' ~ (missing | join(', ')) ~ ', which is not compared', '', '']) -}}

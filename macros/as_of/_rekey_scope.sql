@@ -68,13 +68,13 @@
     {#- in `where (a)`, Spark takes `where` for an alias -#}
     {%- set condition = '' if where is none else 'where true and (' ~ where ~ ')' -%}
     {%- if moved.listed is not none or moved.since is not none -%}
-        {%- set names = [] -%}
+        {%- set names, same = [], ' <=> moved_' if as_of_request.has_null_keys else ' = moved_' -%}
         {%- set same_fact = [] -%}
         {%- set same_version = [] -%}
         {%- for key in as_of_request.key_columns -%}
             {%- do names.append(key.version ~ ' as moved_' ~ key.name) -%}
-            {%- do same_fact.append(key.fact ~ ' = moved_' ~ key.name) -%}
-            {%- do same_version.append(key.version ~ ' = moved_' ~ key.name) -%}
+            {%- do same_fact.append(key.fact ~ same ~ key.name) -%}
+            {%- do same_version.append(key.version ~ same ~ key.name) -%}
         {%- endfor -%}
         {%- set rows = '(select ' ~ names | join(', ') ~ ' from ' ~ (healing_tables._moved_since(as_of_request, moved)
             if moved.listed is none else moved.listed) ~ ')' -%}

@@ -108,7 +108,7 @@ select
         when has_version and was_unknown then 'unknown, but a version is valid'
         when has_version then 'not the valid version'
         when {{ healing_tables._key_differs(as_of_request) }} then 'a key, but no version is valid'
-        when {{ no_key | join(' or ') }} then 'no key'
+        when {{ no_key | join(' and ' if as_of_request.has_null_keys else ' or ') }} then 'no key'
         when fact_at is null then 'no moment'
         when has_begun then 'in a gap, or after the end'
         else 'unknown key, or before its first version'

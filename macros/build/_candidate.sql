@@ -23,7 +23,8 @@
     {%- set query = run.sql if run.changed_keys is none
         else healing_tables._with_changed_keys(run.sql, call, run.changed_keys) if call is not none
         else 'select * from (\n' ~ run.sql ~ '\n) where ' ~ healing_tables._is_changed_key(
-            healing_tables._quoted_list(settings.key_columns), run.changed_keys) -%}
+            healing_tables._quoted_list(settings.key_columns), run.changed_keys,
+            settings.metadata.get('has_null_keys')) -%}
     {#- stored hashes are correct if no other writer has changed the table; otherwise all columns are compared -#}
     {%- set hashes_later = is_pure_call and (run.is_as_left or not run.stored or run.keeps_foreign) -%}
     {%- set query = healing_tables._fill_slot(query, 'hash', 'cast(null as string)',

@@ -11,8 +11,9 @@
 {% macro _changes(run, candidate, inputs) -%}
 {%- set candidate = healing_tables._without_conditions_of_all(candidate) -%}
 {%- set keys = inputs.key_names -%}
-{#- rows of dimension() are unique by key and start, which are not NULL; rows of another select may not be -#}
-{%- set same = '=' if candidate.is_pure_call else '<=>' -%}
+{#- rows of dimension() are unique by key and start, which are NULL only with null_keys; rows of another select may not
+    be -#}
+{%- set same = '=' if candidate.is_pure_call and not run.settings.metadata.get('has_null_keys') else '<=>' -%}
 {%- set pairs = [] -%}
 {%- for key in inputs.key_columns -%}
     {%- do pairs.append('made.key_' ~ loop.index ~ ' ' ~ same ~ ' stored.key_' ~ loop.index) -%}
@@ -149,7 +150,8 @@ from differing
         'is_unique': is_unique, 'is_ordered': is_ordered,
         'stored_rows': healing_tables._stored_rows(run) if run.changed_keys is none
             else '(select * from ' ~ healing_tables._stored_rows(run) ~ ' where '
-                ~ healing_tables._is_changed_key(stored_keys, run.changed_keys) ~ ')'}) -}}
+                ~ healing_tables._is_changed_key(stored_keys, run.changed_keys,
+                    settings.metadata.get('has_null_keys')) ~ ')'}) -}}
 {%- endmacro %}
 
 {#- The stored rows as SQL for a `from`, in the types that their columns get. -#}

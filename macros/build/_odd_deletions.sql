@@ -43,8 +43,8 @@
 {#- {column (SQL), values (literals)} of `column = 'x'` or `column in ('x', 'y')`; none for any other condition. -#}
 {% macro _compared_values(condition) -%}
     {%- set text = "'[^'\\\\]*'" -%}
-    {%- set found = modules.re.fullmatch('(?is)\\s*(\\w+|`[^`]+`)\\s*(?:=\\s*(' ~ text ~ ')|in\\s*\\(\\s*(' ~ text
-        ~ '(?:\\s*,\\s*' ~ text ~ ')*)\\s*\\))\\s*', condition) -%}
+    {%- set found = modules.re.match('(?is)^\\s*(\\w+|`[^`]+`)\\s*(?:=\\s*(' ~ text ~ ')|in\\s*\\(\\s*(' ~ text
+        ~ '(?:\\s*,\\s*' ~ text ~ ')*)\\s*\\))\\s*$', condition) -%}
     {%- if found is none -%} {{ return(none) }} {%- endif -%}
     {{- return({'column': found.group(1), 'values': modules.re.findall(text, found.group(2) or found.group(3))}) -}}
 {%- endmacro %}

@@ -138,8 +138,9 @@ from checked
 {% macro _key_text(key_columns) -%}
     {%- set parts = [] -%}
     {%- for key in key_columns -%}
-        {%- do parts.append(healing_tables._string_literal(key ~ ' = ') ~ ', cast(key_' ~ loop.index ~ ' as string)'
-            ~ (", ', '" if not loop.last)) -%}
+        {%- set value = 'cast(key_' ~ loop.index ~ ' as string)' -%}
+        {%- do parts.append(healing_tables._string_literal((', ' if not loop.first else '') ~ key ~ ' = ') ~ ', '
+            ~ (value if key_columns | length == 1 else 'coalesce(' ~ value ~ ", 'NULL')")) -%}
     {%- endfor -%}
     {{- return(parts | join(', ')) -}}
 {%- endmacro %}

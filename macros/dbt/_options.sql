@@ -27,7 +27,7 @@
         'deleted_values',
         'valid_from_first', 'surrogate_key', 'column_types', 'on_tie', 'on_absence', 'checks', 'tracked_columns',
         'max_removed_keys_ratio', 'max_removed_versions_ratio', 'publish', 'mode', 'shards', 'overlap',
-        'key_buckets', 'cluster_by', 'log_schema', 'audit', 'deleted_rows'] -%}
+        'key_buckets', 'cluster_by', 'log_schema', 'audit', 'deleted_rows', 'null_keys'] -%}
     {%- set merge = [
         'key_columns', 'attributes', 'changed_at', 'full_batch', 'deleted_when', 'tie_break_by', 'on_tie',
         'change_reason',

@@ -54,9 +54,9 @@
             {%- set found = healing_tables._find_column(name, values) -%}
             {%- do literals.append(healing_tables._erase_literal(mistakes, values[found],
                 healing_tables._type_of_column(columns, key_columns[loop.index0]))) if found is not none
-                and values[found] is not none -%}
+                and (values[found] is not none or given_columns | length > 1) -%}
         {%- endfor -%}
-        {%- if literals | length != given_columns | length -%}
+        {%- if literals | length != given_columns | length or not literals | reject('equalto', 'null') | list -%}
             {%- do healing_tables._mistake(mistakes, 'keys', 'a value of each of ' ~ (given_columns | join(', ')), key,
                 'write e.g. {keys: [{' ~ (given_columns | join(': ..., ')) ~ ': ...}]}') -%}
         {%- endif -%}
@@ -84,7 +84,9 @@
     {%- set conditions = [] -%}
     {%- for key in keys -%}
         {%- set parts = [] -%}
-        {%- for literal in key -%} {%- do parts.append(expressions[loop.index0] ~ ' = ' ~ literal) -%} {%- endfor -%}
+        {%- for literal in key -%}
+            {%- do parts.append(expressions[loop.index0] ~ (' is null' if literal == 'null' else ' = ' ~ literal)) -%}
+        {%- endfor -%}
         {%- do conditions.append('(' ~ (parts | join(' and ')) ~ ')') -%}
     {%- endfor -%}
     {{- return('(' ~ (conditions | join(' or ')) ~ ')') -}}

@@ -43,7 +43,7 @@
 
 {#- The folders that a location names. -#}
 {% macro _folders_of(location) -%}
-    {%- set match = modules.re.fullmatch('(.*/)[{]([^{}]*)[}]', location or '') -%}
+    {%- set match = modules.re.match('^(.*/)[{]([^{}]*)[}]$', location or '') -%}
     {%- set folders = [] -%}
     {%- for part in (match.group(2).split(',') if match else []) -%}
         {%- do folders.append(match.group(1) ~ part) -%}

@@ -5,7 +5,8 @@
 -#}
 {% test facts_covered(
     model, dimension, key_columns, at, columns, unknown=none, allow_unknown=true, valid_from='valid_from',
-    valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many', column_name=none
+    valid_to='valid_to', valid_to_current='(not given)', versions_per_key='many', null_keys=none,
+    column_name=none
 ) %}
 {%- set instead = healing_tables._placeholder_select('facts_covered', {'model': model, 'dimension': dimension}) -%}
 {%- if instead is not none -%}
@@ -14,7 +15,7 @@
 {{ healing_tables._uncovered_facts(
     healing_tables._as_of_request(
         model, dimension, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current, versions_per_key,
-        'facts_covered'),
+        'facts_covered', null_keys=null_keys),
     allow_unknown) }}
 {%- endif -%}
 {% endtest %}

@@ -11,7 +11,7 @@
 -#}
 {% macro rekey_facts(facts, dimension, key_columns, at, columns, unknown=none, where=none, keys=none,
     since_version=none, valid_from='valid_from', valid_to='valid_to', valid_to_current='(not given)',
-    versions_per_key=none) -%}
+    versions_per_key=none, null_keys=none) -%}
     {%- if not execute -%} {{ return('') }} {%- endif -%}
     {%- set mistakes = [] -%}
     {%- set fact_table = healing_tables._resolve_relation(mistakes, 'facts', facts) -%}
@@ -35,7 +35,7 @@
         since_version) -%}
     {%- set as_of_request = healing_tables._as_of_request(
         fact_table, dimension_table, key_columns, at, columns, unknown, valid_from, valid_to, valid_to_current,
-        versions_per_key, 'rekey_facts', mistakes) -%}
+        versions_per_key, 'rekey_facts', mistakes, null_keys=null_keys) -%}
     {%- do healing_tables._rekey_scope(fact_table, format, as_of_request, moved, where) -%}
     {%- do healing_tables._rekey(fact_table, format, as_of_request, moved, where) -%}
     {{- return('') -}}

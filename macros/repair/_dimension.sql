@@ -17,6 +17,8 @@
     {%- do stored_table.update({
         'key_columns': healing_tables._stored_keys(spec, given),
         'sequence': healing_tables._stored_sequence(spec),
+        'has_null_keys': spec.get('has_null_keys') or healing_tables._has_null_keys(
+            healing_tables._option('null_keys', none), healing_tables._stored_keys(spec, given)),
         'current_while_deleted': healing_tables._option('current_while_deleted', none, false) is sameas true}) -%}
     {%- if not stored_table.key_columns -%}
         {%- do healing_tables._mistake(

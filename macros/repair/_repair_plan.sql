@@ -20,8 +20,8 @@ judged as (
         {{ healing_tables._row_content('row.', stored_table.columns) }} as content,
         {{ healing_tables._current_condition(dict(stored_table, is_current=none, valid_to='valid_to')) }} as is_open,
         case
-            when {% for key in stored_table.key_columns %}key_{{ loop.index }} is null{{ ' or '
-                if not loop.last }}{% endfor %} then 'null_key'
+            when {% for key in stored_table.key_columns %}key_{{ loop.index }} is null{{
+                (' and ' if stored_table.has_null_keys else ' or ') if not loop.last }}{% endfor %} then 'null_key'
             when valid_from is null or {{ healing_tables._to_micros('valid_from',
                 from_type) }} >= {{ healing_tables._end_of_time(stored_table.valid_to_current) }} then 'bad_start'
             when valid_to is not null and {{ healing_tables._is_violated(stored_table, 'valid_order', {}) }}

@@ -36,6 +36,8 @@
     {%- endif -%}
     {%- set deleted_rows = options.get('deleted_rows') or false -%}
     {%- do healing_tables._check_choice(mistakes, 'deleted_rows', deleted_rows, [true, false]) -%}
+    {%- do healing_tables._check_choice(mistakes, 'null_keys', options.get('null_keys') or 'set_aside',
+        ['set_aside', 'keep']) -%}
     {%- set first = options.get('valid_from_first') -%}
     {%- set opened_by = first if first is mapping else {} -%}
     {%- set checked_sources = [] -%}
@@ -67,6 +69,7 @@
         'moment_type': healing_tables._common_moment_type(checked_sources),
         'names': options.get('names') or healing_tables._generated_names(mistakes, options.get('column_names') or {},
             none, deleted_rows), 'deleted_rows': deleted_rows,
+        'has_null_keys': healing_tables._has_null_keys(options.get('null_keys'), keys),
         'exists_in': healing_tables._as_list(options.get('exists_in')) or source_names,
         'valid_to_current': options.get('valid_to_current'),
         'current_values': options.get('current_values') or [true, false],
@@ -105,6 +108,11 @@
             'first_sent': healing_tables._first_sent_columns(source, spec.attributes)}) -%}
     {%- endfor -%}
     {{- return(spec) -}}
+{%- endmacro %}
+
+{#- Whether NULL in a key column is a value like others. It is not where all key columns are NULL. -#}
+{% macro _has_null_keys(null_keys, key_columns) -%}
+    {{- return(null_keys == 'keep' and key_columns | length > 1) -}}
 {%- endmacro %}
 
 {#-

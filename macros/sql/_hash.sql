@@ -50,13 +50,14 @@
     start as text that is the same in every session. `strategy` hash: the first 32 hex digits of the SHA-256 of both,
     joined by |; dbt_utils: as generate_surrogate_key of dbt_utils, whose casts to text depend on the session.
 -#}
-{% macro _version_key(strategy, keys, start, key_hash, start_text) -%}
+{% macro _version_key(strategy, keys, start, key_hash, start_text, has_null_keys=false) -%}
     {%- if strategy == 'hash' -%}
         {{- return('substr(sha2(concat(' ~ key_hash ~ ", '|', " ~ start_text ~ '), 256), 1, 32)') -}}
     {%- endif -%}
     {%- set texts = [] -%}
     {%- for expression in keys + [start] -%}
-        {%- do texts.append('cast(' ~ expression ~ ' as string)') -%}
+        {%- set text = 'cast(' ~ expression ~ ' as string)' -%}
+        {%- do texts.append('coalesce(' ~ text ~ ", '_dbt_utils_surrogate_key_null_')" if has_null_keys else text) -%}
     {%- endfor -%}
     {{- return("md5(concat_ws('-', " ~ texts | join(', ') ~ '))') -}}
 {%- endmacro %}

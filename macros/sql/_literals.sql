@@ -17,6 +17,7 @@
     digits, and a timestamp also as a moment in UTC.
 -#}
 {% macro _equals_given(column, value) -%}
+    {%- if value is none -%} {{ return(column ~ ' is null') }} {%- endif -%}
     {%- set text = 'cast(' ~ column ~ ' as string)' -%}
     {%- set is_same = text ~ ' <=> ' ~ healing_tables._string_literal(value | string | lower
         if value is boolean else value) -%}

@@ -9,8 +9,9 @@
         ...                                            after
 
     `call`: what _parse_call() finds of it in the SQL of a model: metadata (the map below), before, select, after.
-    `metadata`: key_columns, names (generated column to its name or none), versioned (attributes), columns (of the
-    select), types (of key columns, attributes, valid_from and is_deleted, as they were looked up; none where unknown),
+    `metadata`: key_columns, has_null_keys, names (generated column to its name or none), versioned (attributes),
+    columns (of the select), types (of key columns, attributes, valid_from and is_deleted, as they were looked up; none
+    where unknown),
     valid_to_current, current_value, can_delete, has_gaps, hashes (the columns in slots `hash`), sequence (the column of
     integer keys, or none), hash_key ({name, strategy} of surrogate keys that are hashes, or none), scans (one of each
     source, see _scan).
@@ -57,7 +58,7 @@
     {%- do types.update({spec.names.valid_from: spec.moment_type}) if spec.names.valid_from is not none -%}
     {%- do types.update({spec.names.is_deleted: 'boolean'}) if spec.deleted_rows -%}
     {{- return({
-        'key_columns': spec.key_columns | map(attribute='name') | list,
+        'key_columns': spec.key_columns | map(attribute='name') | list, 'has_null_keys': spec.has_null_keys,
         'columns': columns | map(attribute='name') | list, 'types': types,
         'names': spec.names, 'versioned': healing_tables._versioned_columns(spec) | map(attribute='name') | list,
         'valid_to_current': spec.valid_to_current | string if spec.valid_to_current is not none else none,
@@ -142,11 +143,15 @@
 {% macro _with_changed_keys(sql, call, changed_keys) -%}
     {%- set conditions = {} -%}
     {%- for scan in call.metadata.scans -%}
-        {%- do conditions.update({scan.name: healing_tables._is_changed_key(scan['keys'], changed_keys)}) -%}
+        {%- do conditions.update({scan.name: healing_tables._is_changed_key(scan['keys'], changed_keys,
+            call.metadata.has_null_keys)}) -%}
     {%- endfor -%}
     {{- return(healing_tables._with_inputs(sql, call.metadata.scans, conditions)) -}}
 {%- endmacro %}
 
-{% macro _is_changed_key(expressions, changed_keys) -%}
-    {{- return('(' ~ (expressions | join(', ')) ~ ') in ' ~ changed_keys) -}}
+{#- NULL is in no list: all keys with NULL are taken. -#}
+{% macro _is_changed_key(expressions, changed_keys, has_null_keys=false) -%}
+    {%- set is_listed = '(' ~ (expressions | join(', ')) ~ ') in ' ~ changed_keys -%}
+    {{- return('(' ~ is_listed ~ ' or ' ~ (expressions | join(' is null or ')) ~ ' is null)' if has_null_keys
+        else is_listed) -}}
 {%- endmacro %}

@@ -159,5 +159,5 @@ select * from versions
     {%- set keys = [] -%}
     {%- for key in spec.key_columns -%} {%- do keys.append('key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(healing_tables._version_key(
-        spec.surrogate_key.strategy, keys, valid_from, healing_tables._key_hash_of(spec), text)) -}}
+        spec.surrogate_key.strategy, keys, valid_from, healing_tables._key_hash_of(spec), text, spec.has_null_keys)) -}}
 {%- endmacro %}

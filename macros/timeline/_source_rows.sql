@@ -89,9 +89,7 @@
 {% macro _is_usable_row(spec, source) -%}
     {%- set moment = healing_tables._source_moment(source) -%}
     {%- set conditions = [] -%}
-    {%- for key in source.key_columns -%}
-        {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is not null') -%}
-    {%- endfor -%}
+    {%- do conditions.append(healing_tables._has_key_in(spec, source)) -%}
     {%- do conditions.append(moment ~ ' < ' ~ healing_tables._end_of_time(spec.valid_to_current)) -%}
     {%- do conditions.append('not ' ~ healing_tables._is_truncation(source)) if source.truncated_when -%}
     {%- if source.kind == 'periods' -%}
@@ -103,13 +101,21 @@
     {{- return(conditions | join(' and ')) -}}
 {%- endmacro %}
 
+{#- Whether a row has a key: no column of it is NULL, or with null_keys: keep not all. -#}
+{% macro _has_key_in(spec, source) -%}
+    {%- set conditions = [] -%}
+    {%- for key in source.key_columns -%}
+        {%- do conditions.append(healing_tables._quoted(key.column) ~ ' is not null') -%}
+    {%- endfor -%}
+    {{- return('(' ~ (conditions | join(' or ')) ~ ')' if spec.has_null_keys else conditions | join(' and ')) -}}
+{%- endmacro %}
+
 {#- The opposite, as direct comparisons of columns, so that files without such a row can be skipped. -#}
 {% macro _is_set_aside(spec, source) -%}
     {%- set conditions = [] -%}
-    {%- set has_no_key = ' is null' ~ (' and not ' ~ healing_tables._is_truncation(source)
-        if source.truncated_when else '') -%}
-    {%- for key in source.key_columns -%}
-        {%- do conditions.append(healing_tables._quoted(key.column) ~ has_no_key) -%}
+    {%- set is_no_end = ' and not ' ~ healing_tables._is_truncation(source) if source.truncated_when else '' -%}
+    {%- for missing in healing_tables._missing_keys(spec, source) -%}
+        {%- do conditions.append(missing.condition ~ is_no_end) -%}
     {%- endfor -%}
     {%- set moment = healing_tables._quoted(source.moment) -%}
     {%- set type = healing_tables._source_column_type(source, source.moment) -%}
@@ -127,13 +133,23 @@
     {{- return(conditions | join(' or ')) -}}
 {%- endmacro %}
 
+{#- How a row can lack a key: [{condition, of (which columns)}]. -#}
+{% macro _missing_keys(spec, source) -%}
+    {%- set missing = [] -%}
+    {%- for key in source.key_columns -%}
+        {%- do missing.append({'condition': healing_tables._quoted(key.column) ~ ' is null',
+            'of': 'key column ' ~ key.column}) -%}
+    {%- endfor -%}
+    {{- return([{'condition': missing | map(attribute='condition') | join(' and '), 'of': 'all key columns'}]
+        if spec.has_null_keys else missing) -}}
+{%- endmacro %}
+
 {#- Why a row is set aside. -#}
 {% macro _set_aside_reason(spec, source) -%}
 case
-        {%- for key in source.key_columns %}
-        when {{ healing_tables._quoted(key.column) }} is null{{ ' and not ' ~ healing_tables._is_truncation(source)
-            if source.truncated_when }}
-        then {{ healing_tables._string_literal('NULL in key column ' ~ key.column) }}
+        {%- for missing in healing_tables._missing_keys(spec, source) %}
+        when {{ missing.condition }}{{ ' and not ' ~ healing_tables._is_truncation(source) if source.truncated_when }}
+        then {{ healing_tables._string_literal('NULL in ' ~ missing.of) }}
         {%- endfor %}
         when {{ healing_tables._quoted(source.moment) }} is null
         then {{ healing_tables._string_literal('NULL moment in ' ~ source.moment) }}

@@ -28,12 +28,7 @@
 {%- endmacro %}
 
 {% macro _raise_tie(spec, source) -%}
-    {%- set key_texts = [] -%}
-    {%- for key in spec.key_columns -%}
-        {%- do key_texts.append("'" ~ (', ' if not loop.first) ~ "', " ~ healing_tables._string_literal(key.name
-            ~ ' = ')
-            ~ ', cast(key_' ~ loop.index ~ ' as string)') -%}
-    {%- endfor -%}
+    {%- set key_text = healing_tables._key_text(spec.key_columns | map(attribute='name') | list) -%}
     {%- if source.kind == 'periods' -%}
         {%- set what = 'overlapping periods' -%}
         {%- set remedy = 'wanted: periods of a key that do not overlap; got: a period that starts before the previous '
@@ -52,7 +47,7 @@
         ~ ')' -%}
     {%- set head = 'healing_tables: ' ~ what ~ ' in ' ~ where ~ ' of ' ~ healing_tables._model_name() ~ ': key ' -%}
     {{- return(
-        'cast(raise_error(concat(' ~ healing_tables._string_literal(head) ~ ', ' ~ key_texts | join(', ') ~ ", ' at ', "
+        'cast(raise_error(concat(' ~ healing_tables._string_literal(head) ~ ', ' ~ key_text ~ ", ' at ', "
         ~ healing_tables._as_text('timestamp_micros(at)', 'timestamp') ~ ", ' UTC; ', "
             ~ healing_tables._string_literal(remedy)
         ~ ')) as boolean)'

@@ -40,7 +40,8 @@ def names_in(node: nodes.Node | None) -> set[str]:
 
 
 def faults(text: str) -> list[str]:
-    found = []
+    found: list[str] = []
+    whole: set[str] = set()  # names of the results of fullmatch
     for loop in (tree := environment().parse(text)).find_all(nodes.For):
         # v2 evaluates the filter for all items before the first one is used
         for name in sorted((names_in(loop.test) - names_in(loop.target)) & set(changed_in(loop.body))):
@@ -50,11 +51,17 @@ def faults(text: str) -> list[str]:
     for used in tree.find_all(nodes.Filter):
         if used.name == "sum" and used.kwargs:
             found.append(f"line {used.lineno}: sum(attribute=...): v2 sums numbers only, use map(attribute=...) | sum")
+    for assign in tree.find_all(nodes.Assign):
+        calls = [call.node for call in assign.find_all(nodes.Call) if isinstance(call.node, nodes.Getattr)]
+        if isinstance(assign.target, nodes.Name) and any(call.attr == "fullmatch" for call in calls):
+            whole.add(assign.target.name)
     for macro in tree.find_all(nodes.Macro):
         for get in macro.find_all(nodes.Getattr):
             name = f"{get.node.name}.{get.attr}" if isinstance(get.node, nodes.Name) else ""
             if name in MISSING and not (name.startswith("context.") and macro.name in CHANGE_CONTEXT):
                 found.append(f"line {get.lineno}: {name}: {MISSING[name]}")
+            if get.attr in ("group", "groups") and isinstance(get.node, nodes.Name) and get.node.name in whole:
+                found.append(f"line {get.lineno}: .{get.attr}() of a fullmatch, a list in v2: use re.match('^...$')")
             if get.attr == "dict" and name != "self.dict":
                 found.append(f"line {get.lineno}: .dict() of a row is empty, use _row_map()")
     return found
@@ -76,6 +83,7 @@ def test_forms(file: Path) -> None:
         "{% do context.update({}) %}",
         "{{ run_query('x').rows[0].dict() }}",
         "{{ done | sum(attribute='n') }}",
+        "{% set found = modules.re.fullmatch('(a)', name) %}{{ found.group(1) }}",
     ],
 )
 def test_forms_that_are_found(text: str) -> None:

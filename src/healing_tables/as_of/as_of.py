@@ -29,6 +29,7 @@ def as_of(
     versions_per_key: str | None = None,
     known_at: str | dt.datetime | dt.date | None = None,
     audit: DataFrame | None = None,
+    null_keys: str = "set_aside",
 ) -> DataFrame:
     """Return every fact once, with columns of the version of its key that was valid at its moment.
 
@@ -49,6 +50,7 @@ def as_of(
             since counting the versions of a DataFrame could cost as much as the look-up.
         known_at: the dimension as it was at this moment, from its audit; see `known_versions`.
         audit: the audit of the dimension, with known_at.
+        null_keys: ``"keep"``: NULL in one of several key columns is a value like others.
     Returns: the columns of the facts, then the added columns.
     Raises: ArgumentError with all mistakes.
     """
@@ -65,6 +67,7 @@ def as_of(
         valid_to=valid_to,
         valid_to_current=valid_to_current,
         versions_per_key=versions_per_key,
+        null_keys=null_keys,
     )
     found = (as_of_by_join if versions_per_key == "few" else as_of_by_window)(facts, dimension, request)
     return found.selectExpr("fact.*", *[shown(column.name, column.unknown) for column in request.columns])
@@ -128,7 +131,7 @@ def as_of_by_join(facts: DataFrame, dimension: DataFrame, request: LookUp) -> Da
             f"struct(least(version.until, {next_start}) as until, version.row as row) as version",
         )
     )
-    same_key = " and ".join(f"facts.{key} = versions.{key}" for key in keys)
+    same_key = " and ".join(f"facts.{key} {request.same} versions.{key}" for key in keys)
     in_force = "facts.at >= versions.at and facts.at < versions.version.until"
     return (
         fact_rows.alias("facts")

@@ -26,6 +26,7 @@ class LookUp:
         fact_keys, version_keys: the key of either side in one type; has_key: whether a fact has it all.
         at: the moment of a fact. start, until: the period of a version; an open one ends after every moment.
         is_proper: whether a version has a key and holds a moment.
+        same: the operator that compares keys.
     """
 
     fact_keys: tuple[str, ...]
@@ -35,6 +36,7 @@ class LookUp:
     start: str
     until: str
     is_proper: str
+    same: str
     columns: tuple[LookupColumn, ...]
 
 
@@ -50,12 +52,14 @@ def look_up(
     valid_to: str,
     valid_to_current: str | dt.datetime | dt.date | None,
     versions_per_key: str | None,
+    null_keys: str = "set_aside",
 ) -> LookUp:
     """Args: facts, dimension: columns with their types. Raises: ArgumentError with everything that is wrong."""
     mistakes: list[Mistake] = []
     fact, version = Side("facts", facts), Side("dimension", dimension)
     if versions_per_key is not None:
         check_choice("versions_per_key", versions_per_key, ("many", "few"), mistakes)
+    check_choice("null_keys", null_keys, ("set_aside", "keep"), mistakes)
     moment, _ = fact.moment(at, "at", mistakes)
     start, _ = version.moment(valid_from, "valid_from", mistakes)
     end, kind = version.moment(valid_to, "valid_to", mistakes)
@@ -65,15 +69,18 @@ def look_up(
     if mistakes:
         raise ArgumentError(counted("as_of", mistakes), mistakes)
     until = f"if(coalesce({end} >= {limit}L, true), {FOREVER}L, {end})"
-    has_key = [f"{quoted(column)} is not null" for _, _, _, column in keys]
+    keeps_nulls = null_keys == "keep" and len(keys) > 1
+    together = " or " if keeps_nulls else " and "
+    has_key = together.join(f"{quoted(column)} is not null" for _, _, _, column in keys)
     return LookUp(
         fact_keys=tuple(key for key, _, _, _ in keys),
         version_keys=tuple(key for _, key, _, _ in keys),
-        has_key=" and ".join(f"{quoted(column)} is not null" for _, _, column, _ in keys),
+        has_key=together.join(f"{quoted(column)} is not null" for _, _, column, _ in keys),
         at=moment,
         start=start,
         until=until,
-        is_proper=" and ".join([*has_key, f"{start} < {until}"]),
+        is_proper=f"({has_key}) and {start} < {until}",
+        same="<=>" if keeps_nulls else "=",
         columns=brought,
     )
 

@@ -100,8 +100,8 @@ def version_difference(
     if spec.deleted_rows or (spec.sequence_by and spec.truncated_when is not None):
         # sequence_by may move a row to the moment of a truncation; with deleted_rows, a version starts where one, or a
         # full batch, ends its key
-        others = events.where(NO_KEY).select("at").distinct()
-        moved = stored.join(others, "at", "left_semi").selectExpr(*keys, "at", "true as is_said")
+        without_key = events.where(NO_KEY).select("at").distinct()
+        moved = stored.join(without_key, "at", "left_semi").selectExpr(*keys, "at", "true as is_said")
         said = said.union(moved).distinct()
     if spec.first_start_column is not None:  # which the start of a stored version may come from
         day = f" - pmod(logged_start, {instants.DAY})" if layout.moment_type == "date" else ""
