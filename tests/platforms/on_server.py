@@ -8,6 +8,7 @@ HOME has profiles.yml, with the profiles `healing_tables` and `people`. Writes H
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import sys
@@ -51,6 +52,13 @@ select *, current_timestamp() as loaded_at from {{ ref('batch') }}
 {{ healing_tables.dimension(
     sources={'changes': {'relation': ref('person_changes'), 'changed_at': 'changed_at', 'loaded_at': 'loaded_at'}},
     key_columns='id', attributes=['name', 'city'], surrogate_key='person_key'
+) }}
+""",
+    "dim_forgotten": """
+{{ config(materialized='healing_table', unique_key='id', meta={'healing_tables': {'audit': {}}}) }}
+{{ healing_tables.dimension(
+    sources={'changes': {'relation': ref('person_changes'), 'changed_at': 'changed_at'}},
+    key_columns='id', attributes=['name', 'city']
 ) }}
 """,
     "visits": """
@@ -110,7 +118,15 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "columns": "person_key",
     },
 }
+# Of a dimension that is as dim_person: back to what it was after the first batch, then without key 1
+LAST_OPERATIONS: dict[str, dict[str, Any]] = {
+    "undo": {"dimension": "dim_forgotten", "run": True},
+    "erase": {"dimension": "dim_forgotten", "keys": [1], "run": True},
+    "erased": {"dimension": "dim_forgotten"},
+}
 ROWS = {
+    "dim_forgotten": "id, name, city, valid_from",
+    "forgotten_audit": "publish_no, key, change_type from {s}.dim_forgotten_audit",
     "dim_person": "id, name, city, valid_from",
     "person_audit": "publish_no, key, change_type, change_reason from {s}.dim_person_audit",
     "hashes": "id, name, city, key_hash, row_hash from {s}.dim_person",
@@ -185,17 +201,30 @@ def write_merges(home: Path) -> Path:
     return project
 
 
+def now() -> str:
+    """In UTC, as an operation reads it."""
+    return dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def last_operations(known_at: str) -> dict[str, dict[str, Any]]:
+    """They change the rows. Args: known_at: after the first batch."""
+    os.environ["HEALING_TABLES_SECRET"] = "of tests, as long as it has to be"
+    return {**LAST_OPERATIONS, "undo": {**LAST_OPERATIONS["undo"], "known_at": known_at}}
+
+
 def run_people(runs: Runs, project: Path) -> dict[str, list[list[str]]]:
     """The runs of the project `people`; what its tables hold then."""
+    known_at = ""
     for batch in (1, 2, 3):
-        names = ["batch", "person_changes", "dim_person"]
+        names = ["batch", "person_changes", "dim_person", "dim_forgotten"]
         names += {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"]}.get(batch, [])
         runs.run(f"batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *names)
         merged = ["batch", "dim_merged", "dim_newest"]
         runs.run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *merged)
+        known_at = known_at or now()
     runs.run("test", project, "test", "--select", "dim_person")
     runs.run("no news", project, "run", "--select", "dim_person")
-    for operation, arguments in OPERATIONS.items():
+    for operation, arguments in {**OPERATIONS, **last_operations(known_at)}.items():
         runs.run(operation, project, "run-operation", f"healing_tables.{operation}", "--args", json.dumps(arguments))
     runs.run("refused", project, "run", "--select", "dim_refused")
     rows = {}

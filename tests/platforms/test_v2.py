@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from dbt_v2 import COMPILER, DbtV2, set_up
-from on_server import MODELS, OPERATIONS, ROWS, Rows, run_merges, write_project
+from on_server import MODELS, OPERATIONS, ROWS, Rows, last_operations, now, run_merges, write_project
 from people import MERGED, PEOPLE, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
@@ -79,7 +79,7 @@ MORE_OPERATIONS = {
     "generate_yml": "{dimension: dim_person}",
     "adopt": "{relation: dim_person, key: id}",
 }
-BUILT = ["batch", "person_changes", "dim_person", "dim_files"]
+BUILT = ["batch", "person_changes", "dim_person", "dim_forgotten", "dim_files"]
 IN_BATCH = {1: ["visits", "fct_visits", "person_states"], 2: ["person_states"], 3: []}
 
 
@@ -105,15 +105,17 @@ def runs_of(dbt: DbtV2, home: Path) -> dict[str, tuple[bool, str]]:
         answer = dbt(where, *args)
         found[name] = (answer.returncode == 0, answer.stdout + answer.stderr)
 
+    known_at = ""
     for batch, more in IN_BATCH.items():
         run(f"batch {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *BUILT, *more)
+        known_at = known_at or now()
     run("no news", project, "run", "--select", "dim_person", "dim_files")
     run("ephemeral models", project, "run", "--select", "dim_soft")
     for batch in (1, 2, 3):
         merged = ["batch", "dim_merged", "dim_newest"]
         run(f"merge {batch}", project, "run", "--vars", f"{{batch: {batch}}}", "--select", *merged)
     run("refused", project, "run", "--select", "dim_refused")
-    for name, arguments in {**OPERATIONS, **MORE_OPERATIONS}.items():
+    for name, arguments in {**OPERATIONS, **MORE_OPERATIONS, **last_operations(known_at)}.items():
         given = arguments if isinstance(arguments, str) else repr(arguments)
         run(name, project, "run-operation", f"healing_tables.{name}", "--args", given)
     run("compare soft", project, "run-operation", "healing_tables.compare", "--args", "{dimension: dim_soft}")
@@ -213,6 +215,8 @@ def test_operations_print_what_they_print_elsewhere(answer: Answer) -> None:
         "generate_yml": "From changes. Type 2: the value at that time.",
         "adopt": "{'history': {'relation': 'history', 'valid_from': 'valid_from', 'valid_to': 'valid_to'}}",
         "drop_candidates": "dropped 0 candidates",
+        "erase": "dim_forgotten",
+        "erased": "dim_forgotten",
     }.items():
         assert wanted in answer.text(run), answer.text(run)[-3000:]
 

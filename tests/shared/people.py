@@ -68,11 +68,17 @@ STATES = [
 VISITS = [["2024-01-20", "Anne"], ["2024-03-01", "Ann"]]
 
 
+# After an undo to the first batch, and the erasure of key 1; the audit keeps what it says of other keys
+FORGOTTEN = [["2", "B|a", "Rome", "2024-01-01"]]
+FORGOTTEN_AUDIT = [["1", '{"id":2}', "insert"], ["2", '{"id":3}', "insert"], ["4", '{"id":3}', "remove"]]
+
+
 def check_people(rows: dict[str, list[list[str]]], **more: list[list[str]]) -> None:
     """Args: more: tables that only some servers have."""
     named = {name: table for name, table in rows.items() if name != "hashes" and not name.startswith("merges")}
     found = {name: [[cell[:10] for cell in row] for row in table] for name, table in named.items()}
     wanted = {"dim_person": PEOPLE, "person_audit": PERSON_AUDIT, "person_states": STATES, "correct_visits": VISITS}
+    wanted |= {"dim_forgotten": FORGOTTEN, "forgotten_audit": FORGOTTEN_AUDIT}
     assert found == wanted | more
     assert len(rows["hashes"]) == len(PEOPLE)
     # the text that is hashed has a backslash before the | of a value
