@@ -42,14 +42,18 @@ def python_of(name: str) -> Path:
     return ROOT / ".environments" / name / "bin" / "python"
 
 
+def settings_of(python: Path) -> dict[str, str]:
+    """Environment variables of a set's tests: this checkout's library, and the interpreter of Spark's workers."""
+    return {"PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
 def run(name: str) -> tuple[list[str], bool]:
     """A row of the table, and whether all tests passed."""
     python, results = python_of(name), ROOT / "target" / f"matrix_{name}.xml"
     asked = subprocess.run([str(python), "-c", VERSIONS], cwd=ROOT, check=True, capture_output=True, text=True)
-    own = {"PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [str(python), "-m", "pytest", "-n", "2", "--dist", "loadfile", f"--junitxml={results}", *CORE]
     results.unlink(missing_ok=True)
-    subprocess.run(command, cwd=ROOT, env=os.environ | own, check=False)
+    subprocess.run(command, cwd=ROOT, env=os.environ | settings_of(python), check=False)
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     for suite in ElementTree.parse(results).getroot().iter("testsuite"):
         for count in counts:

@@ -5,9 +5,11 @@ The same JVM is the Spark Connect server of the tests that ask for one: no secon
 
 from __future__ import annotations
 
+import datetime
 import fcntl
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +26,32 @@ from tables import Tables
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 # the processes that tests start find these, too
 os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent / "shared"), os.environ.get("PYTHONPATH", "")])
+
+
+def tenth_of(nodeid: str) -> int:
+    """0 to 9; the same for all tests of a file.
+
+    They share what is built for the file, mostly a run of dbt: single tests of all files would need all of it.
+    """
+    return zlib.crc32(nodeid.partition("::")[0].encode()) % 10
+
+
+def chosen_tenth(text: str) -> int:
+    """Args: text: 0 to 9, or today: each of ten days has another one (UTC)."""
+    return datetime.datetime.now(datetime.timezone.utc).toordinal() % 10 if text == "today" else int(text)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tenth", type=chosen_tenth, choices=range(10), help="only a tenth of the files: 0 to 9, or today"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tenth = config.getoption("--tenth")
+    if tenth is not None:
+        config.hook.pytest_deselected(items=[item for item in items if tenth_of(item.nodeid) != tenth])
+        items[:] = [item for item in items if tenth_of(item.nodeid) == tenth]
 
 
 @pytest.fixture(scope="session")
