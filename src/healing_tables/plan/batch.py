@@ -27,6 +27,8 @@ TWO_ROWS = "two different rows for one key and moment"
 # The columns that show whether a row ends its key, and all keys
 END = "healing_tables end"
 END_OF_ALL = "healing_tables end of all"
+# Of the rows of a moment: when the key begins to exist, by all of them and by those that are in the log
+LEAST_STARTS = {"first_start": "min(first_start)", "logged_start": "min(if(is_logged, first_start, null))"}
 
 
 def key_names(layout: Layout) -> list[str]:
@@ -144,13 +146,9 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
     differ = "not (lowest <=> struct(highest.is_deleted, highest.state))" if spec.on_tie == "error" else "false"
     aside = ["max(reason) as reason", "collect_list(given) as given"] if is_of_batch else []
     part = ["part"] if spec.within and "part" in rows.columns else []
-    starts = []
-    if first_starts(rows):  # of all rows, also of those that do not count
-        logged = f"min(if(is_logged, first_start, null)) {partition})"
-        least = {"first_start": f"min(first_start) {partition})", "logged_start": logged}
-        rows = rows.withColumns({name: f.expr(value) for name, value in least.items()})
-        starts = [*least]
-    is_same = "first_start <=> logged_start" if starts else "true"
+    starts = LEAST_STARTS if first_starts(rows) else {}
+    if starts:  # of all rows, also of those that do not count
+        rows = rows.withColumns({name: f.expr(f"{least} {partition})") for name, least in starts.items()})
     return (
         rows.selectExpr("*", f"rank() {partition} order by tie desc) as place", f"count(*) {partition}) as rows")
         .where(f"place = 1 or {is_aside}")
@@ -170,7 +168,7 @@ def one_per_moment(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> Data
             "highest.state",
             "tie",
             "highest.cause",
-            f"highest.is_logged and {is_same} as is_logged",
+            f"highest.is_logged and {'first_start <=> logged_start' if starts else 'true'} as is_logged",
             f"if(not {is_aside} and {differ}, '{TWO_ROWS}', null) as problem",
             "rows",
             *(["reason", "given"] if is_of_batch else []),
@@ -190,9 +188,7 @@ def distinct_rows(rows: DataFrame, layout: Layout, spec: DimensionSpec) -> DataF
     state = "struct(is_deleted, state)"
     differ = f"not (min({state}) {place} <=> max({state}) {place})" if spec.on_tie == "error" else "false"
     is_aside = "reason is not null" if is_of_batch else "false"
-    starts = {}
-    if first_starts(rows):
-        starts = {"first_start": "min(first_start)", "logged_start": "min(if(is_logged, first_start, null))"}
+    starts = LEAST_STARTS if first_starts(rows) else {}
     return (
         rows.groupBy(*keys, "at", "tie", "is_deleted", "state", *own)
         .agg(
