@@ -305,7 +305,7 @@ def test_the_page_shows_the_last_run() -> None:
 
 
 def test_each_test_is_in_one_tenth() -> None:
-    """That of its file; the others are deselected, not skipped."""
+    """All tests of a file are in one tenth. The tests of the others are deselected, not skipped."""
     files = [str(file.relative_to(ROOT)) for folder in ("dbt", "spark") for file in (ROOT / "tests" / folder).glob("*")]
     tests = [f"{file}::test_{number}" for file in files for number in range(3)]
     chosen: list[str] = []

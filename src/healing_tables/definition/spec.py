@@ -279,6 +279,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
             text = "a text, or False" if can_be_off else "a text"
             mistakes.append(Mistake(name, text, repr(value), "correct or remove it"))
     check_rules(values, mistakes)
+    check_versions(values, mistakes)
     ratio = values["max_removed_keys_ratio"]
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
         mistakes.append(
@@ -323,7 +324,6 @@ def check_rules(values: dict[str, Any], mistakes: list[Mistake]) -> None:
         mistakes.append(Mistake("sequence_by", "this option, or tie_break_by", "both", remedy))
     if values["sequence_by"] and values["full_batch"] is True:
         mistakes.append(Mistake(*FULL_WITHOUT_PLACE))
-    check_versions(values, mistakes)
 
 
 def check_versions(values: dict[str, Any], mistakes: list[Mistake]) -> None:
