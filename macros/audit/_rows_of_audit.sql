@@ -11,7 +11,8 @@
 {%- for name, condition in healing_tables._same_values('old', 'new', found.stored, found.columns).items() -%}
     {%- do changed.append('if(' ~ condition ~ ', null, ' ~ healing_tables._string_literal(name) ~ ')') -%}
 {%- endfor -%}
-{%- set texts, same, key_names = {}, [], healing_tables._key_names(key_columns) -%}
+{%- set key_names, texts, said, ended, end_keys = healing_tables._key_names(key_columns), {}, [], [], [] -%}
+{%- set same = ' <=> ' if run.settings.metadata.get('has_null_keys') else ' = ' -%}
 {%- for name in ['actor', 'reason', 'source'] -%}
     {%- set given = audit.options.get(name) -%}
     {%- do texts.update({name: healing_tables._string_literal(given) if given is not none
@@ -26,7 +27,9 @@
     ~ ')'}) if moved_by is not none -%}
 {%- for name in key_columns -%}
     {%- do key.append('changes.key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
-    {%- do same.append('changes.key_' ~ loop.index ~ ' = said.key_' ~ loop.index) -%}
+    {%- do said.append('changes.key_' ~ loop.index ~ same ~ 'said.key_' ~ loop.index) -%}
+    {%- do ended.append('changes.key_' ~ loop.index ~ same ~ 'ends.ended_' ~ loop.index) -%}
+    {%- do end_keys.append('key_' ~ loop.index ~ ' as ended_' ~ loop.index) -%}
 {%- endfor -%}
 {%- set surrogate = healing_tables._quoted(audit.surrogate) if audit.surrogate else none -%}
 {%- set start_type = audit.moment_type if audit.is_dated or run.settings.valid_from is none
@@ -90,11 +93,12 @@ from (
                 key_names }} order by start) as next_start
         from {{ healing_tables._changes_without_erased(run, found, start) }} as changes
         {%- if audit.ended %}
-        left join {{ audit.ended }} as ends using ({{ key_names }})
+        left join (select {{ end_keys | join(', ') }}, ended from {{ audit.ended }}) as ends on {{ ended
+            | join(' and ') }}
         {%- endif %}
     ) as changes
     {%- if audit.said is not none %}
-    left join {{ audit.said }} as said on {{ same | join(' and ') }}
+    left join {{ audit.said }} as said on {{ said | join(' and ') }}
     {%- endif %}
 )
 {%- endmacro %}

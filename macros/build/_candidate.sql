@@ -147,7 +147,8 @@
             ~ healing_tables._quoted(key)) -%} {%- endfor -%}
         {%- do hashes.update({metadata.hash_key.name: healing_tables._version_key(
             metadata.hash_key.strategy, keys, start, typed.key,
-            healing_tables._as_text(start, healing_tables._type_of_column(columns, names.valid_from)))}) -%}
+            healing_tables._as_text(start, healing_tables._type_of_column(columns, names.valid_from)),
+            metadata.has_null_keys)}) -%}
     {%- endif -%}
     {{- return(hashes) -}}
 {%- endmacro %}

@@ -7,7 +7,7 @@
     {%- if hash_key is none or hash_key is undefined or hash_key.strategy != 'dbt_utils' -%} {{ return([]) }}
     {%- endif -%}
     {%- set made = healing_tables._version_key('dbt_utils', healing_tables._quoted_list(metadata.key_columns),
-        healing_tables._quoted(metadata.names.valid_from), none, none) -%}
+        healing_tables._quoted(metadata.names.valid_from), none, none, metadata.has_null_keys) -%}
     {{- return([{
         'sql': 'count(*) over (partition by ' ~ made ~ ') = 1', 'argument': 'surrogate_key',
         'wanted': 'one row for each ' ~ hash_key.name,
@@ -53,7 +53,8 @@
         healing_tables._quoted_list(metadata.key_columns), [] -%}
     {%- for key in keys -%} {%- do selected.append(key ~ ' as key_' ~ loop.index) -%} {%- endfor -%}
     {{- return(healing_tables._equal_keys(run, 'select ' ~ (selected | join(', ')) ~ ', ' ~ start ~ ' as start, '
-        ~ healing_tables._version_key('dbt_utils', keys, start, none, none) ~ ' as made from (\n'
+        ~ healing_tables._version_key('dbt_utils', keys, start, none, none, metadata.has_null_keys)
+        ~ ' as made from (\n'
         ~ healing_tables._as_subquery(candidate.query) ~ ')')) -}}
 {%- endmacro %}
 

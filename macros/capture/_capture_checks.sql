@@ -50,19 +50,17 @@
 {#- Refuse duplicate keys: their state is ambiguous. Rows without a key are left out; returns how many. -#}
 {% macro _check_captured_keys(run) -%}
     {%- set keys = [] -%}
-    {%- set nulls = [] -%}
     {%- set text = [] -%}
     {%- for key in run.settings.key_columns -%}
         {%- do keys.append(healing_tables._quoted(key)) -%}
-        {%- do nulls.append(healing_tables._quoted(key) ~ ' is null') -%}
-        {%- do text.append(healing_tables._string_literal(key ~ ' = ') ~ ', cast(' ~ healing_tables._quoted(key)
-            ~ ' as string)') -%}
+        {%- do text.append(healing_tables._string_literal(key ~ ' = ') ~ ', coalesce(cast('
+            ~ healing_tables._quoted(key) ~ " as string), 'NULL')") -%}
     {%- endfor -%}
     {%- set found = run_query(
         'select coalesce(sum(if(is_null, rows, 0)), 0) as nulls, count_if(not is_null and rows > 1) as repeated, '
         ~ "array_join(slice(sort_array(collect_list(if(not is_null and rows > 1, name, null))), 1, 5), '; ') as names "
         "from (select "
-        ~ (nulls | join(' or ')) ~ ' as is_null, concat(' ~ (text | join(", ', ', "))
+        ~ healing_tables._has_no_captured_key(run.settings) ~ ' as is_null, concat(' ~ (text | join(", ', ', "))
         ~ ') as name, count(*) as rows from '
         ~ run.candidate_table ~ ' group by ' ~ (keys | join(', ')) ~ ')').rows[0] -%}
     {%- if found['repeated'] > 0 -%}
@@ -76,7 +74,8 @@
     {%- endif -%}
     {%- if found['nulls'] > 0 -%}
         {%- do exceptions.warn(healing_tables._plain_names(run.target) ~ ': '
-            ~ healing_tables._counted(found['nulls'], 'row') ~ ' of the select set aside (NULL in a key column)') -%}
+            ~ healing_tables._counted(found['nulls'], 'row') ~ ' of the select set aside (NULL in '
+            ~ ('all key columns)' if run.settings.has_null_keys else 'a key column)')) -%}
     {%- endif -%}
     {{- return(found['nulls'] | int) -}}
 {%- endmacro %}

@@ -9,16 +9,16 @@
 -#}
 {% macro _capture_changes(candidate, settings, columns, log_table) -%}
 {%- set keys = healing_tables._key_names(settings.key_columns) -%}
-{%- set not_null = [] -%}
+{%- set has_key = 'not (' ~ healing_tables._has_no_captured_key(settings) ~ ')' -%}
 {%- set same_key = [] -%}
 {%- for key in settings.key_columns -%}
-    {%- do not_null.append(healing_tables._quoted(key) ~ ' is not null') -%}
-    {%- do same_key.append('seen.key_' ~ loop.index ~ ' = known.key_' ~ loop.index) -%}
+    {%- do same_key.append('seen.key_' ~ loop.index ~ (' <=> ' if settings.has_null_keys else ' = ') ~ 'known.key_'
+        ~ loop.index) -%}
 {%- endfor -%}
 with seen as (
     select {{ healing_tables._captured_row(settings, columns, []) }}
     from {{ candidate }}
-    where {{ not_null | join(' and ') }}
+    where {{ has_key }}
 ),
 {%- if log_table is not none %}
 entries as (
@@ -26,7 +26,7 @@ entries as (
         settings.captured_at) }} as at,
         coalesce({{ healing_tables._quoted(settings.deleted) }}, false) as is_deleted
     from {{ log_table }}
-    where {{ not_null | join(' and ') }}
+    where {{ has_key }}
 ),
 newest as (
     select {{ keys }}, max_by(struct(state, is_deleted), at) as entry
@@ -46,10 +46,18 @@ compared as (
     {#- the select says nothing about keys of parts that it lacks -#}
     {%- set part = healing_tables._part_of_state(settings, columns) %}
     left join (select distinct {{ part }} as part from seen) as parts
-    on seen.key_1 is null and parts.part <=> {{ part | replace('state.', 'known.state.') }}
-    where seen.key_1 is not null or parts.part is not null
+    on seen.state is null and parts.part <=> {{ part | replace('state.', 'known.state.') }}
+    where seen.state is not null or parts.part is not null
     {%- endif %}
 )
+{%- endmacro %}
+
+{#- Whether a row has no key: NULL in one of its columns, or with null_keys: keep in all. -#}
+{% macro _has_no_captured_key(settings) -%}
+    {%- set conditions = [] -%}
+    {%- for key in settings.key_columns -%} {%- do conditions.append(healing_tables._quoted(key) ~ ' is null') -%}
+    {%- endfor -%}
+    {{- return(conditions | join(' and ' if settings.has_null_keys else ' or ')) -}}
 {%- endmacro %}
 
 {#- The keys and the whole row as columns with internal names; columns that the log does not have yet are NULL. -#}
@@ -90,7 +98,8 @@ compared as (
     {%- do names.append(healing_tables._quoted(name)) -%}
     {%- do values.append('d.state.c_' ~ loop.index) -%}
     {%- if name | lower in (settings.key_columns | map('lower') | list) -%}
-        {%- do on.append('t.' ~ healing_tables._quoted(name) ~ ' = d.state.c_' ~ loop.index) -%}
+        {%- do on.append('t.' ~ healing_tables._quoted(name) ~ (' <=> ' if settings.has_null_keys else ' = ')
+            ~ 'd.state.c_' ~ loop.index) -%}
     {%- endif -%}
 {%- endfor -%}
 {%- set captured_at = healing_tables._quoted(settings.captured_at) %}

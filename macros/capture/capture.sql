@@ -91,9 +91,10 @@
 {%- endmacro %}
 
 {#-
-    `settings` of a capture: key_columns, captured_at, deleted (names of columns), on_absence, within (columns for whose
-    values the select is complete; none: for all), at (the moment of the extract, or none: now), ratios, format, session
-    (see _session_settings), replaced (see _full_refresh). Raises mistakes, also if another table has the target's name.
+    `settings` of a capture: key_columns, has_null_keys (NULL in one of several is a value), captured_at, deleted (names
+    of columns), on_absence, within (columns for whose values the select is complete; none: for all), at (the moment of
+    the extract, or none: now), ratios, format, session (see _session_settings), replaced (see _full_refresh). Raises
+    mistakes, also if another table has the target's name.
 -#}
 {% macro _capture_settings(target, existing) -%}
     {%- set mistakes = [] -%}
@@ -111,6 +112,8 @@
     {%- do healing_tables._check_cluster_by(mistakes, format) -%}
     {%- set on_absence = healing_tables._option('on_absence', none, 'delete') -%}
     {#- a partial run reads only some rows: keys without a row were not deleted -#}
+    {%- set null_keys = healing_tables._option('null_keys', none, 'set_aside') -%}
+    {%- do healing_tables._check_choice(mistakes, 'null_keys', null_keys, ['set_aside', 'keep']) -%}
     {%- set settings = {
         'key_columns': healing_tables._as_list(healing_tables._option('key_columns', none))
         or healing_tables._unique_key(),
@@ -121,6 +124,7 @@
         'at': healing_tables._option('at', none),
         'ratios': healing_tables._removal_ratios(mistakes), 'format': format, 'session': session} -%}
     {%- do healing_tables._warn_about_backups(target, healing_tables._tables_beside(target)) if existing is none -%}
+    {%- do settings.update({'has_null_keys': healing_tables._has_null_keys(null_keys, settings.key_columns)}) -%}
     {%- set replaced = healing_tables._full_refresh(
         mistakes, target, existing, settings.key_columns + [settings.captured_at, settings.deleted]) -%}
     {%- if not settings.key_columns -%}

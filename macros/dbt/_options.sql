@@ -35,9 +35,9 @@
         'surrogate_key', 'column_names', 'valid_to_current', 'current_values', 'deleted_values', 'valid_from_first',
         'audit', 'on_late', 'missing_columns', 'at', 'key_buckets', 'cluster_by', 'allow_full_refresh',
         'log_schema', 'ignore_nulls', 'unchanged_value', 'sequence_by', 'truncated_when',
-        'within', 'deleted_rows'] -%}
+        'within', 'deleted_rows', 'null_keys'] -%}
     {%- set capture = ['key_columns', 'captured_at', 'deleted', 'on_absence', 'within', 'at', 'max_removed_keys_ratio',
-        'cluster_by', 'allow_full_refresh', 'log_schema'] -%}
+        'null_keys', 'cluster_by', 'allow_full_refresh', 'log_schema'] -%}
     {%- if materialized is none -%} {{ return((table + merge + capture) | unique | list) }} {%- endif -%}
     {{- return({'healing_merge': merge, 'capture': capture}.get(materialized, table)) -}}
 {%- endmacro %}

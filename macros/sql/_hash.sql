@@ -50,7 +50,7 @@
     start as text that is the same in every session. `strategy` hash: the first 32 hex digits of the SHA-256 of both,
     joined by |; dbt_utils: as generate_surrogate_key of dbt_utils, whose casts to text depend on the session.
 -#}
-{% macro _version_key(strategy, keys, start, key_hash, start_text, has_null_keys=false) -%}
+{% macro _version_key(strategy, keys, start, key_hash, start_text, has_null_keys) -%}
     {%- if strategy == 'hash' -%}
         {{- return('substr(sha2(concat(' ~ key_hash ~ ", '|', " ~ start_text ~ '), 256), 1, 32)') -}}
     {%- endif -%}

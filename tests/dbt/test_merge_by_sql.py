@@ -188,6 +188,21 @@ def test_a_new_column_and_one_that_is_missing(lab: Lab) -> None:
     ]
 
 
+def test_a_late_deletion_at_the_first_moment_of_a_key(lab: Lab) -> None:
+    """Type 4: the key was never there, so its rows leave the history, too."""
+    columns = [*COLUMNS, ["op", "string"]]
+    options = {"attributes": {"name": 4}, "changed_at": "seen", "deleted_when": "op = 'D'", "on_tie": "greatest"}
+    batches: list[list[list[Any]]] = [
+        [[1, "A", "x", "2024-01-05", "U"], [1, None, None, "2024-01-09", "D"], [2, "B", "x", "2024-01-05", "U"]],
+        [[1, None, None, "2024-01-05", "D"]],
+    ]
+    for rows in batches:
+        merge_model(lab, "dim_never", lab.frame(columns, rows), max_removed_keys_ratio=1, **options)
+        merge_by_sql(lab, "dim_never")
+    assert [row.id for row in lab.spark.table(f"{lab.schema}.dim_never").collect()] == [2]
+    assert lab.spark.table(f"{lab.schema}.dim_never_history").isEmpty()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("types", [{"points": 6, "rate": 3, "price": 2}, {"points": 4, "rate": 1, "price": 4}])

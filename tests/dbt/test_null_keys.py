@@ -102,14 +102,47 @@ def test_keys_of_dbt_utils(lab: Lab, built: Lab) -> None:
     call = """{{ healing_tables.dimension(sources={'rows': {'relation': ref('pairs'), 'changed_at': 'at'}},
         key_columns=['site', 'code'], surrogate_key={'name': 'sk', 'strategy': 'dbt_utils'}, null_keys='keep') }}"""
     lab.model("pairs", rows.format("'x'", "null") + " union all " + rows.format("null", "'x'"))
-    lab.model("twins", call, materialized="table")
-    lab.dbt("run", "--select", "pairs", "twins")
-    found = lab.spark.table(f"{lab.schema}.twins").selectExpr(
-        "sk",
-        "md5(concat_ws('-', coalesce(site, '_dbt_utils_surrogate_key_null_'), "
-        "coalesce(code, '_dbt_utils_surrogate_key_null_'), cast(valid_from as string))) as wanted",
+    for kind in ("table", "healing_table"):
+        lab.model(f"twins_{kind}", call, materialized=kind, unique_key=["site", "code"])
+    lab.dbt("run", "--select", "pairs", "twins_table", "twins_healing_table")
+    for kind in ("table", "healing_table"):
+        found = lab.spark.table(f"{lab.schema}.twins_{kind}").selectExpr(
+            "sk",
+            "md5(concat_ws('-', coalesce(site, '_dbt_utils_surrogate_key_null_'), "
+            "coalesce(code, '_dbt_utils_surrogate_key_null_'), cast(valid_from as string))) as wanted",
+        )
+        assert found.count() == 2 and found.where("sk = wanted").count() == 2, kind
+
+
+def test_captures(lab: Lab) -> None:
+    """Each key with NULL has entries of its own; a row without any key is left out, a second row of a key refused."""
+    state = "select string(site) as site, int(code) as code, name from values %s as s (site, code, name)"
+    config: dict[str, Any] = {"unique_key": ["site", "code"], "materialized": "capture"}
+    for number, rows in enumerate(
+        (
+            "('a', null, 'x'), (null, 1, 'y'), ('a', 1, 'z'), (null, null, 'nobody')",
+            "('a', null, 'x2'), ('a', 1, 'z'), (null, 2, 'w')",
+        ),
+        start=1,
+    ):
+        meta = {"null_keys": "keep", "at": f"2024-01-0{number} 00:00:00", "max_removed_keys_ratio": 1}
+        lab.model("desks", state % rows, meta={"healing_tables": meta}, **config)
+        lab.dbt("run", "--select", "desks")
+        assert lab.succeeded and lab.newest("desks")["rows_set_aside"] == (number == 1), lab.log
+    columns = ["day(captured_at)", "site", "code", "name", "is_deleted"]
+    found = map(tuple, lab.spark.table(f"{lab.schema}.desks").selectExpr(*columns).collect())
+    assert sorted(found, key=repr) == [
+        (1, "a", 1, "z", False),
+        (1, "a", None, "x", False),
+        (1, None, 1, "y", False),
+        (2, "a", None, "x2", False),
+        (2, None, 1, "y", True),
+        (2, None, 2, "w", False),
+    ]
+    lab.model(
+        "desks", state % "(null, 2, 'w'), (null, 2, 'v')", meta={"healing_tables": {"null_keys": "keep"}}, **config
     )
-    assert found.count() == 2 and found.where("sk = wanted").count() == 2
+    assert "site = NULL, code = 2" in lab.dbt("run", "--select", "desks")["desks"][1]
 
 
 def test_facts(built: Lab) -> None:

@@ -51,7 +51,7 @@
         'shown': merge.shown, 'is_audited': run.audit is not none, 'history': history_id,
         'has_seeds': merge.has_seeds, 'is_whole': run.changed_keys is none}}) -%}
     {%- set run = dict(run, beside=[
-        healing_tables._merge_history(merge.layout, run.versions, merge.history, merge.change_log, history_id),
+        healing_tables._merge_history(merge, run.versions, history_id),
         healing_tables._note_written_by(run.format, merge.history, history_id)]) if merge.history is not none
         else run -%}
     {%- set change = dict(found.change, figures=dict(found.change.figures, rows_set_aside=figures.aside)) -%}
@@ -118,13 +118,14 @@
         else healing_tables._has_rows('(select 1 from ' ~ log_rows ~ ' where is_full)')) -%}
     {%- set behind = history is not none and seen.get('history')
         and not healing_tables._was_written_by(format, history, seen.history) -%}
-    {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_version,
+    {%- set changed_keys = healing_tables._keys_to_merge(run, layout, batch, change_log, log_rows, log_version,
         seen.get('version'), delivered + (['sql-' ~ run.newest_tag.id] if behind else []))
         if stored_columns and not settings.is_full and not healing_tables._has_new_columns(layout, stored_columns)
         and not (behind and seen.is_whole) else none -%}
     {%- set condition = 'true' if changed_keys is none or not has_full
         else '(is_full or ' ~ (healing_tables._has_no_key(layout) ~ ' or ' if layout.rules.has_truncations)
-            ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list, changed_keys) ~ ')' -%}
+            ~ healing_tables._is_changed_key(layout['keys'] | map(attribute='quoted') | list, changed_keys,
+                layout.has_null_keys) ~ ')' -%}
     {#- of other keys, this run knows nothing: hashes that another writer has stored stay untrusted -#}
     {%- set wider = healing_tables._wider_columns(spec, layout, stored_columns) -%}
     {%- set run = dict(run, audit=audit, definition=run.definition if changed_keys is none or run.is_as_left
@@ -192,13 +193,13 @@
 {#- The keys of the batch, and those of rows that are in the log, but perhaps not in the dimension: their merge was
     killed between the two. SQL after `in`. `published`: the version of the log whose rows are in the dimension, or
     none; `delivered`: see _outbox.sql. -#}
-{% macro _keys_to_merge(run, layout, batch, change_log, log_version, published, delivered) -%}
+{% macro _keys_to_merge(run, layout, batch, change_log, log_rows, log_version, published, delivered) -%}
     {%- set keys = layout['keys'] | map(attribute='quoted') | join(', ') -%}
     {%- set has_no_key = healing_tables._has_no_key(layout) -%}
     {%- set has_key = ' and not ' ~ has_no_key if layout.rules.has_truncations else '' -%}
     {%- set selects = ['select ' ~ keys ~ ' from ' ~ batch ~ ' where healing_tables_reason is null' ~ has_key] -%}
     {#- a full batch may have ended any key, as a truncation does; of type 4, also one that has left the table -#}
-    {%- set all_keys = 'select ' ~ keys ~ ' from ' ~ (change_log if healing_tables._has_history(layout)
+    {%- set all_keys = 'select ' ~ keys ~ ' from ' ~ (log_rows if healing_tables._has_history(layout)
         else run.existing) ~ ' where exists (select 1 from ' -%}
     {%- set is_for_all = '(is_full or ' ~ has_no_key ~ ')' if has_key else 'is_full' -%}
     {%- do selects.append(all_keys ~ batch ~ ' where healing_tables_reason is null and ' ~ has_no_key ~ ')' ~ has_key)
@@ -209,8 +210,8 @@
         published is not none and not is_undisturbed) if published != log_version else [] -%}
     {%- if merges is none or merges or delivered -%}
         {%- set left = healing_tables._is_of_merges(merges, delivered) -%}
-        {%- do selects.append('select ' ~ keys ~ ' from ' ~ change_log ~ ' where not is_full and ' ~ left ~ has_key) -%}
-        {%- do selects.append(all_keys ~ change_log ~ ' where ' ~ is_for_all ~ ' and ' ~ left ~ ')' ~ has_key) -%}
+        {%- do selects.append('select ' ~ keys ~ ' from ' ~ log_rows ~ ' where not is_full and ' ~ left ~ has_key) -%}
+        {%- do selects.append(all_keys ~ log_rows ~ ' where ' ~ is_for_all ~ ' and ' ~ left ~ ')' ~ has_key) -%}
     {%- endif -%}
     {{- return('(' ~ (selects | join(' union ')) ~ ')') -}}
 {%- endmacro %}

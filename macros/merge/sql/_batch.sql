@@ -55,6 +55,10 @@
     {%- do columns.append('cast(' ~ column.column ~ ' as ' ~ column.type ~ ') as ' ~ column.quoted) -%}
 {%- endfor -%}
 {%- set has_no_key = ' and not healing_tables_truncated' if spec.get('truncated_when') else '' -%}
+{%- set missing = {} -%}
+{%- for key in layout['keys'] -%} {%- do missing.update({key.column ~ ' is null': 'key column ' ~ key.given_name}) -%}
+{%- endfor -%}
+{%- set missing = {missing | join(' and '): 'all key columns'} if layout.has_null_keys else missing -%}
 select
     {{ columns | join(',\n    ') }},
     timestamp_micros({{ 'healing_tables_at - pmod(healing_tables_at, 86400000000)' if layout.moment_type == 'date'
@@ -65,9 +69,8 @@ select
 from (
     select *,
         case
-            {%- for key in layout['keys'] %}
-            when {{ key.column }} is null{{ has_no_key }}
-            then {{ healing_tables._string_literal('NULL in key column ' ~ key.given_name) }}
+            {%- for condition, columns in missing.items() %}
+            when {{ condition ~ has_no_key }} then {{ healing_tables._string_literal('NULL in ' ~ columns) }}
             {%- endfor %}
             when healing_tables_at is null then {{ healing_tables._string_literal('NULL moment in ' ~ moment_name) }}
             when healing_tables_at >= {{ healing_tables._end_of_time(end) }}
@@ -89,9 +92,7 @@ from (
     ChangeLog.agrees() of the library.
 -#}
 {% macro _with_seeded_rows(layout, query, change_log) -%}
-{%- set same, agrees, seeds, exact = [], [], [], [] -%}
-{%- for key in layout['keys'] -%} {%- do same.append('batch.' ~ key.quoted ~ ' = seeds.key_' ~ loop.index) -%}
-{%- endfor -%}
+{%- set agrees, seeds, exact = [], [], [] -%}
 {%- for attribute in layout.attributes -%}
     {%- do seeds.append(attribute.quoted) -%}
     {%- set others = ['not seeds.is_last'] if attribute.options.scd_type not in [2, 4, 6] else [] -%}
@@ -117,7 +118,7 @@ left join (
     from {{ change_log }}
     where is_seed and not is_deleted
 ) as seeds
-on seeds.changed_at = batch.changed_at and {{ same | join(' and ') }}
+on seeds.changed_at = batch.changed_at and {{ healing_tables._is_same_key(layout, 'batch.', 'seeds.') }}
 {%- endmacro %}
 
 {#-
@@ -145,8 +146,7 @@ from (
         union all
         select {{ logged | join(', ') }}
         from {{ change_log }}
-        where not is_full and {{ healing_tables._is_changed_key(keys, '(select ' ~ (keys | join(', ')) ~ ' from '
-            ~ batch ~ ')') }}
+        where not is_full and {{ healing_tables._is_key_of(layout, batch) }}
     )
 )
 where not healing_tables_is_logged
@@ -185,12 +185,13 @@ where not healing_tables_is_logged
 {%- if full_at is none -%} {{ return('(' ~ rows ~ ')') }} {%- endif -%}
 {%- set no_keys = healing_tables._typed_nulls(layout['keys']) -%}
 {%- set no_values = healing_tables._typed_nulls(layout.carried) -%}
-{%- set whole_key, no_marks = [], [] -%}
+{%- set no_marks = [] -%}
 {%- for column in layout.carried -%}
     {%- do no_marks.append(column.quoted if column.name == 'within_values' and column in layout.flags
         else healing_tables._typed_nulls([column])[0]) -%}
 {%- endfor -%}
-{%- for key in keys -%} {%- do whole_key.append(key ~ ' is not null') -%} {%- endfor -%}
+{%- set has_key = 'not ' ~ healing_tables._has_no_key(layout) if layout.has_null_keys
+    else (keys | join(' is not null and ')) ~ ' is not null' -%}
 {%- set full = ', ' ~ full_at ~ ' as changed_at, false as is_deleted, ' -%}
 (
     {{ rows }}
@@ -209,7 +210,7 @@ where not healing_tables_is_logged
     union all
     select {{ (keys + no_values) | join(', ') }}{{ full }}true
     from {{ batch }}
-    where {{ whole_key | join(' and ') }}
+    where {{ has_key }}
     group by {{ keys | join(', ') }}
     having coalesce(min(case when healing_tables_reason is null then changed_at end) > {{ full_at }}, true)
     {%- endif %}

@@ -114,8 +114,8 @@ and (s.valid_from_first is null or t.valid_from_first <= s.valid_from_first
 {%- endif %}
 {%- if spec.get('on_tie') != 'greatest' %}
 when matched and not ({{ found.equal }}) then update set {{ keys[0] }} = cast(raise_error(concat(
-    'healing_tables: another merge has logged a different row of key ', cast(s.{{ keys[0] }} as string))) as {{
-    layout['keys'][0].type }})
+    'healing_tables: another merge has logged a different row of key ', coalesce(cast(s.{{ keys[0] }} as string),
+    'NULL'))) as {{ layout['keys'][0].type }})
 {%- endif %}
 when not matched then insert ({{ names | join(', ') }}) values ({{ values | join(', ') }})
 {%- endmacro %}
@@ -210,7 +210,7 @@ where healing_tables_place = 1
 {%- set named, same = [], [] -%}
 {%- for key in layout['keys'] -%}
     {%- do named.append(key.quoted ~ ' as logged_' ~ loop.index) -%}
-    {%- do same.append('removed.key_' ~ loop.index ~ ' = logged.logged_' ~ loop.index) -%}
+    {%- do same.append('removed.key_' ~ loop.index ~ healing_tables._same(layout) ~ 'logged.logged_' ~ loop.index) -%}
 {%- endfor -%}
 {#- of rows without a key: sequence_by may move a row to the moment of a truncation, and with deleted_rows a version
     starts where a truncation or a full batch ends its key -#}

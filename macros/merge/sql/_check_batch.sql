@@ -98,8 +98,8 @@ both as (
     union all
     select {{ columns }}, changed_at, is_deleted, is_full, true
     from {{ merge.log_rows }}
-    where not is_full and {{ '(' ~ keys ~ ') in (select ' ~ keys ~ ' from events)' if layout.rules.has_rules
-        else '(' ~ keys ~ ', changed_at) in (select ' ~ keys ~ ', changed_at from events where not is_full)' }}
+    where not is_full and {{ healing_tables._is_key_of(layout, 'events') if layout.rules.has_rules
+        else healing_tables._is_key_of(layout, 'events where not is_full', ['changed_at']) }}
     {%- if layout.rules.has_truncations %}
     union all
     select {{ columns }}, changed_at, is_deleted, is_full, true

@@ -37,11 +37,16 @@
 {%- endmacro %}
 
 {#-
-    The statement that makes the history of the keys in the table of versions what these say; it can be repeated.
-    `id`: which merge has done it, for its commit.
+    The statement that makes the history of the keys of a merge what the table of versions says, which has no row of a
+    key that is deleted at its first moment. It can be repeated. `merge`: see _begin_merge(); `id`: which merge has done
+    it, for its commit.
 -#}
-{% macro _merge_history(layout, versions, history, change_log, id) -%}
+{% macro _merge_history(merge, versions, id) -%}
+{%- set layout, history = merge.layout, merge.history -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set from_keys = 'select ' ~ (keys | join(', ')) ~ ' from ' -%}
+{%- set computed = '(' ~ from_keys ~ versions ~ ' union ' ~ (from_keys ~ merge.changed_keys if merge.changed_keys
+    is not none else from_keys ~ merge.log_rows ~ ' union ' ~ from_keys ~ merge.events) ~ ')' -%}
 {%- set columns, values, same, pairs = healing_tables._history_columns(layout), [], [], [] -%}
 {%- set assignments, inserted = [], [] -%}
 {%- set said = 'change_reason' in layout.causes | map(attribute='name') | list -%}
@@ -51,7 +56,7 @@
     {%- do values.append(({
         'valid_from': start, 'valid_to': 'healing_tables_valid_to',
         'history_id': healing_tables._version_key('hash', [], start, 'healing_tables_key_hash',
-            healing_tables._as_text(start, layout.moment_type)),
+            healing_tables._as_text(start, layout.moment_type), layout.has_null_keys),
         'change_reason': 'coalesce(' ~ ('healing_tables_said.reason, ' if said)
             ~ "if(healing_tables_ended_by_delete, 'deleted', 'changed'))"}.get(name) or 'versions.' ~ column) ~ ' as '
         ~ column) -%}
@@ -59,8 +64,8 @@
     {%- do inserted.append('s.row.' ~ column) -%}
 {%- endfor -%}
 {%- for column in keys + ['valid_from'] -%}
-    {%- do same.append('made.row.' ~ column ~ ' = stored.row.' ~ column) -%}
-    {%- do pairs.append('t.' ~ column ~ ' = s.row.' ~ column) -%}
+    {%- do same.append('made.row.' ~ column ~ healing_tables._same(layout) ~ 'stored.row.' ~ column) -%}
+    {%- do pairs.append('t.' ~ column ~ healing_tables._same(layout) ~ 's.row.' ~ column) -%}
 {%- endfor -%}
 {%- set names = healing_tables._quoted_list(columns) -%}
 merge into {{ history }} as t
@@ -74,20 +79,19 @@ using (
         left join (
             select {{ healing_tables._numbered_keys(layout) | join(', ') }}, changed_at, max_by(change_reason, struct({{
                 healing_tables._tie_of_batch(layout) }}, {{ healing_tables._state_of_batch(layout) }})) as reason
-            from {{ change_log }}
-            where not is_full and ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from {{ versions }})
+            from {{ merge.change_log }}
+            where not is_full and {{ healing_tables._is_key_of(layout, versions) }}
             group by {{ keys | join(', ') }}, changed_at
         ) as healing_tables_said
         on healing_tables_said.changed_at = timestamp_micros({{ healing_tables._to_micros('healing_tables_valid_to',
-            layout.moment_type) }})
-            {%- for key in keys %} and healing_tables_said.key_{{ loop.index }} = versions.{{ key }}{% endfor %}
+            layout.moment_type) }}) and {{ healing_tables._is_same_key(layout, 'versions.', 'healing_tables_said.') }}
         {%- endif %}
         where healing_tables_valid_to is not null
     ) as made
     full outer join (
         select struct({{ names | join(', ') }}) as row
         from {{ history }}
-        where ({{ keys | join(', ') }}) in (select {{ keys | join(', ') }} from {{ versions }})
+        where {{ healing_tables._is_key_of(layout, computed) }}
     ) as stored
     on {{ same | join(' and ') }}
     where not (made.row <=> stored.row)

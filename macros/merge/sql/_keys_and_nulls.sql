@@ -8,7 +8,33 @@
 {%- endmacro %}
 
 {#- Whether a row of the log is of no key: a full batch, or a truncation. -#}
-{% macro _has_no_key(layout) -%} {{ return(layout['keys'][0].quoted ~ ' is null') }} {%- endmacro %}
+{% macro _has_no_key(layout) -%}
+    {%- set keys = layout['keys'] if layout.has_null_keys else layout['keys'][:1] -%}
+    {%- set conditions = [] -%}
+    {%- for key in keys -%} {%- do conditions.append(key.quoted ~ ' is null') -%} {%- endfor -%}
+    {{- return(conditions[0] if conditions | length == 1 else '(' ~ (conditions | join(' and ')) ~ ')') -}}
+{%- endmacro %}
+
+{#- The operator that compares two key columns. -#}
+{% macro _same(layout) -%} {{ return(' <=> ' if layout.has_null_keys else ' = ') }} {%- endmacro %}
+
+{#- Whether a row has the key of another one, whose keys are key_1, key_2 .. (see _numbered_keys()). Arguments: what
+    comes before the names of the columns. -#}
+{% macro _is_same_key(layout, row, numbered) -%}
+    {%- set same = [] -%}
+    {%- for key in layout['keys'] -%}
+        {%- do same.append(row ~ key.quoted ~ healing_tables._same(layout) ~ numbered ~ 'key_' ~ loop.index) -%}
+    {%- endfor -%}
+    {{- return(same | join(' and ')) -}}
+{%- endmacro %}
+
+{#- Whether the key of a row, with other columns of it, is one of `rows`, SQL for a `from`. NULL is in no
+    list, but an array with NULL in it is; of a struct, Spark would compare the columns. -#}
+{% macro _is_key_of(layout, rows, others=[]) -%}
+    {%- set columns = (layout['keys'] | map(attribute='quoted') | list + others) | join(', ') -%}
+    {%- set key = 'array(struct(' ~ columns ~ '))' if layout.has_null_keys else '(' ~ columns ~ ')' -%}
+    {{- return(key ~ ' in (select ' ~ (key if layout.has_null_keys else columns) ~ ' from ' ~ rows ~ ')') -}}
+{%- endmacro %}
 
 {#- NULL for each of these columns of the layout, in its type: parts of a select. -#}
 {% macro _typed_nulls(columns) -%}

@@ -13,6 +13,7 @@
     rules               of change data capture, see _rules_of_batch.sql; flags: the columns that the log has for them
     part                what a row of the log is a part of (within), as SQL; none without this option
     has_first_starts    the log has a column valid_from_first
+    has_null_keys       NULL in one of several key columns is a value
     carried             attributes, extra_ties, causes and flags: what a row of the log has besides its key
     moment              the same of changed_at, or none; moment_type: date or timestamp
     names               generated column to its name or none: column_names of dimension()
@@ -20,6 +21,7 @@
 {% macro _merge_layout(mistakes, format, spec, given, stored_columns, at, logged_columns={}) -%}
     {%- set layout = {'given': given, 'keys': [], 'attributes': [], 'ties': [], 'extra_ties': [], 'causes': [],
         'flags': [], 'part': none, 'has_first_starts': false, 'moment': none,
+        'has_null_keys': healing_tables._has_null_keys(spec.get('null_keys'), spec.key_columns),
         'moment_type': 'date' if at is not none and at | string | trim | length == 10 else 'timestamp'} -%}
     {%- do healing_tables._check_names_of_batch(mistakes, given) -%}
     {%- for name in spec.key_columns -%}

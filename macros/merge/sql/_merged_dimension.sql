@@ -70,7 +70,7 @@ healing_tables_changes as (
     'surrogate_key': spec.get('surrogate_key'), 'column_types': {'changes': types}, 'causes': causes,
     'is_audited': spec.get('audit') is not none,
     'partial_when': 'is_partial' if 'is_partial' in layout.flags | map(attribute='name') else none,
-    'deleted_rows': spec.get('deleted_rows') is sameas true,
+    'deleted_rows': spec.get('deleted_rows') is sameas true, 'null_keys': spec.get('null_keys'),
     'current_while_deleted': spec.get('current_while_deleted') is sameas true})) }}
 {%- endmacro %}
 
@@ -80,7 +80,7 @@ healing_tables_changes as (
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
 {%- set names = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
 {%- set no_values, same = healing_tables._typed_nulls(layout.carried), [] -%}
-{%- for key in keys -%} {%- do same.append('e.' ~ key ~ ' = p.' ~ key) -%} {%- endfor -%}
+{%- for key in keys -%} {%- do same.append('e.' ~ key ~ healing_tables._same(layout) ~ 'p.' ~ key) -%} {%- endfor -%}
 {#- a full batch without parts is complete for all -#}
 {%- set moments = 'healing_tables_moments' if layout.part is none else 'transform(filter(healing_tables_moments, '
     ~ 'mark -> coalesce(mark.part = e.healing_tables_part, mark.part is null)), mark -> mark.at)' -%}
@@ -93,7 +93,7 @@ healing_tables_taken as (
 healing_tables_seen as (
     select {{ keys | join(', ') }}, collect_set(unix_micros(changed_at)) as healing_tables_own
     from {{ rows }}
-    where {{ keys[0] }} is not null
+    where not {{ healing_tables._has_no_key(layout) }}
     group by {{ keys | join(', ') }}
 ),
 healing_tables_absent as (

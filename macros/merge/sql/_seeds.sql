@@ -108,8 +108,7 @@
 {% macro _add_causes_to_log(run, spec, layout, change_log, shown) -%}
 {%- set stored = healing_tables._stored_versions(run, spec, layout, shown) -%}
 {%- set period = healing_tables._stored_period(stored.layout, stored.columns, stored.shown) -%}
-{%- set same, causes, given, assignments = [], [], [], [] -%}
-{%- for key in layout['keys'] -%} {%- do same.append('t.' ~ key.quoted ~ ' = s.key_' ~ loop.index) -%} {%- endfor -%}
+{%- set causes, given, assignments = [], [], [] -%}
 {%- for name, value in healing_tables._stored_causes(stored.layout, stored.columns).items() -%}
     {%- do causes.append(value ~ ' as cause_' ~ loop.index) -%}
     {%- do given.append('cause_' ~ loop.index ~ ' is not null') -%}
@@ -125,7 +124,8 @@ using (
     )
     where {{ given | join(' or ') }}
 ) as s
-on {{ same | join(' and ') }} and unix_micros(t.changed_at) = s.at and not t.is_full and not t.is_deleted
+on {{ healing_tables._is_same_key(layout, 't.', 's.') }} and unix_micros(t.changed_at) = s.at and not t.is_full
+    and not t.is_deleted
 when matched then update set {{ assignments | join(', ') }}
 {%- endset -%}
 {%- do healing_tables._run(statement) -%}

@@ -16,7 +16,8 @@
     {%- do healing_tables._check_can_merge_as_sql(mistakes, spec, format, obstacle) -%}
     {%- for option, choices in {'on_tie': ['error', 'greatest'], 'on_late': ['error', 'set_aside'],
         'missing_columns': ['error', 'keep', 'null'], 'full_batch': [true, false],
-        'current_while_deleted': [true, false], 'deleted_rows': [true, false]}.items() if option in spec -%}
+        'current_while_deleted': [true, false], 'deleted_rows': [true, false],
+        'null_keys': ['set_aside', 'keep']}.items() if option in spec -%}
         {%- do healing_tables._check_choice(mistakes, option, spec[option], choices) -%}
     {%- endfor -%}
     {%- do healing_tables._check_ratio(mistakes, 'max_removed_keys_ratio', spec.get('max_removed_keys_ratio', 0.5)) -%}

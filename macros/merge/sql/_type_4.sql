@@ -55,7 +55,8 @@
 {#- As _settings_of_merge(): the dimension has one row per key, so there is nothing to check. -#}
 {% macro _settings_of_newest_rows(spec, layout, run) -%}
     {%- set settings = dict(healing_tables._common_settings(spec, run.format, run.settings.session), **{
-        'call': none, 'metadata': {'names': layout.names, 'versioned': [], 'hashes': [], 'scans': []},
+        'call': none, 'metadata': {'names': layout.names, 'versioned': [], 'hashes': [], 'scans': [],
+            'has_null_keys': layout.has_null_keys},
         'key_columns': layout['keys'] | map(attribute='name') | list, 'valid_from': none, 'valid_to': none,
         'is_current': none, 'current_value': true, 'valid_to_current': none, 'tracked': [],
         'sequence': healing_tables._sequence_name(healing_tables._surrogate_key([], spec.get('surrogate_key'))),
@@ -78,7 +79,8 @@
 {%- if surrogate is not none and surrogate.strategy != 'sequence' -%}
     {%- do columns.append(healing_tables._version_key(surrogate.strategy,
         layout['keys'] | map(attribute='quoted') | list, first, 'healing_tables_key_hash',
-        healing_tables._as_text(first, type)) ~ ' as ' ~ healing_tables._quoted(surrogate.name)) -%}
+        healing_tables._as_text(first, type), layout.has_null_keys) ~ ' as '
+        ~ healing_tables._quoted(surrogate.name)) -%}
 {%- endif -%}
 {%- do columns.extend(layout['keys'] | map(attribute='quoted')) -%}
 {%- for attribute in layout.attributes -%}

@@ -40,6 +40,7 @@ class Layout:
         surrogate: name of the surrogate key, if there is one; `strategy` how it is made.
         new_columns: attributes that the stored table does not have yet, with their types.
         widened: stored columns whose type is to be changed, with the new type; those that attributes add come first.
+        has_null_keys: NULL in one of several key columns is a value.
         partitions: columns that the table is partitioned by.
     """
 
@@ -52,9 +53,15 @@ class Layout:
     new_columns: tuple[tuple[str, str], ...] = ()
     partitions: tuple[str, ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
+    has_null_keys: bool = False
 
     def of_type(self, *types: int) -> tuple[Column, ...]:
         return tuple(column for column in self.attributes if column.scd_type in types)
+
+    @property
+    def same(self) -> str:
+        """The operator that compares two keys, as SQL."""
+        return "<=>" if self.has_null_keys else "="
 
     @property
     def is_sequence(self) -> bool:

@@ -122,7 +122,8 @@ def resolve(
         raise BatchError(counted("the batch", mistakes), mistakes)
     key = spec.surrogate_key or {}
     names = generated_names(spec, attributes)
-    layout = Layout(keys, attributes, names, moment_type, key.get("name"), key.get("strategy", "hash"))
+    strategy = key.get("strategy", "hash")
+    layout = Layout(keys, attributes, names, moment_type, key.get("name"), strategy, has_null_keys=spec.has_null_keys)
     check_names(layout, spec)
     if stored is not None:
         padded = of_fixed_length(stored)

@@ -87,6 +87,8 @@ class DimensionSpec:
         valid_from_first: the start of the first version of each key, if its first change is later: a moment; or
             ``{"batch": column}``, the least value of that column in the rows of the key, with a change log.
         deleted_rows: a deleted key has a row, too: its last values, with ``is_deleted`` true. It needs a change log.
+        null_keys: ``"set_aside"``: a row with NULL in a key column is set aside; ``"keep"``: NULL in one of several key
+            columns is a value like others, and only a row without any key is set aside. It needs a change log.
         audit: ``{"table", "actor", "reason", "source"}``: a row for each changed version is written to that table.
         on_late: what to do with a late change or a tie (see LateChangeError): ``"error"``, or ``"set_aside"``: it goes
             to ``<dimension>__set_aside``, as rows with NULL in a key or in the moment do. With a change log, none is.
@@ -124,6 +126,7 @@ class DimensionSpec:
     deleted_values: Sequence[Any] = FLAG_VALUES
     valid_from_first: str | dt.datetime | dt.date | Mapping[str, str] | None = None
     deleted_rows: bool = False
+    null_keys: str = "set_aside"
     audit: Mapping[str, str] | None = None
     on_late: str = "error"
     missing_columns: str = "error"
@@ -165,6 +168,11 @@ class DimensionSpec:
     @property
     def keys(self) -> tuple[str, ...]:
         return tuple(self.key_columns)
+
+    @property
+    def has_null_keys(self) -> bool:
+        """NULL in one of several key columns is a value."""
+        return self.null_keys == "keep" and len(self.keys) > 1
 
     @property
     def causes(self) -> dict[str, str]:
@@ -271,6 +279,7 @@ def check(values: dict[str, Any]) -> list[Mistake]:
         ("full_batch", (True, False)),
         ("current_while_deleted", (True, False)),
         ("deleted_rows", (True, False)),
+        ("null_keys", ("set_aside", "keep")),
     ):
         check_choice(name, values[name], wanted, mistakes)
     for name in ("changed_at", "deleted_when", "truncated_when", "change_log", "history", *CAUSE):

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import CAUSE, DimensionSpec
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import key_names, key_values
 from healing_tables.sql.identifiers import literal, quoted
 from healing_tables.sql.instants import TIMESTAMP
 from healing_tables.sql.row_text import row_text
@@ -173,7 +173,7 @@ def with_causes(plan: DataFrame, events: DataFrame, layout: Layout, spec: Dimens
         f.expr("map_from_entries(collect_list(struct(at, cause))) as causes"),
         f.expr("max_by(cause, at) as newest"),
     )
-    names = zip(key_names(layout), layout.keys, strict=True)
-    on = " and ".join(f"key.{quoted(key.name)} = {name}" for name, key in names)
+    values = zip(key_values(layout), layout.keys, strict=True)
+    on = " and ".join(f"key.{quoted(key.name)} {layout.same} {value}" for value, key in values)
     found = "coalesce(if(action = 'insert', cause, try_element_at(causes, moment)), newest)"
     return plan.join(causes, f.expr(on), "left").withColumn("cause", f.expr(found))

@@ -23,6 +23,7 @@ from healing_tables.plan.batch import (
     distinct_rows,
     first_starts,
     key_names,
+    key_values,
     named_keys,
     one_per_moment,
     part_of_stored,
@@ -259,7 +260,7 @@ class ChangeLog:
         keys = key_names(self.layout)
         order = ", tie, is_deleted" if self.spec.has_rules else ""
         taken = full.groupBy().agg(f.expr("collect_set(at) as taken"))
-        present = present.unionByName(full.where("k1 is not null").select(*keys, "at"))
+        present = present.unionByName(full.where(f"not ({NO_KEY})").select(*keys, "at"))
         present = present.groupBy(*keys).agg(f.expr("collect_set(at) as present_at"))
         if full_at is not None:
             taken = taken.selectExpr(f"array_union(taken, array({full_at}L)) as taken")
@@ -344,7 +345,7 @@ class ChangeLog:
                     allowMissingColumns=True,
                 )
             changes = changes.unionByName(mark, allowMissingColumns=True)
-        columns = dict(zip([key.name for key in self.layout.keys], key_names(self.layout), strict=True))
+        columns = dict(zip([key.name for key in self.layout.keys], key_values(self.layout), strict=True))
         columns |= {attribute.name: f"state.a{n}" for n, attribute in by_name(self.layout)}
         for n, name in enumerate(self.ties, start=1):
             # a row that ends its key has no attributes, but still needs its tie breakers

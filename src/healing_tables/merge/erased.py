@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
 from healing_tables.errors import Mistake, TargetError, counted
-from healing_tables.plan.batch import key_names, value
+from healing_tables.plan.batch import key_values, value
 from healing_tables.sql.hashing import sha256
 from healing_tables.sql.identifiers import find, quoted
 from healing_tables.sql.instants import as_micros, now
@@ -127,7 +127,7 @@ def without_erased(
 
 def keys_not_erased(keys: DataFrame, table: DimensionTable[Any], layout: Layout) -> DataFrame:
     """``k1..n`` of keys that were not erased. Args: keys: ``k1..n``."""
-    named = list(zip(key_names(layout), (key.type for key in layout.keys), strict=True))
+    named = list(zip(key_values(layout), (key.type for key in layout.keys), strict=True))
     found = join_erased(keys, table, layout, named, "cast(null as bigint)")
     return keys if found is None else found[0]
 

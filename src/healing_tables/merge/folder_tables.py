@@ -74,7 +74,9 @@ class FolderTables(DimensionTables[Beside]):
     def without_old(self, stored: DataFrame, plan: DataFrame) -> DataFrame:
         """The stored rows that a plan leaves as they are."""
         named = [f"key.{quoted(key.name)} as healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
-        same = [f"t.{quoted(key.name)} = s.healing_tables_k{n}" for n, key in enumerate(self.layout.keys)]
+        same = [
+            f"t.{quoted(key.name)} {self.layout.same} s.healing_tables_k{n}" for n, key in enumerate(self.layout.keys)
+        ]
         if "valid_from" in self.layout.names:
             start = quoted(self.layout.names["valid_from"])
             named.append(f"stored.{start} as healing_tables_start")

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from healing_tables.merge.change import Change, Written
 from healing_tables.merge.folder_tables import FIRST_ROWS, WRITES_ROWS, FolderTables
 from healing_tables.merge.tables import LOG
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import key_values
 from healing_tables.sql.identifiers import in_quotes, literal, quoted
 from healing_tables.targets.buckets import bucket_folders, bucket_of, is_in_buckets
 from healing_tables.targets.conflicts import StalePlan
@@ -142,7 +142,7 @@ class HiveTables(FolderTables[HiveSideTable]):
         """For a table in buckets, the rows of the buckets with keys of the batch."""
         if is_full or not isinstance(snapshot, HiveSnapshot) or snapshot.key_buckets is None:
             return super().rows_for(snapshot, events, is_full)
-        touched = numbers(events, bucket_of(key_names(self.layout), snapshot.key_buckets))
+        touched = numbers(events, bucket_of(key_values(self.layout), snapshot.key_buckets))
         return self.rows_of_buckets(events.sparkSession, snapshot, touched)
 
     def rows_of_buckets(self, spark: SparkSession, snapshot: HiveSnapshot, touched: Sequence[int]) -> DataFrame:

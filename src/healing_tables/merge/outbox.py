@@ -373,7 +373,7 @@ class Outbox(DimensionTables[SqlTable]):
         if self.layout.has_history:
             names = list(self.layout.history_columns(self.spec))
             on = " and ".join(
-                f"t.{quoted(name)} = s.{quoted(name)}"
+                f"t.{quoted(name)} {self.layout.same} s.{quoted(name)}"
                 for name in [*[key.name for key in self.layout.keys], "valid_from"]
             )
             when_matched, is_there = self.history.when_matched, ""

@@ -16,7 +16,7 @@ from healing_tables.errors import Mistake, TargetError, counted
 from healing_tables.merge.audit import ADDED_LATER, AUDIT_COLUMNS, NOT_PUBLISHED, Publish, audit_rows
 from healing_tables.merge.change import Change, Reading, Written
 from healing_tables.merge.change_log import ChangeLog
-from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.batch import named_keys
 from healing_tables.plan.set_aside import GENERATED as ROWS_SET_ASIDE
 from healing_tables.plan.stored_ends import spec_of_rows
 from healing_tables.plan.validation import current_keys
@@ -237,10 +237,9 @@ class DimensionTables(ABC, Generic[Beside]):
 
     def staged_keys(self, spark: SparkSession, merge_ids: Sequence[str]) -> DataFrame:
         """``k1..n``, ``is_full``: what these merges, of `recover`, have added to the change log."""
-        keys = ", ".join(
-            f"{name} {key.type}" for name, key in zip(key_names(self.layout), self.layout.keys, strict=True)
-        )
-        return spark.createDataFrame([], f"{keys}, is_full boolean")
+        columns = ", ".join(f"{quoted(key.name)} {key.type}" for key in self.layout.keys)
+        rows = spark.createDataFrame([], f"{columns}, is_full boolean")
+        return rows.selectExpr(*named_keys(self.layout), "is_full")
 
     def check_log(self, spark: SparkSession, version: int, merge_ids: Sequence[str]) -> None:
         """Raises: StalePlan if another writer than these merges has added to the change log since this version.

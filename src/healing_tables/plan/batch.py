@@ -36,10 +36,26 @@ def key_names(layout: Layout) -> list[str]:
     return [f"k{number}" for number in range(1, len(layout.keys) + 1)]
 
 
-def named_keys(layout: Layout) -> list[str]:
-    """The keys of a table of this package, as SQL, under these names."""
-    names = zip(key_names(layout), layout.keys, strict=True)
-    return [f"{quoted(key.name)} as {name}" for name, key in names]
+def as_keys(layout: Layout, values: Sequence[str]) -> list[str]:
+    """The keys of a plan from the values of the key columns, as SQL.
+
+    Where NULL is a value, each is a struct of it: joins by structs find NULL, too. Without any value there is no key.
+    """
+    if not layout.has_null_keys:
+        return list(values)
+    nothing = " and ".join(f"({value}) is null" for value in values)
+    return [f"if({nothing}, null, struct({value} as v))" for value in values]
+
+
+def key_values(layout: Layout, prefix: str = "") -> list[str]:
+    """The values of the key columns from the keys of a plan, as SQL. Args: prefix: of the names of these keys."""
+    return [f"{prefix}{name}{'.v' if layout.has_null_keys else ''}" for name in key_names(layout)]
+
+
+def named_keys(layout: Layout, prefix: str = "") -> list[str]:
+    """The keys of a plan from the columns of a table, as SQL, under their names. Args: prefix: of these columns."""
+    keys = as_keys(layout, [prefix + quoted(key.name) for key in layout.keys])
+    return [f"{key} as {name}" for name, key in zip(key_names(layout), keys, strict=True)]
 
 
 def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None) -> DataFrame:
@@ -66,7 +82,8 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         batch, is_truncation = with_end(batch, "truncated_when", spec), f"coalesce({quoted(END_OF_ALL)}, false)"
         is_deleted = f"({is_deleted} or {is_truncation})"
     causes = {name: quoted(find(column, batch.columns) or column) for name, column in spec.causes.items()}
-    keys = [value(key) if is_truncation is None else f"if({is_truncation}, null, {value(key)})" for key in layout.keys]
+    values = [value(key) for key in layout.keys]
+    keys = [key if is_truncation is None else f"if({is_truncation}, null, {key})" for key in as_keys(layout, values)]
     named = [f"{key} as {name}" for name, key in zip(key_names(layout), keys, strict=True)]
     given = as_given(types_of(batch.drop(END, END_OF_ALL).schema))
     start = []
@@ -74,7 +91,7 @@ def events(batch: DataFrame, layout: Layout, spec: DimensionSpec, at: int | None
         types = types_of(batch.schema)
         column = find(spec.first_start_column, types) or spec.first_start_column
         start = [f"{as_micros(quoted(column), types[column])} as first_start"]
-    why = reason([value(key) for key in layout.keys], moment, layout, spec, is_truncation)
+    why = reason(values, moment, layout, spec, is_truncation)
     if spec.on_late == "error":  # in the same projection: a later one would build it for every row
         given = f"if(({why}) is null, null, {given})"
     rows = batch.selectExpr(
@@ -125,10 +142,13 @@ def reason(keys: Sequence[str], at: str, layout: Layout, spec: DimensionSpec, is
     needs_key = "" if is_truncation is None else f" and not {is_truncation}"
     moment = spec.changed_at or "the moment of the batch"
     end = instants.open_from(spec.valid_to_current, layout.moment_type)
-    found = {
-        f"({key}) is null{needs_key}": f"NULL in key column {column.column}"
-        for key, column in zip(keys, layout.keys, strict=True)
-    }
+    if layout.has_null_keys:
+        found = {" and ".join(f"({key}) is null" for key in keys) + needs_key: "NULL in all key columns"}
+    else:
+        found = {
+            f"({key}) is null{needs_key}": f"NULL in key column {column.column}"
+            for key, column in zip(keys, layout.keys, strict=True)
+        }
     found[f"({at}) is null"] = f"NULL moment in {moment}"
     found[f"({at}) >= {end}L"] = f"moment at or after the end of time in {moment}"
     return f"case {' '.join(f'when {case} then {literal(text)}' for case, text in found.items())} end"
@@ -237,7 +257,7 @@ def part_of_batch(given: Mapping[str, str], layout: Layout, spec: DimensionSpec)
 
 def part_of_stored(layout: Layout, spec: DimensionSpec) -> str | None:
     """The same, computed from keys and attributes (``k1..n``, ``state``); None if `within` names another column."""
-    stored = {column.name.lower(): name for name, column in zip(key_names(layout), layout.keys, strict=True)}
+    stored = {column.name.lower(): name for name, column in zip(key_values(layout), layout.keys, strict=True)}
     stored |= {attribute.name.lower(): f"state.a{n}" for n, attribute in by_name(layout)}
     if any(name.lower() not in stored for name in spec.within):
         return None

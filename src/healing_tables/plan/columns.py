@@ -11,7 +11,7 @@ from healing_tables.definition.attributes import VERSIONED
 from healing_tables.definition.generated import MARK_OF_DELETED
 from healing_tables.definition.layout import Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import key_values
 from healing_tables.sql import instants
 from healing_tables.sql.hashing import sha256
 from healing_tables.sql.identifiers import find, literal, quoted
@@ -101,7 +101,7 @@ def with_columns(frame: DataFrame, **expressions: str) -> DataFrame:
 
 
 def key_struct(layout: Layout) -> str:
-    names = zip(key_names(layout), layout.keys, strict=True)
+    names = zip(key_values(layout), layout.keys, strict=True)
     return f"struct({', '.join(f'{name} as {quoted(key.name)}' for name, key in names)}) as key"
 
 
@@ -166,7 +166,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
     """Column of the dimension to its new value."""
     kind = layout.moment_type
     found: dict[str, str] = {}
-    keys = list(zip(key_names(layout), layout.keys, strict=True))
+    keys = list(zip(key_values(layout), layout.keys, strict=True))
     start = first_start(spec)
     key_hash = hash_of_key(layout)
     if layout.surrogate is not None:
@@ -198,7 +198,7 @@ def expressions(layout: Layout, spec: DimensionSpec) -> dict[str, str]:
 
 
 def hash_of_key(layout: Layout) -> str:
-    names = zip(key_names(layout), layout.keys, strict=True)
+    names = zip(key_values(layout), layout.keys, strict=True)
     return sha256([(name, key.type) for name, key in names])
 
 
@@ -209,8 +209,10 @@ def surrogate_key(layout: Layout, at: str) -> str:
     """
     if layout.strategy == "hash":
         return hash_id(layout, at)
-    values = [*key_names(layout), as_moment(at, layout.moment_type)]
-    return f"md5(concat_ws('-', {', '.join(f'cast({value} as string)' for value in values)}))"
+    texts = [f"cast({value} as string)" for value in [*key_values(layout), as_moment(at, layout.moment_type)]]
+    if layout.has_null_keys:
+        texts = [f"coalesce({text}, '_dbt_utils_surrogate_key_null_')" for text in texts]
+    return f"md5(concat_ws('-', {', '.join(texts)}))"
 
 
 def hash_id(layout: Layout, at: str) -> str:

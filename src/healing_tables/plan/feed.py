@@ -30,6 +30,7 @@ def check_has_log(spec: DimensionSpec) -> None:
     given = ("ignore_nulls", "unchanged_value", "sequence_by", "truncated_when", "deleted_rows")
     named = [name for name in given if getattr(spec, name)]
     named += ["valid_from_first.batch"] if spec.first_start_column is not None else []
+    named += ["null_keys"] if spec.has_null_keys else []
     if named and not isinstance(spec.change_log, str):
         mistakes = [
             Mistake(name, "a merge with a change log", "none", "name its table in change_log, or remove this option")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from healing_tables.definition.layout import Layout
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.plan.batch import key_names
+from healing_tables.plan.batch import key_names, named_keys
 from healing_tables.plan.columns import as_plan, reasons, with_columns
 from healing_tables.plan.feed import NO_KEY
 from healing_tables.plan.stored_rows import is_deleted, row_period, with_damage
@@ -43,7 +43,7 @@ def difference(
     rows = version_difference(made.where("action = 'insert'"), stored, events, layout, spec)
     keys = [f"key.{quoted(key.name)}" for key in layout.keys]
     ends = made.where("action in ('archive', 'absent')").groupBy("key").agg(f.expr("max(moment) as ended"))
-    same = " and ".join(f"of_key.{name} = of_end.{name}" for name in keys)
+    same = " and ".join(f"of_key.{name} {layout.same} of_end.{name}" for name in keys)
     rows = rows.alias("of_key").join(ends.alias("of_end"), f.expr(same), "left")
     # a key has at most one row: if that is removed, the key has ended
     start = quoted(layout.names["last_updated"])
@@ -65,7 +65,7 @@ def history_difference(made: DataFrame, history: DataFrame, layout: Layout, spec
     wanted = made.where("action = 'archive'").selectExpr("archived as wanted")
     present = history.selectExpr(f"struct({listed}) as stored")
     places = [*(quoted(key.name) for key in layout.keys), "valid_from"]
-    same = " and ".join(f"wanted.{place} = stored.{place}" for place in places)
+    same = " and ".join(f"wanted.{place} {layout.same} stored.{place}" for place in places)
     names = ", ".join(f"coalesce(wanted, stored).{quoted(key.name)} as {quoted(key.name)}" for key in layout.keys)
     both = wanted.join(present, f.expr(same), "full").where("not (wanted <=> stored)")
     return both.selectExpr(
@@ -84,9 +84,8 @@ def version_difference(
     keys, shown = key_names(layout), row_period(layout, spec, "new.")
     join = [*keys, "start"] if layout.is_versioned else keys
     partition = f"over (partition by {', '.join(keys)}"
-    names = zip(layout.keys, keys, strict=True)
     wanted = made.selectExpr(
-        *[f"key.{quoted(key.name)} as {name}" for key, name in names],
+        *named_keys(layout, "key."),
         f"{shown.start} as start",
         f"{shown.alive} as is_open",
         f"{shown.alive} and not {is_deleted(layout, 'new')} as is_living",

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from healing_tables.definition.generated import MARK_OF_DELETED
 from healing_tables.definition.layout import Column, Layout, by_name, numbered
 from healing_tables.definition.spec import DimensionSpec
-from healing_tables.plan.batch import key_names, named_keys
+from healing_tables.plan.batch import key_names, key_values, named_keys
 from healing_tables.sql import instants
 from healing_tables.sql.identifiers import find, literal, quoted
 from healing_tables.sql.instants import as_micros
@@ -28,9 +28,8 @@ def rows_of(wanted: DataFrame, stored: DataFrame | None, layout: Layout) -> Data
         return None
     names = key_names(layout)
     listed = wanted.selectExpr(*(f"{name} as healing_tables_{name}" for name in names))
-    same = " and ".join(
-        f"{quoted(key.name)} = healing_tables_{name}" for name, key in zip(names, layout.keys, strict=True)
-    )
+    values = zip(key_values(layout, "healing_tables_"), layout.keys, strict=True)
+    same = " and ".join(f"{quoted(key.name)} {layout.same} {value}" for value, key in values)
     return stored.join(listed, f.expr(same), "left_semi")
 
 

@@ -20,7 +20,7 @@ from healing_tables.errors import (
     counted,
     rows_text,
 )
-from healing_tables.plan.batch import TWO_ROWS, key_names
+from healing_tables.plan.batch import TWO_ROWS, key_names, key_values
 from healing_tables.plan.columns import EMPTY_PARTITION, key_struct
 from healing_tables.plan.feed import NO_KEY
 from healing_tables.plan.row_diff import UNKNOWN
@@ -100,7 +100,7 @@ def check_events(events: DataFrame, layout: Layout, spec: DimensionSpec, is_full
         "coalesce(sum(if(reason is null, 0, rows)), 0)",
         "count(problem)",
         f"count_if(reason is null and {NO_KEY})" if spec.truncated_when is not None else "0",
-        *[range_bound(f"{kind}(k1)", layout.keys[0].type) for kind in ("min", "max")],
+        *[range_bound(f"{kind}({key_values(layout)[0]})", layout.keys[0].type) for kind in ("min", "max")],
     ).collect()[0]
     if wrong:
         check_problems(events, layout, has_moments=spec.changed_at is not None)
@@ -143,9 +143,10 @@ def key_range(layout: Layout, low: str | None, high: str | None) -> str:
         return ""
     key = layout.keys[0]
     prefix = "X" if key.type == "string" else ""
-    return " and ".join(
+    found = " and ".join(
         f"t.{quoted(key.name)} {sign} cast({prefix}'{end}' as {key.type})" for sign, end in ((">=", low), ("<=", high))
     )
+    return f"(t.{quoted(key.name)} is null or {found})" if layout.has_null_keys else found
 
 
 def check_plan(plan: DataFrame, current: Callable[[], int], layout: Layout, spec: DimensionSpec) -> PlanFigures:
@@ -240,7 +241,8 @@ def validation_error(rows: DataFrame, layout: Layout) -> HealingTablesError:
     mistakes, reasons = [], []
     for reason, count in sorted(tuple(row) for row in distinct.groupBy("reason").count().collect()):
         first = distinct.where(f.col("reason") == reason).orderBy("key").limit(SHOWN).collect()
-        keys = [", ".join(f"{name} = {value}" for name, value in row["key"].asDict().items()) for row in first]
+        named = [{n: "NULL" if v is None else v for n, v in row["key"].asDict().items()} for row in first]
+        keys = [", ".join(f"{name} = {value}" for name, value in key.items()) for key in named]
         shown = "; ".join(
             key + ("" if row["moment"] is None else f" at {instants.moment_text(row['moment'])}")
             for key, row in zip(keys, first, strict=True)

@@ -88,7 +88,7 @@ def merge_statement(
     columns = list(layout.columns(spec))
     new_columns = [name for name in columns if find(name, stored) is None]
     row = f"s.{ROW}"
-    same_key = [f"t.{quoted(key.name)} = {row}.key.{quoted(key.name)}" for key in layout.keys]
+    same_key = [f"t.{quoted(key.name)} {layout.same} {row}.key.{quoted(key.name)}" for key in layout.keys]
     # the id first: the text of a condition on many keys is long
     on = [f"s.{MERGE_ID} = {literal(merge_id)}", *same_key, *([keys] if keys else [])]
     if "valid_from" in layout.names:
