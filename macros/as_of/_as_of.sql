@@ -90,8 +90,8 @@ left join (
         where {{ healing_tables._as_of_is_usable(as_of_request) }}
     )
 ) as versions
-    on {% for key in as_of_request.key_columns %}facts.{{ key.name }} {{ '<=>' if as_of_request.has_null_keys
-        else '=' }} versions.{{ key.name }}
+    on {% for key in as_of_request.key_columns %}facts.{{ key.name
+        ~ healing_tables._key_operator(as_of_request) }}versions.{{ key.name }}
     and {% endfor %}facts.at >= versions.at and facts.at < versions.version.until
 {%- endmacro %}
 

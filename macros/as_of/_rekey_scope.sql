@@ -68,7 +68,7 @@
     {#- in `where (a)`, Spark takes `where` for an alias -#}
     {%- set condition = '' if where is none else 'where true and (' ~ where ~ ')' -%}
     {%- if moved.listed is not none or moved.since is not none -%}
-        {%- set names, same = [], ' <=> moved_' if as_of_request.has_null_keys else ' = moved_' -%}
+        {%- set names, same = [], healing_tables._key_operator(as_of_request) ~ 'moved_' -%}
         {%- set same_fact = [] -%}
         {%- set same_version = [] -%}
         {%- for key in as_of_request.key_columns -%}

@@ -12,7 +12,7 @@
     {%- do changed.append('if(' ~ condition ~ ', null, ' ~ healing_tables._string_literal(name) ~ ')') -%}
 {%- endfor -%}
 {%- set key_names, texts, said, ended, end_keys = healing_tables._key_names(key_columns), {}, [], [], [] -%}
-{%- set same = ' <=> ' if run.settings.metadata.get('has_null_keys') else ' = ' -%}
+{%- set equals = healing_tables._key_operator(run.settings.metadata) -%}
 {%- for name in ['actor', 'reason', 'source'] -%}
     {%- set given = audit.options.get(name) -%}
     {%- do texts.update({name: healing_tables._string_literal(given) if given is not none
@@ -27,8 +27,8 @@
     ~ ')'}) if moved_by is not none -%}
 {%- for name in key_columns -%}
     {%- do key.append('changes.key_' ~ loop.index ~ ' as ' ~ healing_tables._quoted(name)) -%}
-    {%- do said.append('changes.key_' ~ loop.index ~ same ~ 'said.key_' ~ loop.index) -%}
-    {%- do ended.append('changes.key_' ~ loop.index ~ same ~ 'ends.ended_' ~ loop.index) -%}
+    {%- do said.append('changes.key_' ~ loop.index ~ equals ~ 'said.key_' ~ loop.index) -%}
+    {%- do ended.append('changes.key_' ~ loop.index ~ equals ~ 'ends.ended_' ~ loop.index) -%}
     {%- do end_keys.append('key_' ~ loop.index ~ ' as ended_' ~ loop.index) -%}
 {%- endfor -%}
 {%- set surrogate = healing_tables._quoted(audit.surrogate) if audit.surrogate else none -%}

@@ -12,7 +12,7 @@
 {%- set has_key = 'not (' ~ healing_tables._has_no_captured_key(settings) ~ ')' -%}
 {%- set same_key = [] -%}
 {%- for key in settings.key_columns -%}
-    {%- do same_key.append('seen.key_' ~ loop.index ~ (' <=> ' if settings.has_null_keys else ' = ') ~ 'known.key_'
+    {%- do same_key.append('seen.key_' ~ loop.index ~ healing_tables._key_operator(settings) ~ 'known.key_'
         ~ loop.index) -%}
 {%- endfor -%}
 with seen as (
@@ -98,7 +98,7 @@ compared as (
     {%- do names.append(healing_tables._quoted(name)) -%}
     {%- do values.append('d.state.c_' ~ loop.index) -%}
     {%- if name | lower in (settings.key_columns | map('lower') | list) -%}
-        {%- do on.append('t.' ~ healing_tables._quoted(name) ~ (' <=> ' if settings.has_null_keys else ' = ')
+        {%- do on.append('t.' ~ healing_tables._quoted(name) ~ healing_tables._key_operator(settings)
             ~ 'd.state.c_' ~ loop.index) -%}
     {%- endif -%}
 {%- endfor -%}

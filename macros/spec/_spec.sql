@@ -115,6 +115,9 @@
     {{- return(null_keys == 'keep' and key_columns | length > 1) -}}
 {%- endmacro %}
 
+{#- The operator that compares two key columns. `of`: a map that has `has_null_keys`. -#}
+{% macro _key_operator(of) -%} {{ return(' <=> ' if of.get('has_null_keys') else ' = ') }} {%- endmacro %}
+
 {#-
     The spec of a step: rows keep their moments; no versions, no hashes. `generated`: the columns that it adds.
     A step shows every attribute as it is in the slice, whatever its SCD type.

@@ -125,6 +125,7 @@ def test_in_files(lab: Lab, hive: tuple[Any, ...]) -> None:
     merge_and_compare(lab, f"dim_{hive[0]}", "feed", "library sql", hive=hive)
 
 
+@pytest.mark.slow
 def test_a_log_of_stored_versions(lab: Lab) -> None:
     """A log that begins with stored versions of such keys knows them again."""
     for way in ("sql", "library"):

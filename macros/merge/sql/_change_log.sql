@@ -210,7 +210,8 @@ where healing_tables_place = 1
 {%- set named, same = [], [] -%}
 {%- for key in layout['keys'] -%}
     {%- do named.append(key.quoted ~ ' as logged_' ~ loop.index) -%}
-    {%- do same.append('removed.key_' ~ loop.index ~ healing_tables._same(layout) ~ 'logged.logged_' ~ loop.index) -%}
+    {%- do same.append('removed.key_' ~ loop.index ~ healing_tables._key_operator(layout) ~ 'logged.logged_'
+        ~ loop.index) -%}
 {%- endfor -%}
 {#- of rows without a key: sequence_by may move a row to the moment of a truncation, and with deleted_rows a version
     starts where a truncation or a full batch ends its key -#}

@@ -44,6 +44,7 @@
 {% macro _merge_history(merge, versions, id) -%}
 {%- set layout, history = merge.layout, merge.history -%}
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
+{%- set equals = healing_tables._key_operator(layout) -%}
 {%- set from_keys = 'select ' ~ (keys | join(', ')) ~ ' from ' -%}
 {%- set computed = '(' ~ from_keys ~ versions ~ ' union ' ~ (from_keys ~ merge.changed_keys if merge.changed_keys
     is not none else from_keys ~ merge.log_rows ~ ' union ' ~ from_keys ~ merge.events) ~ ')' -%}
@@ -64,8 +65,8 @@
     {%- do inserted.append('s.row.' ~ column) -%}
 {%- endfor -%}
 {%- for column in keys + ['valid_from'] -%}
-    {%- do same.append('made.row.' ~ column ~ healing_tables._same(layout) ~ 'stored.row.' ~ column) -%}
-    {%- do pairs.append('t.' ~ column ~ healing_tables._same(layout) ~ 's.row.' ~ column) -%}
+    {%- do same.append('made.row.' ~ column ~ equals ~ 'stored.row.' ~ column) -%}
+    {%- do pairs.append('t.' ~ column ~ equals ~ 's.row.' ~ column) -%}
 {%- endfor -%}
 {%- set names = healing_tables._quoted_list(columns) -%}
 merge into {{ history }} as t

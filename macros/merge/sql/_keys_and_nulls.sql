@@ -15,15 +15,12 @@
     {{- return(conditions[0] if conditions | length == 1 else '(' ~ (conditions | join(' and ')) ~ ')') -}}
 {%- endmacro %}
 
-{#- The operator that compares two key columns. -#}
-{% macro _same(layout) -%} {{ return(' <=> ' if layout.has_null_keys else ' = ') }} {%- endmacro %}
-
 {#- Whether a row has the key of another one, whose keys are key_1, key_2 .. (see _numbered_keys()). Arguments: what
     comes before the names of the columns. -#}
 {% macro _is_same_key(layout, row, numbered) -%}
-    {%- set same = [] -%}
+    {%- set same, equals = [], healing_tables._key_operator(layout) -%}
     {%- for key in layout['keys'] -%}
-        {%- do same.append(row ~ key.quoted ~ healing_tables._same(layout) ~ numbered ~ 'key_' ~ loop.index) -%}
+        {%- do same.append(row ~ key.quoted ~ equals ~ numbered ~ 'key_' ~ loop.index) -%}
     {%- endfor -%}
     {{- return(same | join(' and ')) -}}
 {%- endmacro %}

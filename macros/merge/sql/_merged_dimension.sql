@@ -80,7 +80,8 @@ healing_tables_changes as (
 {%- set keys = layout['keys'] | map(attribute='quoted') | list -%}
 {%- set names = (layout['keys'] + layout.carried) | map(attribute='quoted') | join(', ') -%}
 {%- set no_values, same = healing_tables._typed_nulls(layout.carried), [] -%}
-{%- for key in keys -%} {%- do same.append('e.' ~ key ~ healing_tables._same(layout) ~ 'p.' ~ key) -%} {%- endfor -%}
+{%- set equals = healing_tables._key_operator(layout) -%}
+{%- for key in keys -%} {%- do same.append('e.' ~ key ~ equals ~ 'p.' ~ key) -%} {%- endfor -%}
 {#- a full batch without parts is complete for all -#}
 {%- set moments = 'healing_tables_moments' if layout.part is none else 'transform(filter(healing_tables_moments, '
     ~ 'mark -> coalesce(mark.part = e.healing_tables_part, mark.part is null)), mark -> mark.at)' -%}
