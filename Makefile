@@ -9,7 +9,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 
 # Tests of builds that hold for every format with commits, beside those of tests/iceberg
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py tests/spark/test_set_aside.py $(addprefix tests/dbt/test_,at.py audit_of_builds.py capture.py cdc.py cluster_by.py compare.py diagnose.py repair.py \
-	statements.py undo.py erase.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py)
+	statements.py undo.py erase.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py weather.py)
 
 .PHONY: help setup demo retail unit test slow proof platforms iceberg matrix nightly site check format bench golden drawings release clean
 

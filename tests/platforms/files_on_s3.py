@@ -1,6 +1,6 @@
 """A process whose JVM has the jars for S3, and which merges there. See test_files_on_s3.py.
 
-    python files_on_s3.py HOME PORT
+    python files_on_s3.py HOME PORT BUCKET
 
 Prints a line of JSON per observation.
 """
@@ -66,8 +66,7 @@ def race(spark: SparkSession, dim: FilesTarget) -> None:
     say("raced history", history and plain_rows(history, ["id", "name"]))
 
 
-def main(home: Path, port: int) -> None:
-    server = S3Server(port)
+def main(home: Path, server: S3Server) -> None:
     settings = session_settings(home) | s3_settings(server)
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     with without_codegen(spark):
@@ -75,4 +74,4 @@ def main(home: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), S3Server(int(sys.argv[2]), sys.argv[3]))

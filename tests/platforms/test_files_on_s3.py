@@ -6,19 +6,27 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from s3_server import S3Server
+from s3_server import S3Server, running
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", params=[0, 10], ids=["calm", "busy"])
+def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    """Also one that answers each tenth request by 503: clients ask again."""
+    with running(request.param) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def seen(s3: S3Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, HERE / "files_on_s3.py", tmp_path_factory.mktemp("s3"), str(s3.port)],
+        [sys.executable, HERE / "files_on_s3.py", tmp_path_factory.mktemp("s3"), str(s3.port), s3.bucket],
         env={**os.environ, **s3.environment},
         check=True,
         text=True,

@@ -5,6 +5,7 @@ It is moto. `If-None-Match: *` and `If-Match` of a PUT work as in S3: of two wri
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Iterator
@@ -63,15 +64,20 @@ class S3Server:
 
 
 @contextmanager
-def running() -> Iterator[S3Server]:
+def running(busy_every: int = 0) -> Iterator[S3Server]:
+    """Args: busy_every: of so many requests for objects, one gets 503, as from S3 when it is busy; 0: none.
+
+    All servers of a process have the same buckets, so a busy one has a bucket of its own.
+    """
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # no line for each request
-    with one_request_at_a_time():
+    with one_request_at_a_time(busy_every):
         moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         moto.start()
         try:
-            server = S3Server(moto.get_host_and_port()[1])
+            port = moto.get_host_and_port()[1]
+            server = S3Server(port, "healing-tests-busy") if busy_every else S3Server(port)
             server.client().create_bucket(Bucket=server.bucket)
             yield server
         finally:
@@ -79,15 +85,21 @@ def running() -> Iterator[S3Server]:
 
 
 @contextmanager
-def one_request_at_a_time() -> Iterator[None]:
+def one_request_at_a_time(busy_every: int) -> Iterator[None]:
     """S3 checks the condition of a write and writes in one step; moto in two, between which another thread writes."""
     from moto.s3.responses import S3Response
 
-    lock = threading.Lock()
+    lock, requests = threading.Lock(), itertools.count(1)
     answer = S3Response.key_response
 
     def locked(*args: Any, **options: Any) -> Any:
         with lock:
+            if busy_every and next(requests) % busy_every == 0:
+                return (
+                    503,
+                    {},
+                    "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>",
+                )
             return answer(*args, **options)
 
     with patch.object(S3Response, "key_response", locked):
