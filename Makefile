@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py tests/spark/test_set_aside.py $(addprefix tests/dbt/test_,at.py audit_of_builds.py capture.py cdc.py cluster_by.py compare.py diagnose.py repair.py \
 	statements.py undo.py erase.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py weather.py)
 
-.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix nightly site check format bench golden drawings release clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix nightly weekly site check format bench golden drawings release clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +50,10 @@ matrix: setup ## Run the Spark tests with other versions of Spark, dbt and Pytho
 	@$(BIN)/python scripts/matrix.py $(ARGS)
 
 nightly: setup ## Run slow, proof, platforms, iceberg and matrix into docs/trust.md; ARGS=--resume goes on another day
-	@ON_ICEBERG="$(ON_ICEBERG)" $(BIN)/python scripts/nightly_tests.py $(ARGS)
+	@ON_ICEBERG="$(ON_ICEBERG)" $(BIN)/python scripts/nightly_tests.py nightly $(ARGS)
+
+weekly: setup ## Run random histories, kills and races at a larger scale into docs/trust.md; ARGS as for nightly
+	@$(BIN)/python scripts/nightly_tests.py weekly $(ARGS)
 
 site: setup ## Build the documentation as a site in target/site, and check its links
 	@tests/environments/setup.sh site

@@ -1,8 +1,10 @@
 """Run the long suites one after the other, in parts with a time limit, and show what came of them in docs/trust.md.
 
     make nightly ARGS='--resume --suite slow proof'
+    make weekly ARGS=--resume
 
-A part is some files of a suite. What has run is in tests/nightly.json, which is committed with docs/trust.md.
+A part is some files of a suite. What has run is in tests/nightly.json or tests/weekly.json, which is committed with
+docs/trust.md.
 """
 
 from __future__ import annotations
@@ -26,12 +28,23 @@ from xml.etree import ElementTree
 import matrix
 
 ROOT = Path(__file__).resolve().parents[1]
-STATE, PAGE = "tests/nightly.json", "docs/trust.md"
-BEGIN, END = "<!-- make nightly writes this: begin -->", "<!-- end -->"
+PAGE, END = "docs/trust.md", "<!-- end -->"
 # seconds: what a part is planned for; and the limits of its three steps, each with GRACE, together 100 minutes
 PLANNED = 60 * 60
 LISTING, FIRST, AGAIN, GRACE = 3 * 60, 79 * 60, 15 * 60, 60
 IN_TWO = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+# The scale of `make weekly`. A file runs in one process, and has to end within FIRST.
+SCALE = {
+    # of a random history: test_merge_property.py merges about 400 times, up to 45,000 rows. That leaves 11 s for each.
+    "HEALING_TABLES_KEYS": "10000",
+    # of test_property.py, beside the 26 of each run: 10 s for each
+    "HEALING_TABLES_SEEDS": "400",
+    # of a test: test_kill_hive.py has three, 30 s for each kill; test_kill.py runs dbt twice for each stop, 90 s
+    "HEALING_TABLES_KILLS": "50",
+    # of a writer in each of two tables: eight writers make 800 merges into Delta, four make 400 into ORC. At 1 to 3 s
+    # for each, one after the other, these take 20 to 60 minutes.
+    "HEALING_TABLES_ROUNDS": "50",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,23 @@ class Suite:
     environment: str = ".venv"  # or a file of tests/environments
     settings: Callable[[Path], dict[str, str]] = lambda python: {}  # from the interpreter to environment variables
     new: int = 600  # seconds that a file is planned for whose time is not known
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Suites that run together. Their results are in a file and a table of their own."""
+
+    name: str  # as in `make nightly`
+    suites: list[Suite]
+    settings: dict[str, str] = field(default_factory=dict)  # environment variables of a new run
+
+    @property
+    def state(self) -> str:
+        return f"tests/{self.name}.json"
+
+    @property
+    def begin(self) -> str:
+        return f"<!-- make {self.name} writes this: begin -->"
 
 
 @dataclass
@@ -62,9 +92,10 @@ class Part:
 
 @dataclass
 class State:
-    """tests/nightly.json."""
+    """tests/nightly.json or tests/weekly.json."""
 
     commit: str = ""  # the first one of the run; later ones differ from it by documents only
+    settings: dict[str, str] = field(default_factory=dict)  # environment variables of all parts of the run
     date: str = ""  # UTC day on which the last part ended
     planned: dict[str, int] = field(default_factory=dict)  # number of files by suite
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)  # by suite and file, also of earlier runs
@@ -84,17 +115,50 @@ def files_of(*paths: str) -> list[str]:
     return [str(file.relative_to(ROOT)) for files in found for file in files]
 
 
+def on_iceberg(python: Path) -> dict[str, str]:
+    return {"HEALING_TABLES_FORMAT": "iceberg"}
+
+
 def nightly_suites() -> list[Suite]:
     if "ON_ICEBERG" not in os.environ:  # the Makefile has the list
         raise SystemExit("wanted ON_ICEBERG, the files of `make iceberg`: run `make nightly`")
-    every, core, on_iceberg = ["-m", ""], files_of(*matrix.CORE), files_of(*os.environ["ON_ICEBERG"].split())
+    every, core, of_iceberg = ["-m", ""], files_of(*matrix.CORE), files_of(*os.environ["ON_ICEBERG"].split())
     return [
         Suite("slow", core, ["-m", "slow"]),
         Suite("proof", files_of("tests/proof"), every),
         Suite("platforms", files_of("tests/platforms"), every),
-        Suite("iceberg", on_iceberg, every, "iceberg", lambda python: {"HEALING_TABLES_FORMAT": "iceberg"}),
+        Suite("iceberg", of_iceberg, every, "iceberg", on_iceberg),
         *[Suite(f"matrix {name}", core, [], name, matrix.settings_of, new=60) for name in matrix.environments()],
     ]
+
+
+def weekly_suites() -> list[Suite]:
+    every, merge_property = ["-m", ""], "tests/iceberg/test_merge_property_iceberg.py"
+    histories = ["tests/proof/test_merge_property.py", "tests/proof/test_merge_random_feeds.py"]
+    histories += ["tests/spark/test_property.py", "tests/spark/test_as_of_property.py"]
+    kills = [file for file in files_of("tests/proof") if "/test_kill" in file]
+    # PLANNED: until its time is known, a file has one of the two processes of its part to itself
+    return [
+        Suite("histories", histories, every, new=PLANNED),
+        Suite("histories on iceberg", [merge_property], every, "iceberg", on_iceberg, PLANNED),
+        Suite("kills", kills, every, new=PLANNED),
+        Suite("kills on iceberg", ["tests/iceberg/test_merge_processes.py"], every, "iceberg", on_iceberg, PLANNED),
+        Suite("writers", ["tests/proof/test_concurrency.py"], every, new=PLANNED),
+    ]
+
+
+def nightly() -> Schedule:
+    return Schedule("nightly", nightly_suites())
+
+
+def weekly() -> Schedule:
+    """Each ISO week has other histories: its year and number are their seed, such as 202649."""
+    week = datetime.datetime.now(datetime.timezone.utc).strftime("%G%V")
+    return Schedule("weekly", weekly_suites(), {**SCALE, "HEALING_TABLES_SEED": week})
+
+
+SCHEDULES: dict[str, Callable[[], Schedule]] = {"nightly": nightly, "weekly": weekly}
+NO_RESULTS = [f":!tests/{name}.json" for name in SCHEDULES]  # for git: without the results of either
 
 
 def parts_of(suite: Suite, files: list[str], known: dict[str, float]) -> list[list[str]]:
@@ -160,14 +224,14 @@ def results_of(junit: Path, files: list[str]) -> dict[str, Result]:
     return results
 
 
-def run_part(suite: Suite, files: list[str], junit: Path) -> tuple[Part, dict[str, float]]:
+def run_part(suite: Suite, files: list[str], settings: dict[str, str], junit: Path) -> tuple[Part, dict[str, float]]:
     """Run the files, and their failing tests once more, alone in one process. Returns: also the seconds by file."""
     started = time.monotonic()
     try:
         python = matrix.python_of(suite.environment)
     except subprocess.CalledProcessError:
         return Part(suite.name, files, not_ended=files), {}
-    pytest, settings = [str(python), "-m", "pytest", *suite.options], suite.settings(python)
+    pytest, settings = [str(python), "-m", "pytest", *suite.options], settings | suite.settings(python)
     listed, second = junit.with_suffix(".txt"), junit.with_suffix(".again.xml")
     for file in (junit, second):
         file.unlink(missing_ok=True)
@@ -197,14 +261,14 @@ def run_part(suite: Suite, files: list[str], junit: Path) -> tuple[Part, dict[st
     return part, seconds
 
 
-def load() -> State:
-    if not (ROOT / STATE).exists():
+def load(schedule: Schedule) -> State:
+    if not (ROOT / schedule.state).exists():
         return State()
-    stored = json.loads((ROOT / STATE).read_text())
+    stored = json.loads((ROOT / schedule.state).read_text())
     return State(**stored | {"parts": [Part(**part) for part in stored["parts"]]})
 
 
-def add(state: State, part: Part, seconds: dict[str, float]) -> None:
+def add(schedule: Schedule, state: State, part: Part, seconds: dict[str, float]) -> None:
     """Add a part, and write the state and the table in the page."""
     known = state.seconds.setdefault(part.suite, {})
     for file, measured in seconds.items():
@@ -213,10 +277,10 @@ def add(state: State, part: Part, seconds: dict[str, float]) -> None:
             known[file] = round(measured, 1)
     state.parts.append(part)
     state.date = str(datetime.datetime.now(datetime.timezone.utc).date())
-    before, _, rest = (ROOT / PAGE).read_text().partition(BEGIN)
-    page = f"{before}{BEGIN}\n{report(state)}{END}{rest.partition(END)[2]}"
-    for name, text in ((STATE, json.dumps(asdict(state), indent=1) + "\n"), (PAGE, page)):
-        written = ROOT / "target" / "nightly" / Path(name).name
+    before, begin, rest = (ROOT / PAGE).read_text().partition(schedule.begin)
+    page = f"{before}{begin}\n{report(state)}{END}{rest.partition(END)[2]}"
+    for name, text in ((schedule.state, json.dumps(asdict(state), indent=1) + "\n"), (PAGE, page)):
+        written = ROOT / "target" / schedule.name / Path(name).name
         written.write_text(text)
         written.replace(ROOT / name)  # at once, or not at all
 
@@ -225,8 +289,10 @@ def report(state: State) -> str:
     """The table as Markdown, and the tests that did not pass at once."""
     if not state.parts:
         return "No run is recorded yet.\n"
+    settings = " ".join(f"{name}={value}" for name, value in state.settings.items())
     lines = [
         f"Commit `{state.commit[:12]}`. The last part ended on {state.date} (UTC).",
+        *([f"With `{settings}`."] if settings else []),
         "",
         "| suite | passed | broken | flaky | not ended | skipped, and why | minutes |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -253,42 +319,45 @@ def git(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def has_code_of(commit: str) -> bool:
     """Whether HEAD is the commit, or differs from it by documents only."""
-    return git("diff", "--quiet", commit, "HEAD", "--", ".", ":!docs", ":!*.md", f":!{STATE}").returncode == 0
+    return git("diff", "--quiet", commit, "HEAD", "--", ".", ":!docs", ":!*.md", *NO_RESULTS).returncode == 0
 
 
 def check_tree(commit: str) -> None:
     """Raises: SystemExit if the tests would not be those of the commit."""
-    changed = git("status", "--porcelain", "--", ".", f":!{STATE}", f":!{PAGE}").stdout
+    changed = git("status", "--porcelain", "--", ".", *NO_RESULTS, f":!{PAGE}").stdout
     if changed:
         raise SystemExit(f"There are uncommitted changes; commit them first, since results name a commit:\n{changed}")
     if not has_code_of(commit):
         raise SystemExit(f"The code is no longer that of commit {commit}, with which this run began.")
 
 
-def main(arguments: list[str], suites: list[Suite]) -> int:
+def main(arguments: list[str], schedule: Schedule) -> int:
+    suites = schedule.suites
     names = list(dict.fromkeys(suite.name.split()[0] for suite in suites))
-    parser = argparse.ArgumentParser(prog="make nightly", description="See docs/trust.md.")
+    parser = argparse.ArgumentParser(prog=f"make {schedule.name}", description="See docs/trust.md.")
     parser.add_argument("--resume", action="store_true", help="go on with what the last run of this code lacks")
     parser.add_argument("--suite", nargs="+", choices=names, default=names, help="only these")
     parser.add_argument("--list", action="store_true", help="print the parts, and run nothing")
     given = parser.parse_args(arguments)
-    state = load()
+    state = load(schedule)
     if not given.resume or not has_code_of(state.commit):
         print("A new run begins.")
-        state = State(commit=git("rev-parse", "HEAD").stdout.strip(), seconds=state.seconds)
+        commit = git("rev-parse", "HEAD").stdout.strip()
+        state = State(commit=commit, settings=schedule.settings, seconds=state.seconds)
     state.planned = {suite.name: len(suite.files) for suite in suites}
     plan = []
     for suite in suites:
         ran = {file for part in state.parts if part.suite == suite.name for file in part.files}
         left = [file for file in suite.files if file not in ran and suite.name.split()[0] in given.suite]
         plan += [(suite, files) for files in parts_of(suite, left, state.seconds.get(suite.name, {}))]
-    (ROOT / "target" / "nightly").mkdir(parents=True, exist_ok=True)
+    target = ROOT / "target" / schedule.name
+    target.mkdir(parents=True, exist_ok=True)
     for number, (suite, files) in enumerate(plan, 1):
         print(f"\nPart {number} of {len(plan)}: {suite.name}, {len(files)} files: {' '.join(files)}", flush=True)
         if not given.list:
             check_tree(state.commit)
-            junit = ROOT / "target" / "nightly" / f"{suite.name.replace(' ', '_')}_{len(state.parts)}.xml"
-            add(state, *run_part(suite, files, junit))
+            junit = target / f"{suite.name.replace(' ', '_')}_{len(state.parts)}.xml"
+            add(schedule, state, *run_part(suite, files, state.settings, junit))
     if not given.list:
         print(report(state))
     return int(not given.list and any(part.broken or part.not_ended for part in state.parts))
@@ -296,4 +365,5 @@ def main(arguments: list[str], suites: list[Suite]) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what runs is ended, too
-    sys.exit(main(sys.argv[1:], nightly_suites()))
+    name, *given = sys.argv[1:]
+    sys.exit(main(given, SCHEDULES[name]()))

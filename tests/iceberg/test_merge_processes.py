@@ -47,7 +47,7 @@ def test_killed_while_readers_look(
     assert not any(branch.is_committed for branch in dim.unfinished(tables.spark))
     monkeypatch.setattr(iceberg, "ABANDONED", -1)
     monkeypatch.setattr(outbox, "ABANDONED", "interval -1 day")
-    merge_here(tables.spark, job(dim, SPECS[kind], 99))
+    merge_here(tables.spark, job(dim, SPECS[kind], 999))  # after all others
     assert dim.unfinished(tables.spark) == []
     assert dim.beside("__pending").rows(tables.spark).isEmpty()
 

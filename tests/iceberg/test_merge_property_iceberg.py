@@ -1,4 +1,4 @@
-"""Random histories of 300 keys, merged into Iceberg batch by batch, give the dimension that the reference gives."""
+"""Random histories of many keys, merged into Iceberg batch by batch, give the dimension that the reference gives."""
 
 from __future__ import annotations
 

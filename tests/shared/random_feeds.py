@@ -11,7 +11,7 @@ from typing import Any
 import random_histories as histories
 import reference as ref
 from pyspark.sql import DataFrame, SparkSession
-from random_histories import NAMES, START
+from random_histories import KEYS, NAMES, START
 from reference import Row
 
 from healing_tables import DimensionSpec
@@ -33,18 +33,19 @@ RULES: dict[str, dict[str, Any]] = {
     },
 }
 TRUNCATED = "op = 't'"
+MINUTES, TRUNCATIONS = 40, 4  # of a feed, however many rows it has: so ties are as frequent with more keys
 
 
-def random_feed(seed: int, rules: str, *, keys: int = 60, rows: int = 400) -> list[Row]:
+def random_feed(seed: int, rules: str, *, keys: int = KEYS // 5, rows: int = 400 * KEYS // 300) -> list[Row]:
     """Rows in the order of their sequence, a tenth of them twice."""
     choose = random.Random(seed)
     found: list[Row] = []
     for lsn in range(rows):
-        minute = max(0, lsn // 10 + choose.choice((0, 0, 0, 1, -3)))
+        minute = max(0, lsn * MINUTES // rows + choose.choice((0, 0, 0, 1, -3)))
         values = {name: choose.choice((None, None, "x", "y", MARK)) for name in NAMES}
         op = choose.choice("UUUUD")
         key: int | None = choose.randrange(keys)
-        if rules != "sequence only" and choose.random() < 0.01:
+        if rules != "sequence only" and choose.random() < TRUNCATIONS / rows:
             op, key = "t", None
         born = START - dt.timedelta(days=choose.randrange(30)) if choose.random() < 0.2 else None
         row = {"id": key, "at": START + dt.timedelta(minutes=minute), "op": op, **values, "lsn": lsn, "born": born}

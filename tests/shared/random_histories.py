@@ -16,11 +16,10 @@ from tables import plain_rows
 from healing_tables import DimensionSpec
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
-KEYS = 300
+KEYS = int(os.environ.get("HEALING_TABLES_KEYS", "300"))  # of a history
 LAST = "2999-12-31"  # the open end
 NAMES = ("a", "b", "c", "d")
 LOGGED: dict[str, Sequence[int]] = {"types mixed": (2, 0, 1, 3, 6), "flat": (1, 0, 3), "type 4": (4, 0, 1)}
-# A seed of the caller's choice, to look further than a run of the tests does
 ALL = ("ended_by_delete", "last_updated", "change_reason")
 FAMILIES: dict[str, tuple[Sequence[int], str, dict[str, Any]]] = {
     "types mixed": ((2, 0, 1, 3, 6), "timestamp", {}),
@@ -36,6 +35,7 @@ FAMILIES: dict[str, tuple[Sequence[int], str, dict[str, Any]]] = {
     "dates": ((2, 1, 3, 6), "date", {}),
     "timestamps without zone": ((2, 0, 1, 3), "timestamp_ntz", {}),
 }
+# of the caller's choice, to look further than a run of the tests does
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "1"))
 
 
@@ -51,7 +51,7 @@ def mix(seed: int, types: Sequence[int]) -> dict[str, Any]:
 
 
 def random_changes(seed: int, *, moments: int = 40, kind: str = "timestamp") -> list[Row]:
-    """Changes of 300 keys that leave and return, and whose values become NULL and come back."""
+    """Changes of KEYS keys that leave and return, and whose values become NULL and come back."""
     choose = random.Random(seed)
     found: list[Row] = []
     for key in range(KEYS):
