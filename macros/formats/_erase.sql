@@ -69,8 +69,9 @@
 {%- endmacro %}
 
 {#-
-    A table without DELETE is rewritten from a copy without the rows. If a run was killed while it wrote, the table
-    has only a part of the rows of that copy, which is complete: the next run begins by writing it again.
+    A table without DELETE is rewritten from a copy without the rows, in parquet if Hive has written it. If a run was
+    killed while it wrote, the table has only a part of the rows of that copy, which is complete: the next run begins by
+    writing it again.
 -#}
 {% macro _files_erase(relation, details, condition, values) -%}
     {%- set columns, kept = healing_tables._quoted_list(details.columns), [] -%}
@@ -89,7 +90,8 @@
             ~ ') as is_part').rows[0]['is_part'] -%}
         {%- do healing_tables._run('drop table ' ~ copy) -%}
     {%- endif -%}
-    {%- do healing_tables._run('create table ' ~ copy ~ ' using ' ~ details.provider ~ ' as select '
+    {%- do healing_tables._run('create table ' ~ copy ~ ' using '
+        ~ ('parquet' if details.provider == 'hive' else details.provider) ~ ' as select '
         ~ (kept | join(', ')) ~ ' from ' ~ relation ~ ('' if values else ' where not coalesce(' ~ condition
         ~ ', false)')) -%}
     {%- do healing_tables._run(overwrite) -%}

@@ -42,9 +42,8 @@
     {%- for name, type in healing_tables._log_columns().items() -%}
         {%- do columns.append(name ~ ' ' ~ type) -%}
     {%- endfor -%}
-    {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') using '
-        ~ format.name ~ ' '
-        ~ healing_tables._properties_clause(format.properties.log) -%}
+    {%- set statement_text = 'create table if not exists ' ~ log ~ ' (' ~ (columns | join(', ')) ~ ') '
+        ~ healing_tables._log_storage(format) ~ ' ' ~ healing_tables._properties_clause(format.properties.log) -%}
     {#- all threads of a run have the same `graph` -#}
     {%- set me = model.unique_id if model is defined else invocation_id -%}
     {%- set is_first = graph.setdefault('healing_tables ' ~ log, me) == me -%}
@@ -52,6 +51,15 @@
     {%- do healing_tables._run_ignoring_errors(statement_text) if is_first and has_scripts -%}
     {%- do healing_tables._run(statement_text) if (is_first and not has_scripts)
         or not healing_tables._wait_for_table(log, 5 if is_first else 30, has_scripts) -%}
+{%- endmacro %}
+
+{#-
+    Spark writes parquet and ORC by way of one folder for each table: of two inserts at the same time, one fails, or its
+    row is lost without an error. What Hive writes, such as RCFile, has a folder for each insert.
+-#}
+{% macro _log_storage(format) -%}
+    {{- return('stored as rcfile' if not format.has_commits
+        and healing_tables._session_conf('spark.sql.catalogImplementation') == 'hive' else 'using ' ~ format.name) -}}
 {%- endmacro %}
 
 {#- Whether a table exists, or is created by another thread or run within so many seconds. The pauses between the

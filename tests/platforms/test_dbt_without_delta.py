@@ -1,4 +1,4 @@
-"""A session without Delta: one clear error for each materialization that needs it, not a stack trace."""
+"""A session without Delta: one clear error for each materialization that needs it, and parquet, which does not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ lab:
       method: session
       host: localhost
       schema: plain
-      threads: 1
+      threads: 3
       server_side_parameters:
         spark.driver.host: 127.0.0.1
         spark.driver.bindAddress: 127.0.0.1
@@ -82,3 +82,20 @@ def test_each_materialization_names_the_lines_of_the_profile(tmp_path: Path, cas
     checked = dbt(tmp_path, "run-operation", "healing_tables.check_setup")
     assert checked.returncode == 1
     assert "| hive" in checked.stdout and EXTENSION in checked.stdout, checked.stdout + checked.stderr
+
+
+def test_threads_that_write_to_the_log_at_once(tmp_path: Path) -> None:
+    """In parquet or ORC, Spark would lose some of its rows, or fail: its inserts share a temporary folder."""
+    (tmp_path / "models").mkdir()
+    install_package(tmp_path)
+    (tmp_path / "profiles.yml").write_text(PROFILE % {"home": tmp_path, "more": JARS["no jar"]})
+    (tmp_path / "dbt_project.yml").write_text(PROJECT)
+    for number in range(12):
+        config = "{{ config(materialized='healing_table', unique_key='id', file_format='parquet') }}"
+        (tmp_path / "models" / f"dim_{number}.sql").write_text(f"{config}\n{DIMENSION % SELECT}\n")
+    for _ in range(3):
+        run = dbt(tmp_path, "run")
+        assert run.returncode == 0, run.stdout
+    count = "select count(*) as logged, count(distinct relation) as tables from {{ target.schema }}.healing_log"
+    shown = dbt(tmp_path, "show", "--inline", count, "--output", "json", "--quiet")
+    assert json.loads(shown.stdout)["show"] == [{"logged": 36, "tables": 12}]
