@@ -171,8 +171,8 @@ def test_a_heal_without_news_looks_and_ends(built: Lab) -> None:
     assert row["rows_unchanged"] == built.spark.table(f"{built.schema}.healed").count()
     statements = own_statements(built, "healed")
     assert not [sql for sql in statements if sql.startswith(("create", "merge", "drop"))], statements
-    # the table, its history, the newest loaded_at, a row for the log; without tags also the log and the table's id
-    assert len(statements) <= (4 if FORMAT == "delta" else 6), statements
+    # the table, its history, the source, its history, a row for the log; without tags also the log and the table's id
+    assert len(statements) <= (5 if FORMAT == "delta" else 6), statements
 
 
 @pytest.mark.slow
