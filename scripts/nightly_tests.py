@@ -128,7 +128,10 @@ def nightly_suites() -> list[Suite]:
         Suite("proof", files_of("tests/proof"), every),
         Suite("platforms", files_of("tests/platforms"), every),
         Suite("iceberg", of_iceberg, every, "iceberg", on_iceberg),
-        *[Suite(f"matrix {name}", core, [], name, matrix.settings_of, new=60) for name in matrix.environments()],
+        *[
+            Suite(f"matrix {name}", files_of(*matrix.tests_of(name)), [], name, matrix.settings_of, new=60)
+            for name in matrix.environments()
+        ],
     ]
 
 
@@ -229,7 +232,11 @@ def run_part(suite: Suite, files: list[str], settings: dict[str, str], junit: Pa
     started = time.monotonic()
     try:
         python = matrix.python_of(suite.environment)
-    except subprocess.CalledProcessError:
+    except subprocess.CalledProcessError as error:
+        if error.returncode == matrix.NOT_INSTALLED:
+            return Part(
+                suite.name, files, skipped={f"this machine lacks the Python of {suite.environment}": len(files)}
+            ), {}
         return Part(suite.name, files, not_ended=files), {}
     pytest, settings = [str(python), "-m", "pytest", *suite.options], settings | suite.settings(python)
     listed, second = junit.with_suffix(".txt"), junit.with_suffix(".again.xml")

@@ -49,7 +49,7 @@
             ~ (missing | join(' and ')),
             'add these settings to server_side_parameters in profiles.yml (method session) or to the server (method '
             'thrift), with the jar for your Spark:\n'
-            ~ '             spark.jars.packages: org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0\n'
+            ~ '             spark.jars.packages: org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0\n'
             ~ '             spark.sql.extensions: org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions\n'
             ~ '             spark.sql.catalog.lake: org.apache.iceberg.spark.SparkCatalog, and its type and place\n'
             ~ '             spark.sql.defaultCatalog: lake') -%}

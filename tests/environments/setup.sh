@@ -23,7 +23,7 @@ else
     for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$version".*/bin/python; do
         if "$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1; then python=$candidate; fi
     done
-    if [ -z "$python" ]; then echo "$packages needs Python $version with venv, which is not installed." >&2; exit 1; fi
+    if [ -z "$python" ]; then echo "$packages needs Python $version with venv, which is not installed." >&2; exit 3; fi # NOT_INSTALLED in scripts/matrix.py
 fi
 echo "Installing the packages of $packages into $home; up to a minute the first time."
 "$python" -m venv --clear "$home"

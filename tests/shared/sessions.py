@@ -15,7 +15,10 @@ from pyspark.sql import SparkSession
 ROOT = Path(__file__).parents[2]
 SPARK = tuple(map(int, pyspark_version.split(".")[:2]))
 HAS_SCRIPTS = SPARK >= (4, 1)  # SQL scripts, which are the only way to catch an error in Jinja
-FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`
+FORMAT = os.environ.get("HEALING_TABLES_FORMAT", "delta")  # iceberg: `make iceberg`; parquet: a session without Delta
+
+# What makes a session one with Delta
+DELTA_SETTINGS = ["spark.jars.packages", "spark.sql.extensions", "spark.sql.catalog.spark_catalog"]
 
 
 def install_package(project: Path) -> None:
@@ -31,7 +34,7 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
     import yaml
 
     profile = (ROOT / "profiles.yml").read_text().replace("{{", "'{{").replace("}}", "}}'")
-    output = yaml.safe_load(profile)["healing_tables"]["outputs"]["dev" if FORMAT == "delta" else FORMAT]
+    output = yaml.safe_load(profile)["healing_tables"]["outputs"]["iceberg" if FORMAT == "iceberg" else "dev"]
     settings = {key: value for key, value in output["server_side_parameters"].items() if "env_var" not in str(value)}
     settings.pop("spark.driver.defaultJavaOptions", None)  # the compiler is chosen below
     if FORMAT == "delta" and SPARK != (4, 2):  # the profile names the jar of that one
@@ -58,6 +61,9 @@ def session_settings(home: Path, *, is_long: bool = False) -> dict[str, Any]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": (f"jdbc:derby:;databaseName={home / 'metastore'};create=true"),
     }
+    if FORMAT == "parquet":
+        for name in DELTA_SETTINGS:
+            del settings[name]
     if FORMAT == "iceberg":
         settings["spark.sql.catalog.lake.uri"] = f"jdbc:sqlite:{home / 'catalog.db'}"
         settings["spark.sql.catalog.lake.warehouse"] = str(home / "iceberg")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cases import merge_cases, spec_of
 from pyspark.sql import DataFrame
-from sessions import with_settings
+from sessions import FORMAT, with_settings
 from tables import Tables, plain_rows
 
 from healing_tables import (
@@ -155,10 +155,13 @@ def test_what_cannot_be_switched_is_refused(tables: Tables, dim: str) -> None:
     with with_settings(tables.spark, {"spark.sql.hive.manageFilesourcePartitions": "true"}):  # a build may set it
         sql(f"create table {dim}_listed (id int, city string) using orc partitioned by (city) location '{place}'")
     sql(f"create table {dim}_text (id int) using csv")
-    for name, got in {"managed": "a managed table", "listed": "by city", "text": "csv"}.items():
+    text = "csv" if FORMAT == "delta" else "the session has 1 mistake"
+    for name, got in {"managed": "a managed table", "listed": "by city", "text": text}.items():
         with pytest.raises(TargetError, match=got) as error:
             merge(batch(tables, (1, "B")), f"{dim}_{name}", SPEC)
         assert "nothing was written" in str(error.value)
+    if FORMAT != "delta":
+        return
     with pytest.raises(TargetError, match="got:    delta"):
         sql(f"create table {dim}_delta (id int) using delta")
         merge(batch(tables, (1, "B")), HiveTarget(f"{dim}_delta"), SPEC)

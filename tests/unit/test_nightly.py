@@ -144,10 +144,11 @@ def test_the_suites_have_all_test_files(monkeypatch: pytest.MonkeyPatch) -> None
     }
     files = {suite.name.split()[0]: set(suite.files) for suite in suites}
     assert files["slow"] == files["matrix"] == folders["dbt"] | folders["spark"]
+    assert all((ROOT / file).exists() for names in matrix.WITHOUT_DELTA.values() for file in names)
     assert files["proof"] == folders["proof"]
     assert files["platforms"] == folders["platforms"]
     assert files["iceberg"] > folders["iceberg"] | {"tests/dbt/test_undo.py", "tests/proof/test_kill.py"}
-    assert [len(parts_of(each, each.files, {})) for each in suites if each.name.startswith("matrix")] == [1, 1, 1, 1]
+    assert [len(parts_of(each, each.files, {})) for each in suites if each.name.startswith("matrix")] == [1] * 6
 
 
 def test_parts_by_number_without_known_times() -> None:
@@ -232,16 +233,18 @@ def test_a_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\nNot ended:\n\n- hanging: `tests/test_hang.py::test_hangs`\n" in table
 
 
-@pytest.mark.parametrize("cause", ["usage", "environment"])
+@pytest.mark.parametrize("cause", ["usage", "environment", "python"])
 def test_a_part_that_cannot_begin_has_not_ended(home: Path, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
     def python_of(name: str) -> Path:
-        raise subprocess.CalledProcessError(1, "setup.sh")
+        raise subprocess.CalledProcessError(3 if cause == "python" else 1, "setup.sh")
 
-    if cause == "environment":
+    if cause != "usage":
         monkeypatch.setattr(matrix, "python_of", python_of)
     schedule = nightly(suite("proof", "ok", options=("--no-such-option",)))
-    assert main([], schedule) == 1
-    assert load(schedule).parts[0].not_ended == ["tests/test_ok.py"]
+    assert main([], schedule) == int(cause != "python")
+    [part] = load(schedule).parts
+    assert part.not_ended == ([] if cause == "python" else ["tests/test_ok.py"])
+    assert part.skipped == ({"this machine lacks the Python of .venv": 1} if cause == "python" else {})
 
 
 def test_files_without_such_tests_are_planned_without_time(home: Path) -> None:
