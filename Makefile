@@ -11,7 +11,7 @@ IN_TWO := -n 2 --dist loadfile --no-loadscope-reorder
 ON_ICEBERG := tests/iceberg tests/spark/test_cases.py tests/spark/test_set_aside.py $(addprefix tests/dbt/test_,at.py audit_of_builds.py capture.py cdc.py cluster_by.py compare.py diagnose.py repair.py \
 	statements.py undo.py erase.py writers_between_statements.py) $(addprefix tests/proof/test_,builds_at_once.py heal.py kill.py readers.py weather.py)
 
-.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix nightly weekly site check format bench golden drawings release clean
+.PHONY: help setup demo retail unit test slow proof platforms iceberg matrix nightly weekly mutants site check format bench golden drawings release clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ nightly: setup ## Run slow, proof, platforms, iceberg and matrix into docs/trust
 
 weekly: setup ## Run random histories, kills and races at a larger scale into docs/trust.md; ARGS as for nightly
 	@$(BIN)/python scripts/nightly_tests.py weekly $(ARGS)
+
+mutants: setup ## Break 300 places of the code, see which tests notice, into docs/trust.md; ARGS='--stage unit' the quick ones
+	@tests/environments/setup.sh mutants
+	@PYTHONPATH=tests/shared .environments/mutants/bin/python scripts/mutants.py $(ARGS)
 
 site: setup ## Build the documentation as a site in target/site, and check its links
 	@tests/environments/setup.sh site

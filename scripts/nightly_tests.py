@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from xml.etree import ElementTree
 
 import matrix
@@ -69,11 +69,11 @@ class Schedule:
 
     @property
     def state(self) -> str:
-        return f"tests/{self.name}.json"
+        return state_of(self.name)
 
     @property
     def begin(self) -> str:
-        return f"<!-- make {self.name} writes this: begin -->"
+        return marker_of(self.name)
 
 
 @dataclass
@@ -161,7 +161,7 @@ def weekly() -> Schedule:
 
 
 SCHEDULES: dict[str, Callable[[], Schedule]] = {"nightly": nightly, "weekly": weekly}
-NO_RESULTS = [f":!tests/{name}.json" for name in SCHEDULES]  # for git: without the results of either
+NO_RESULTS = [f":!tests/{name}.json" for name in (*SCHEDULES, "mutants")]  # for git: without the results of any
 
 
 def parts_of(suite: Suite, files: list[str], known: dict[str, float]) -> list[list[str]]:
@@ -176,13 +176,21 @@ def parts_of(suite: Suite, files: list[str], known: dict[str, float]) -> list[li
     return [sorted(part, key=lambda file: -seconds[file]) for part in parts]
 
 
-def run(command: list[str], settings: dict[str, str], limit: float, output: IO[str] | None = None) -> int:
+def run(
+    command: list[str],
+    settings: dict[str, str],
+    limit: float,
+    output: IO[str] | None = None,
+    folder: Path | None = None,
+) -> int:
     """Run a process in a group of its own, and end that group after ``limit`` seconds. Returns: the exit code.
 
     The interrupt comes first: after it, pytest writes the results that it has.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts with & ignores it, with its children
-    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | settings, stdout=output, start_new_session=True)
+    process = subprocess.Popen(
+        command, cwd=folder or ROOT, env=os.environ | settings, stdout=output, start_new_session=True
+    )
     try:
         process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -284,12 +292,26 @@ def add(schedule: Schedule, state: State, part: Part, seconds: dict[str, float])
             known[file] = round(measured, 1)
     state.parts.append(part)
     state.date = str(datetime.datetime.now(datetime.timezone.utc).date())
-    before, begin, rest = (ROOT / PAGE).read_text().partition(schedule.begin)
-    page = f"{before}{begin}\n{report(state)}{END}{rest.partition(END)[2]}"
-    for name, text in ((schedule.state, json.dumps(asdict(state), indent=1) + "\n"), (PAGE, page)):
-        written = ROOT / "target" / schedule.name / Path(name).name
+    write(schedule.name, asdict(state), report(state))
+
+
+def state_of(name: str) -> str:
+    return f"tests/{name}.json"
+
+
+def marker_of(name: str) -> str:
+    """The line in the page after which the table of `make <name>` begins; END is the line after it."""
+    return f"<!-- make {name} writes this: begin -->"
+
+
+def write(name: str, state: dict[str, Any], table: str) -> None:
+    """Write the state of `make <name>`, and its table in the page."""
+    before, begin, rest = (ROOT / PAGE).read_text().partition(marker_of(name))
+    page = f"{before}{begin}\n{table}{END}{rest.partition(END)[2]}"
+    for file, text in ((state_of(name), json.dumps(state, indent=1) + "\n"), (PAGE, page)):
+        written = ROOT / "target" / name / Path(file).name
         written.write_text(text)
-        written.replace(ROOT / name)  # at once, or not at all
+        written.replace(ROOT / file)  # at once, or not at all
 
 
 def report(state: State) -> str:

@@ -1,0 +1,485 @@
+"""Break the library and the macros, one place at a time, and see which tests notice it.
+
+    make mutants ARGS='--stage unit --minutes 60'
+
+What came of it is in tests/mutants.json, which is committed with docs/trust.md. scripts/mutations.py has the ways to
+break a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import matrix
+import nightly_tests
+from mutations import Mutation, macro_mutations, parses_as_jinja, parses_as_python, python_mutations
+from nightly_tests import Result, results_of, run
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "mutants"
+COUNT, SEED, WIDTH = 300, 1, 120
+USES = "tests_with_spark.json"  # in target/mutants
+LIMIT = "time limit"  # what ended the tests, in place of a test that failed
+# The tests of a mutant run in this order: those in tests/unit, the others of `make test`, those of `make nightly`.
+STAGES = ["unit", "spark", "nightly"]
+UNIT_LIMIT, MEASURE_LIMIT = 6 * 60, 5 * 60 * 60  # seconds
+
+# Tests of the text of the code, of documents and of scripts. That these notice a change says nothing about its effect.
+OF_TEXT = [
+    *(f"tests/unit/test_{name}.py" for name in ("code_host", "docs", "flows", "mutants", "nightly", "release")),
+    *(f"tests/unit/test_{name}.py" for name in ("retail", "rooms", "s3_server", "stacks", "v2_parser")),
+    *("tests/unit/test_macros.py::test_layout", "tests/unit/test_v2_forms.py::test_forms"),
+]
+GOLDEN = ("tests/unit/test_golden.py::test_golden", "tests/unit/test_golden.py::test_merge_statement")
+
+
+@dataclass(frozen=True)
+class Code:
+    """A half of the code."""
+
+    name: str
+    pattern: str  # of its files
+    mutations: Callable[[str], Iterator[Mutation]]
+    parses: Callable[[str], bool]
+
+
+HALVES = [
+    Code("library", "src/**/*.py", python_mutations, parses_as_python),
+    Code("macros", "macros/**/*.sql", macro_mutations, parses_as_jinja),
+]
+
+
+@dataclass
+class Mutant:
+    """A place, how it is broken, and what came of it."""
+
+    half: str
+    file: str
+    line: int
+    was: str
+    becomes: str
+    content: str  # digest of the file as it is without the change: results are those of this content
+    noticed_by: dict[str, str] = field(default_factory=dict)  # by stage: the first test that failed, "", or LIMIT
+    verdict: str = ""  # by hand: "equivalent because ...", or "loops because ..." of one that reached the limit
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.file, self.was, self.becomes
+
+    @property
+    def outcome(self) -> str:
+        """The stage that noticed it; golden, if that is a golden file of the unit tests; equivalent; or not noticed."""
+        if self.verdict.startswith("equivalent"):
+            return "equivalent"
+        unnoticed = ("",) if self.verdict.startswith("loops") else ("", LIMIT)
+        for stage, test in self.noticed_by.items():
+            if test not in unnoticed:
+                return "golden" if test.startswith(GOLDEN) else stage
+        return "not noticed"
+
+
+@dataclass
+class State:
+    """tests/mutants.json."""
+
+    seed: int
+    mutants: list[Mutant] = field(default_factory=list)
+
+
+@dataclass
+class Uses:
+    """Which tests execute what, and how long they take."""
+
+    tests: list[str]  # those that passed, in the order in which they ran; elsewhere they are numbers, from 0
+    seconds: list[float]
+    slow: list[int]  # those that only `make nightly` runs
+    lines: dict[str, dict[str, list[int]]]  # by file of the library and line; empty for a line that runs on import only
+    macros: dict[str, list[int]]
+
+
+# --- Places -----------------------------------------------------------------------------------------
+
+
+def digest(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:12]
+
+
+def draw(half: Code, count: int, seed: int) -> list[tuple[Mutant, str]]:
+    """Up to ``count`` lines of the half, each broken in one way, with the broken text of the file.
+
+    The order depends on the lines and the seed alone. So a change to the code leaves the other places as they are, and
+    fewer places are the first of these.
+    """
+    ways: dict[tuple[str, str], list[Mutation]] = {}
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.glob(half.pattern))}
+    for file, text in texts.items():
+        lines = text.splitlines()
+        for mutation in half.mutations(text):
+            ways.setdefault((file, lines[mutation.line - 1].strip()), []).append(mutation)
+    drawn: list[tuple[Mutant, str]] = []
+    for file, line in sorted(ways, key=lambda place: digest(seed, *place)):
+        if len(drawn) == count:
+            break
+        numbered = sorted(enumerate(ways[file, line]), key=lambda each: digest(seed, file, line, each[1].rule, each[0]))
+        for _, mutation in numbered:
+            broken, text = mutation.broken(), texts[file]
+            was, becomes = difference(text, broken)
+            fits = all(len(row) <= WIDTH for row in broken.splitlines())
+            if was != becomes and fits and half.parses(broken):
+                mutant = Mutant(half.name, file, mutation.line, was, becomes, digest(text))
+                drawn.append((mutant, broken))
+                break
+    return drawn
+
+
+def difference(before: str, after: str) -> tuple[str, str]:
+    """The lines that differ, in both texts."""
+    old, new = before.splitlines(), after.splitlines()
+    start = len(os.path.commonprefix([old, new]))
+    same = len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
+    was, becomes = (dedent("\n".join(lines[start : len(lines) - same])) for lines in (old, new))
+    return was, becomes
+
+
+# --- Runs -------------------------------------------------------------------------------------------
+
+
+def tracked_copy(folder: Path) -> Path:
+    """A folder with the tracked files of the checkout as they are now. What else is there is removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE)
+    for name in filter(None, listed.stdout.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).exists():
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    return folder
+
+
+def settings_in(folder: Path) -> dict[str, str]:
+    """Environment variables of tests in a copy. Raises: SystemExit if they would test another library."""
+    settings = {"PYTHONPATH": str(folder / "src"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [str(ROOT / ".venv/bin/python"), "-c", "import healing_tables; print(healing_tables.__file__)"]
+    environment = os.environ | settings
+    asked = subprocess.run(command, cwd=folder, env=environment, check=True, text=True, stdout=subprocess.PIPE)
+    if not Path(asked.stdout.strip()).is_relative_to(folder / "src"):
+        raise SystemExit(f"The tests in {folder} would import the library from {asked.stdout.strip()}.")
+    return settings
+
+
+def first_failure(folder: Path, settings: dict[str, str], options: list[str], limit: float) -> str:
+    """Run pytest in a copy until a test fails. Returns: its id, "" if all pass, LIMIT if they take longer."""
+    junit, output = folder / "target" / "junit.xml", folder / "target" / "output.txt"
+    junit.parent.mkdir(exist_ok=True)
+    junit.unlink(missing_ok=True)
+    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-p", "no:cacheprovider", f"--junitxml={junit}"]
+    started = time.monotonic()
+    with output.open("w") as written:
+        code = run([*command, *options], settings, limit, written, folder)
+    files = [str(path.relative_to(folder)) for path in sorted((folder / "tests").glob("*/test_*.py"))]
+    results: dict[str, Result] = results_of(junit, files)
+    failed = [test for test, result in results.items() if result.outcome == "failed"]
+    if code == 0 or failed:
+        return failed[0] if failed else ""
+    return LIMIT if time.monotonic() - started >= limit else "tests/conftest.py"  # the library cannot be imported
+
+
+def run_mutant(
+    mutant: Mutant, broken: str, limits: dict[str, float], uses: dict[str, Uses], folder: Path, settings: dict[str, str]
+) -> dict[str, str]:
+    """Run the stages, each with its limit, up to the one that notices the mutant. Returns: what came of each."""
+    path, noticed_by = folder / mutant.file, dict(mutant.noticed_by)
+    text = path.read_text()
+    try:
+        write_source(path, broken)
+        for stage, limit in limits.items():
+            if stage not in noticed_by:
+                tests = executing_tests(mutant, text, uses[stage], stage)
+                noticed_by[stage] = first_failure(folder, settings, ["-m", "", *tests], limit) if tests else ""
+            if noticed_by[stage]:
+                break
+    finally:
+        write_source(path, text)
+    return noticed_by
+
+
+def write_source(path: Path, text: str) -> None:
+    """Python would not see a change of the same length within a second."""
+    path.write_text(text)
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+
+
+# --- Which tests execute a place --------------------------------------------------------------------
+
+
+def executing_tests(mutant: Mutant, source: str, uses: Uses, stage: str) -> list[str]:
+    """The tests of a stage, those of the quickest file first, and golden files last.
+
+    For what runs on import, these are the tests that execute anything of the file.
+    """
+    if mutant.half == "macros":
+        pattern = macro_at(source, mutant.line)
+        found = [numbers for name, numbers in uses.macros.items() if re.fullmatch(pattern, name)]
+    else:
+        lines = uses.lines.get(mutant.file, {})
+        found = [lines[str(line)] for line in statement_at(source, mutant.line) if str(line) in lines]
+        if found and not any(found):
+            found = list(lines.values())
+    slow, wanted = set(uses.slow), {number for numbers in found for number in numbers}
+    by_file: dict[tuple[bool, str], list[int]] = {}
+    for number in sorted(wanted):
+        test = uses.tests[number]
+        if stage == "unit" or (number in slow) == (stage == "nightly"):
+            by_file.setdefault((test.startswith(GOLDEN), test.partition("::")[0]), []).append(number)
+    order = sorted(by_file, key=lambda key: (key[0], sum(uses.seconds[number] for number in by_file[key])))
+    return [uses.tests[number] for key in order for number in by_file[key]]
+
+
+def statement_at(source: str, line: int) -> range:
+    """The lines of the statement around a line; of one with a body, those before the body."""
+    around = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.stmt, ast.excepthandler))]
+    inner = max(
+        (node for node in around if node.lineno <= line <= (node.end_lineno or 0)), key=lambda node: node.lineno
+    )
+    body: list[ast.stmt] = getattr(inner, "body", [])
+    last = max(body[0].lineno - 1, inner.lineno) if body else inner.end_lineno or inner.lineno
+    return range(inner.lineno, last + 1)
+
+
+def macro_at(source: str, line: int) -> str:
+    """A pattern for the name that dbt gives to the macro around a line."""
+    above = "\n".join(source.splitlines()[:line])
+    kind, name = re.findall(r"{%-? *(macro|test|materialization) +(\w+)", above)[-1]
+    if kind == "materialization":
+        return rf"(materialization_)?{name}(_[a-z]+)?"  # with the name of the adapter, or without both in plain Jinja
+    return name if kind == "macro" else f"test_{name}"
+
+
+def measure(stage: str) -> tuple[Uses, list[str]]:
+    """Run the tests up to a stage without a mutant, and note which of them execute what. Returns: also what failed."""
+    home = ROOT / "target" / NAME
+    home.mkdir(parents=True, exist_ok=True)
+    for old in home.glob("uses_*.json"):
+        old.unlink()
+    spark = [*matrix.CORE, *(["tests/proof"] if stage == "nightly" else [])]
+    files = nightly_tests.files_of(*(["tests/unit"] if stage == "unit" else spark))
+    python, junit = matrix.python_of(NAME), home / "uses.xml"
+    chosen = ["-m", "" if stage == "nightly" else "not slow", *nightly_tests.IN_TWO, f"--junitxml={junit}"]
+    chosen += [f"--deselect={test}" for test in OF_TEXT]
+    path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "scripts", "tests/shared"))
+    settings = {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "HEALING_TABLES_USES": str(home)}
+    run([str(python), "-m", "pytest", "-p", "mutant_uses", *chosen, *files], settings, MEASURE_LIMIT)
+    results = results_of(junit, files)
+    recorded = [json.loads(part.read_text()) for part in sorted(home.glob("uses_*.json"))]
+    uses = uses_of(recorded, results)
+    print(f"{len(uses.tests)} tests execute {len(uses.lines)} files of the library and {len(uses.macros)} macros.")
+    return uses, [test for test, result in results.items() if result.outcome == "failed"]
+
+
+def uses_of(recorded: list[dict[str, Any]], results: dict[str, Result]) -> Uses:
+    """What mutant_uses.py has recorded in each process, and what came of the tests, as one.
+
+    What a fixture executes counts for all tests of the file, since most fixtures are shared.
+    """
+    tests = [test for test, result in results.items() if result.outcome == "passed"]
+    numbers = {test: [number] for number, test in enumerate(tests)}
+    for number, test in enumerate(tests):
+        numbers.setdefault(test.partition("::")[0], []).append(number)
+
+    def merged(maps: list[dict[str, list[str]]]) -> dict[str, list[int]]:
+        found: dict[str, set[int]] = {}
+        for name, users in ((name, users) for each in maps for name, users in each.items()):
+            found.setdefault(name, set()).update(number for user in users for number in numbers.get(user, []))
+        return {name: sorted(users) for name, users in found.items()}
+
+    files = sorted({file for part in recorded for file in part["lines"]})
+    lines = {file: merged([part["lines"].get(file, {}) for part in recorded]) for file in files}
+    slow = {test for part in recorded for test in part["slow"]}
+    return Uses(
+        tests,
+        [results[test].seconds for test in tests],
+        [number for number, test in enumerate(tests) if test in slow or test.startswith("tests/proof/")],
+        lines,
+        merged([part["macros"] for part in recorded]),
+    )
+
+
+# --- Results ----------------------------------------------------------------------------------------
+
+
+def load(seed: int) -> State:
+    path = ROOT / nightly_tests.state_of(NAME)
+    if not path.exists():
+        return State(seed)
+    stored = json.loads(path.read_text())
+    if stored["seed"] != seed:
+        return State(seed)
+    return State(seed, [Mutant(**mutant) for mutant in stored["mutants"]])
+
+
+def load_uses() -> Uses:
+    path = ROOT / "target" / NAME / USES
+    if not path.exists():
+        raise SystemExit("Which tests with Spark execute a place is not known: run `make mutants ARGS=--measure`.")
+    return Uses(**json.loads(path.read_text()))
+
+
+def take_over(state: State, drawn: list[Mutant]) -> None:
+    """Put the drawn places into the state, with the results that they have in it.
+
+    A result is dropped if its file has changed, a verdict only with its place. Places that are not drawn stay while
+    their files do not change: a run with a smaller count draws fewer.
+    """
+    known = {mutant.key: mutant for mutant in state.mutants}
+    for mutant in drawn:
+        old = known.pop(mutant.key, mutant)
+        mutant.verdict = old.verdict
+        if old.content == mutant.content:
+            mutant.noticed_by = old.noticed_by
+    paths = {mutant.key: ROOT / mutant.file for mutant in known.values()}
+    state.mutants = drawn + [
+        mutant
+        for mutant in known.values()
+        if paths[mutant.key].exists() and digest(paths[mutant.key].read_text()) == mutant.content
+    ]
+
+
+def report(state: State) -> str:
+    """The table as Markdown, and the places that no test notices."""
+    ran = [mutant for mutant in state.mutants if mutant.noticed_by or mutant.verdict]
+    if not ran:
+        return "No run is recorded yet.\n"
+    outcomes = ["unit", "golden", "spark", "nightly", "not noticed", "equivalent"]
+    header = [
+        "code",
+        "places",
+        "unit tests, by a rule",
+        "golden files alone",
+        "tests with Spark",
+        "`make nightly` only",
+    ]
+    header += ["not noticed", "equivalent"]
+    lines = [f"| {' | '.join(header)} |", "| --- " * len(header) + "|"]
+    for name in [*(half.name for half in HALVES), "all"]:
+        mutants = [mutant for mutant in ran if name in (mutant.half, "all")]
+        counts = [sum(mutant.outcome == outcome for mutant in mutants) for outcome in outcomes]
+        lines.append(f"| {' | '.join([name, str(len(mutants)), *map(str, counts)])} |")
+    for stage, command in (("spark", "make test"), ("nightly", "make nightly")):
+        missing = sum(mutant.outcome == "not noticed" and stage not in mutant.noticed_by for mutant in ran)
+        if missing:
+            lines += ["", f"Of those not noticed, {missing} have not yet run with all tests of `{command}`."]
+            break
+    for title, outcome in (("Not noticed", "not noticed"), ("Equivalent", "equivalent")):
+        listed = [mutant for mutant in ran if mutant.outcome == outcome and "spark" in mutant.noticed_by]
+        lines += ["", f"{title}:", "", *map(shown, listed)] if listed else []
+    return "\n".join(lines) + "\n"
+
+
+def shown(mutant: Mutant) -> str:
+    was, becomes = (" ".join(text.split()) for text in (mutant.was, mutant.becomes))
+    reason = f": {mutant.verdict}" if mutant.verdict else ""
+    return f"- {mutant.file}, line {mutant.line}: ``{was}`` as ``{becomes}``{reason}"
+
+
+# --- The command ------------------------------------------------------------------------------------
+
+
+def run_all(
+    todo: list[tuple[Mutant, str]],
+    limits: dict[str, float],
+    uses: dict[str, Uses],
+    deadline: float,
+    finished: Callable[[Mutant], None],
+) -> None:
+    """Run the mutants, two at a time in two copies."""
+    copies = [tracked_copy(ROOT / "target" / NAME / f"copy_{number}") for number in (1, 2)]
+    settings = {copy: settings_in(copy) for copy in copies}
+    left, running = list(todo), dict[Future[dict[str, str]], tuple[Mutant, Path]]()
+    with ProcessPoolExecutor(len(copies), multiprocessing.get_context("fork")) as pool:
+        try:
+            while running or (left and time.monotonic() < deadline):
+                while copies and left and time.monotonic() < deadline:
+                    (mutant, broken), copy = left.pop(0), copies.pop()
+                    future = pool.submit(run_mutant, mutant, broken, limits, uses, copy, settings[copy])
+                    running[future] = mutant, copy
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    mutant, copy = running.pop(future)
+                    copies.append(copy)
+                    mutant.noticed_by = future.result()
+                    finished(mutant)
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid or 0, signal.SIGINT)  # what runs is ended, too
+            raise
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description="See docs/trust.md.")
+    parser.add_argument("--count", type=int, default=COUNT, help="places, half of them in the library")
+    parser.add_argument("--seed", type=int, default=SEED, help="another one draws other places, and a new run begins")
+    parser.add_argument("--stage", choices=STAGES, default="spark", help="the last tests that run; default: spark")
+    parser.add_argument("--only", metavar="FILE", help="only the places in this file")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further place after these")
+    parser.add_argument("--limit", type=float, default=10, help="minutes for the tests with Spark of a place")
+    parser.add_argument("--again", action="store_true", help="run those again that were not noticed")
+    parser.add_argument("--measure", action="store_true", help="run the tests with Spark, and note what they execute")
+    parser.add_argument("--list", action="store_true", help="print the places and their results, and run nothing")
+    given = parser.parse_args(arguments)
+    if given.measure:
+        measured, _ = measure("nightly" if given.stage == "nightly" else "spark")
+        (ROOT / "target" / NAME / USES).write_text(json.dumps(asdict(measured)))
+        return 0
+    drawn = [each for half in HALVES for each in draw(half, given.count // len(HALVES), given.seed)]
+    state = load(given.seed)
+    take_over(state, [mutant for mutant, _ in drawn])
+    chosen = [(mutant, broken) for mutant, broken in drawn if given.only in (None, mutant.file)]
+    if given.list:
+        for mutant, _ in chosen:
+            print(f"{shown(mutant)} [{mutant.outcome if mutant.noticed_by else 'not run'}]")
+        return 0
+    limits = {"unit": UNIT_LIMIT, "spark": given.limit * 60, "nightly": given.limit * 60}
+    for stage in STAGES[STAGES.index(given.stage) + 1 :]:
+        del limits[stage]
+    unnoticed = [each for each in chosen if each[0].outcome == "not noticed" and not each[0].verdict]
+    if given.again:
+        for mutant, _ in unnoticed:
+            mutant.noticed_by = {}
+    todo = [each for each in unnoticed if limits.keys() - each[0].noticed_by.keys()]
+    deadline = time.monotonic() + given.minutes * 60
+
+    def finished(mutant: Mutant) -> None:
+        print(f"{shown(mutant)} [{mutant.outcome}]", flush=True)
+        nightly_tests.write(NAME, asdict(state), report(state))
+
+    if todo:
+        with_spark = load_uses() if "spark" in limits else None
+        of_units, failed = measure("unit")
+        if failed:
+            raise SystemExit(f"Without a mutant, the unit tests have to pass. These do not: {' '.join(failed)}")
+        uses = {stage: of_units if stage == "unit" or with_spark is None else with_spark for stage in limits}
+        run_all(todo, limits, uses, deadline, finished)
+    print(report(state))
+    return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main(sys.argv[1:]))
