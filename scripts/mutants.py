@@ -49,6 +49,15 @@ OF_TEXT = [
 ]
 GOLDEN = ("tests/unit/test_golden.py::test_golden", "tests/unit/test_golden.py::test_merge_statement")
 
+COLUMNS = {  # of the table, by outcome
+    "unit": "unit tests, by a rule",
+    "golden": "golden files alone",
+    "spark": "tests with Spark",
+    "nightly": "`make nightly` only",
+    "not noticed": "not noticed",
+    "equivalent": "equivalent",
+}
+
 
 @dataclass(frozen=True)
 class Code:
@@ -110,6 +119,7 @@ class Uses:
     tests: list[str]  # those that passed, in the order in which they ran; elsewhere they are numbers, from 0
     seconds: list[float]
     slow: list[int]  # those that only `make nightly` runs
+    contents: dict[str, str]  # digests of the files of the library
     lines: dict[str, dict[str, list[int]]]  # by file of the library and line; empty for a line that runs on import only
     macros: dict[str, list[int]]
 
@@ -184,21 +194,28 @@ def settings_in(folder: Path) -> dict[str, str]:
     return settings
 
 
-def first_failure(folder: Path, settings: dict[str, str], options: list[str], limit: float) -> str:
-    """Run pytest in a copy until a test fails. Returns: its id, "" if all pass, LIMIT if they take longer."""
+def first_failure(folder: Path, settings: dict[str, str], tests: list[str], limit: float) -> str:
+    """Run tests in a copy until one fails. Returns: its id, "" if all pass, LIMIT if they take longer."""
     junit, output = folder / "target" / "junit.xml", folder / "target" / "output.txt"
     junit.parent.mkdir(exist_ok=True)
     junit.unlink(missing_ok=True)
-    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-p", "no:cacheprovider", f"--junitxml={junit}"]
+    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-m", "", "-p", "no:cacheprovider"]
     started = time.monotonic()
     with output.open("w") as written:
-        code = run([*command, *options], settings, limit, written, folder)
+        code = run([*command, f"--junitxml={junit}", *tests], settings, limit, written, folder)
     files = [str(path.relative_to(folder)) for path in sorted((folder / "tests").glob("*/test_*.py"))]
     results: dict[str, Result] = results_of(junit, files)
     failed = [test for test, result in results.items() if result.outcome == "failed"]
     if code == 0 or failed:
         return failed[0] if failed else ""
-    return LIMIT if time.monotonic() - started >= limit else "tests/conftest.py"  # the library cannot be imported
+    if time.monotonic() - started >= limit:
+        return LIMIT
+    by_file = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    if code == 4 and tests != by_file:  # perhaps an id is another one with the mutant
+        return first_failure(folder, settings, by_file, limit)
+    if code == -signal.SIGKILL:
+        raise RuntimeError(f"The tests in {folder} were killed; has the machine enough memory for two at a time?")
+    return "tests/conftest.py"  # the library cannot be imported
 
 
 def run_mutant(
@@ -212,7 +229,7 @@ def run_mutant(
         for stage, limit in limits.items():
             if stage not in noticed_by:
                 tests = executing_tests(mutant, text, uses[stage], stage)
-                noticed_by[stage] = first_failure(folder, settings, ["-m", "", *tests], limit) if tests else ""
+                noticed_by[stage] = first_failure(folder, settings, tests, limit) if tests else ""
             if noticed_by[stage]:
                 break
     finally:
@@ -233,7 +250,7 @@ def write_source(path: Path, text: str) -> None:
 def executing_tests(mutant: Mutant, source: str, uses: Uses, stage: str) -> list[str]:
     """The tests of a stage, those of the quickest file first, and golden files last.
 
-    For what runs on import, these are the tests that execute anything of the file.
+    For what runs on import, and if the file has changed since, these are the tests that execute anything of it.
     """
     if mutant.half == "macros":
         pattern = macro_at(source, mutant.line)
@@ -241,7 +258,7 @@ def executing_tests(mutant: Mutant, source: str, uses: Uses, stage: str) -> list
     else:
         lines = uses.lines.get(mutant.file, {})
         found = [lines[str(line)] for line in statement_at(source, mutant.line) if str(line) in lines]
-        if found and not any(found):
+        if uses.contents.get(mutant.file) != mutant.content or (found and not any(found)):
             found = list(lines.values())
     slow, wanted = set(uses.slow), {number for numbers in found for number in numbers}
     by_file: dict[tuple[bool, str], list[int]] = {}
@@ -273,16 +290,15 @@ def macro_at(source: str, line: int) -> str:
     return name if kind == "macro" else f"test_{name}"
 
 
-def measure(stage: str) -> tuple[Uses, list[str]]:
-    """Run the tests up to a stage without a mutant, and note which of them execute what. Returns: also what failed."""
+def measure(paths: list[str], *, with_slow: bool = False) -> tuple[Uses, list[str]]:
+    """Run test files and folders without a mutant, and note which tests execute what. Returns: also what failed."""
     home = ROOT / "target" / NAME
     home.mkdir(parents=True, exist_ok=True)
     for old in home.glob("uses_*.json"):
         old.unlink()
-    spark = [*matrix.CORE, *(["tests/proof"] if stage == "nightly" else [])]
-    files = nightly_tests.files_of(*(["tests/unit"] if stage == "unit" else spark))
+    files = nightly_tests.files_of(*paths)
     python, junit = matrix.python_of(NAME), home / "uses.xml"
-    chosen = ["-m", "" if stage == "nightly" else "not slow", *nightly_tests.IN_TWO, f"--junitxml={junit}"]
+    chosen = ["-m", "" if with_slow else "not slow", *nightly_tests.IN_TWO, f"--junitxml={junit}"]
     chosen += [f"--deselect={test}" for test in OF_TEXT]
     path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "scripts", "tests/shared"))
     settings = {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "HEALING_TABLES_USES": str(home)}
@@ -317,8 +333,32 @@ def uses_of(recorded: list[dict[str, Any]], results: dict[str, Result]) -> Uses:
         tests,
         [results[test].seconds for test in tests],
         [number for number, test in enumerate(tests) if test in slow or test.startswith("tests/proof/")],
+        {file: digest((ROOT / file).read_text()) for file in files},
         lines,
         merged([part["macros"] for part in recorded]),
+    )
+
+
+def joined(old: Uses, new: Uses) -> Uses:
+    """Both; of a test file that is in both, the new one."""
+    files = {test.partition("::")[0] for test in new.tests}
+    kept = [number for number, test in enumerate(old.tests) if test.partition("::")[0] not in files]
+    renumbered = {number: place for place, number in enumerate(kept)}
+
+    def both(before: dict[str, list[int]], after: dict[str, list[int]]) -> dict[str, list[int]]:
+        return {
+            name: [renumbered[number] for number in before.get(name, []) if number in renumbered]
+            + [number + len(kept) for number in after.get(name, [])]
+            for name in {**before, **after}
+        }
+
+    return Uses(
+        [old.tests[number] for number in kept] + new.tests,
+        [old.seconds[number] for number in kept] + new.seconds,
+        both({"": old.slow}, {"": new.slow})[""],
+        {file: content for file, content in old.contents.items() if new.contents.get(file, content) == content},
+        {file: both(old.lines.get(file, {}), new.lines.get(file, {})) for file in {**old.lines, **new.lines}},
+        both(old.macros, new.macros),
     )
 
 
@@ -345,21 +385,15 @@ def load_uses() -> Uses:
 def take_over(state: State, drawn: list[Mutant]) -> None:
     """Put the drawn places into the state, with the results that they have in it.
 
-    A result is dropped if its file has changed, a verdict only with its place. Places that are not drawn stay while
-    their files do not change: a run with a smaller count draws fewer.
+    A result is dropped if its file has changed, a verdict only with its place.
     """
     known = {mutant.key: mutant for mutant in state.mutants}
     for mutant in drawn:
-        old = known.pop(mutant.key, mutant)
+        old = known.get(mutant.key, mutant)
         mutant.verdict = old.verdict
         if old.content == mutant.content:
             mutant.noticed_by = old.noticed_by
-    paths = {mutant.key: ROOT / mutant.file for mutant in known.values()}
-    state.mutants = drawn + [
-        mutant
-        for mutant in known.values()
-        if paths[mutant.key].exists() and digest(paths[mutant.key].read_text()) == mutant.content
-    ]
+    state.mutants = drawn
 
 
 def report(state: State) -> str:
@@ -367,20 +401,10 @@ def report(state: State) -> str:
     ran = [mutant for mutant in state.mutants if mutant.noticed_by or mutant.verdict]
     if not ran:
         return "No run is recorded yet.\n"
-    outcomes = ["unit", "golden", "spark", "nightly", "not noticed", "equivalent"]
-    header = [
-        "code",
-        "places",
-        "unit tests, by a rule",
-        "golden files alone",
-        "tests with Spark",
-        "`make nightly` only",
-    ]
-    header += ["not noticed", "equivalent"]
-    lines = [f"| {' | '.join(header)} |", "| --- " * len(header) + "|"]
+    lines = [f"| code | places | {' | '.join(COLUMNS.values())} |", "| --- " * (len(COLUMNS) + 2) + "|"]
     for name in [*(half.name for half in HALVES), "all"]:
         mutants = [mutant for mutant in ran if name in (mutant.half, "all")]
-        counts = [sum(mutant.outcome == outcome for mutant in mutants) for outcome in outcomes]
+        counts = [sum(mutant.outcome == outcome for mutant in mutants) for outcome in COLUMNS]
         lines.append(f"| {' | '.join([name, str(len(mutants)), *map(str, counts)])} |")
     for stage, command in (("spark", "make test"), ("nightly", "make nightly")):
         missing = sum(mutant.outcome == "not noticed" and stage not in mutant.noticed_by for mutant in ran)
@@ -395,7 +419,7 @@ def report(state: State) -> str:
 
 def shown(mutant: Mutant) -> str:
     was, becomes = (" ".join(text.split()) for text in (mutant.was, mutant.becomes))
-    reason = f": {mutant.verdict}" if mutant.verdict else ""
+    reason = f": {mutant.verdict}" if mutant.verdict else f" ({LIMIT})" if LIMIT in mutant.noticed_by.values() else ""
     return f"- {mutant.file}, line {mutant.line}: ``{was}`` as ``{becomes}``{reason}"
 
 
@@ -433,24 +457,33 @@ def run_all(
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description="See docs/trust.md.")
-    parser.add_argument("--count", type=int, default=COUNT, help="places, half of them in the library")
+    parser.add_argument("--count", type=int, default=COUNT, help="run these at most, half of them in the library")
     parser.add_argument("--seed", type=int, default=SEED, help="another one draws other places, and a new run begins")
     parser.add_argument("--stage", choices=STAGES, default="spark", help="the last tests that run; default: spark")
     parser.add_argument("--only", metavar="FILE", help="only the places in this file")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no further place after these")
     parser.add_argument("--limit", type=float, default=10, help="minutes for the tests with Spark of a place")
     parser.add_argument("--again", action="store_true", help="run those again that were not noticed")
-    parser.add_argument("--measure", action="store_true", help="run the tests with Spark, and note what they execute")
+    parser.add_argument(
+        "--measure",
+        nargs="*",
+        metavar="TESTS",
+        help="run the tests with Spark, or these files of new and changed ones, and note what they execute",
+    )
     parser.add_argument("--list", action="store_true", help="print the places and their results, and run nothing")
     given = parser.parse_args(arguments)
-    if given.measure:
-        measured, _ = measure("nightly" if given.stage == "nightly" else "spark")
+    if given.measure is not None:
+        paths = given.measure or [*matrix.CORE, *(["tests/proof"] if given.stage == "nightly" else [])]
+        measured, failed = measure(paths, with_slow=given.stage == "nightly")
+        measured = joined(load_uses(), measured) if given.measure else measured
         (ROOT / "target" / NAME / USES).write_text(json.dumps(asdict(measured)))
-        return 0
-    drawn = [each for half in HALVES for each in draw(half, given.count // len(HALVES), given.seed)]
+        print("\n".join(["These failed and are not used:", *failed]) if failed else "")
+        return int(bool(failed))
+    drawn = [draw(half, max(given.count, COUNT) // len(HALVES), given.seed) for half in HALVES]
     state = load(given.seed)
-    take_over(state, [mutant for mutant, _ in drawn])
-    chosen = [(mutant, broken) for mutant, broken in drawn if given.only in (None, mutant.file)]
+    take_over(state, [mutant for of_half in drawn for mutant, _ in of_half])
+    chosen = [each for of_half in drawn for each in of_half[: given.count // len(HALVES)]]
+    chosen = [each for each in chosen if given.only in (None, each[0].file)]
     if given.list:
         for mutant, _ in chosen:
             print(f"{shown(mutant)} [{mutant.outcome if mutant.noticed_by else 'not run'}]")
@@ -465,17 +498,22 @@ def main(arguments: list[str]) -> int:
     todo = [each for each in unnoticed if limits.keys() - each[0].noticed_by.keys()]
     deadline = time.monotonic() + given.minutes * 60
 
-    def finished(mutant: Mutant) -> None:
-        print(f"{shown(mutant)} [{mutant.outcome}]", flush=True)
+    def write_results() -> None:
+        (ROOT / "target" / NAME).mkdir(parents=True, exist_ok=True)
         nightly_tests.write(NAME, asdict(state), report(state))
 
+    def finished(mutant: Mutant) -> None:
+        print(f"{shown(mutant)} [{mutant.outcome}]", flush=True)
+        write_results()
+
     if todo:
-        with_spark = load_uses() if "spark" in limits else None
-        of_units, failed = measure("unit")
-        if failed:
-            raise SystemExit(f"Without a mutant, the unit tests have to pass. These do not: {' '.join(failed)}")
-        uses = {stage: of_units if stage == "unit" or with_spark is None else with_spark for stage in limits}
+        uses = dict.fromkeys(limits.keys() - {"unit"}, load_uses()) if "spark" in limits else {}
+        if any("unit" not in mutant.noticed_by for mutant, _ in todo):
+            uses["unit"], failed = measure(["tests/unit"])
+            if failed:
+                raise SystemExit(f"Without a mutant, the unit tests have to pass. These do not: {' '.join(failed)}")
         run_all(todo, limits, uses, deadline, finished)
+    write_results()  # also what was changed by hand
     print(report(state))
     return 0
 

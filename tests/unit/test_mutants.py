@@ -26,8 +26,10 @@ from mutants import (
     State,
     Uses,
     difference,
+    digest,
     draw,
     executing_tests,
+    joined,
     load,
     macro_at,
     main,
@@ -146,7 +148,7 @@ def f(a: "x" | 1) -> int | None:
         ("{{ a | join(' and ') }}", ["{{ a | join(' or ') }}"]),
         ("{{ 'and that is all, or 1' }}", []),
         ("{{ a == '(not given)' }}", ["{{ a != '(not given)' }}"]),
-        ("{{ 'did not count' }}", []),
+        ("{{ 'did not count what is not NULL' }}", []),
         # messages
         ("{% do healing_tables._mistake(mistakes, a == b, '1 = 2') %}", []),
         ("{% do exceptions.warn('a = b' if a == b) %}{{ log(a == b) }}", []),
@@ -270,6 +272,7 @@ USES = Uses(
     tests=["tests/dbt/test_long.py::a", "tests/dbt/test_long.py::b", "tests/spark/test_short.py::c", f"{GOLDEN[0]}[d]"],
     seconds=[5.0, 5.0, 8.0, 0.1],
     slow=[1],
+    contents={"src/a.py": "0" * 12},
     lines={"src/a.py": {"2": [], "3": [0], "4": [0, 1, 2, 3]}},
     macros={"_a": [0, 3], "_b": [1, 2]},
 )
@@ -295,7 +298,32 @@ def test_the_tests_of_a_macro() -> None:
     assert found == [USES.tests[0], USES.tests[3]]
 
 
-def test_what_a_fixture_executes_counts_for_its_file() -> None:
+def test_the_tests_of_a_file_that_has_changed_since() -> None:
+    changed = replace(mutant(line=3), content="1" * 12)
+    assert len(executing_tests(changed, "\n\na = 1\n", USES, "unit")) == 4
+
+
+def test_what_is_measured_again() -> None:
+    new = Uses(
+        tests=["tests/dbt/test_long.py::new", "tests/dbt/test_long.py::a"],
+        seconds=[1.0, 2.0],
+        slow=[0],
+        contents={"src/a.py": "changed", "src/b.py": "new"},
+        lines={"src/a.py": {"3": [1]}, "src/b.py": {"1": [0]}},
+        macros={"_a": [1], "_c": [0]},
+    )
+    assert joined(USES, new) == Uses(
+        tests=[*USES.tests[2:], *new.tests],
+        seconds=[8.0, 0.1, 1.0, 2.0],
+        slow=[2],
+        contents={},  # what is known of the lines of a.py is of another text
+        lines={"src/a.py": {"2": [], "3": [3], "4": [0, 1]}, "src/b.py": {"1": [2]}},
+        macros={"_a": [1, 3], "_b": [0], "_c": [2]},
+    )
+
+
+def test_what_a_fixture_executes_counts_for_its_file(home: Path) -> None:
+    (home / "src" / "a.py").touch()
     results = {
         "a.py::x": Result("passed", "", 1.5),
         "a.py::y": Result("passed", "", 2),
@@ -311,6 +339,7 @@ def test_what_a_fixture_executes_counts_for_its_file() -> None:
         tests=["a.py::x", "a.py::y", "tests/proof/c.py::w"],
         seconds=[1.5, 2, 3],
         slow=[0, 2],
+        contents={"src/a.py": digest("")},
         lines={"src/a.py": {"1": [], "2": [0, 1], "3": [1, 2]}},
         macros={"_a": [0]},
     )
@@ -372,11 +401,8 @@ def test_results_are_those_of_a_file(home: Path) -> None:
     for each in state.mutants:
         assert each.verdict == f"equivalent {each.was}"
         assert each.noticed_by == ({"unit": "min(a)"} if each.file == "macros/two.sql" else {})
-    take_over(state, [])  # places that are not drawn this time
-    assert state.mutants == again
-    (home / "macros" / "one.sql").unlink()
-    take_over(state, [])
-    assert [each.file for each in state.mutants] == ["macros/two.sql"]
+    take_over(state, again[:1])
+    assert state.mutants == again[:1]
 
 
 def test_report() -> None:
@@ -423,8 +449,8 @@ def measured(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is measured in the small project; the list is of the tests that fail without a mutant."""
     failed: list[str] = []
     tests = [f"tests/unit/test_text.py::test_{name}" for name in ("compares", "min")]
-    uses = Uses(tests, [1.0, 1.0], [], {}, {"_one": [0], "_two": [1]})
-    monkeypatch.setattr(mutants, "measure", lambda stage: (uses, failed))
+    uses = Uses(tests, [1.0, 1.0], [], {}, {}, {"_one": [0], "_two": [1]})
+    monkeypatch.setattr(mutants, "measure", lambda paths: (uses, failed))
     return failed
 
 
@@ -457,9 +483,40 @@ def test_a_time_limit_notices_nothing(home: Path) -> None:
     assert found == LIMIT
 
 
+@pytest.mark.parametrize(("name", "found"), [("min", "tests/unit/test_text.py::test_min"), ("compares", "")])
+def test_an_id_that_has_changed(home: Path, name: str, found: str) -> None:
+    """Then the whole file runs."""
+    (home / "macros" / "two.sql").write_text("" if found else macro("_two", "min(a)"))
+    tests = [f"tests/unit/test_text.py::test_{name}", "tests/unit/test_text.py::test_x[1]"]
+    assert mutants.first_failure(home, mutants.settings_in(home), tests, limit=60) == found
+
+
+@pytest.mark.parametrize(("text", "found"), [("import nothing_there", "tests/conftest.py"), ("", "")])
+def test_a_library_that_cannot_be_imported(home: Path, text: str, found: str) -> None:
+    (home / "tests" / "conftest.py").write_text(text)
+    assert mutants.first_failure(home, mutants.settings_in(home), ["tests/unit/test_text.py"], limit=60) == found
+
+
+def test_a_verdict_by_hand(home: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "first_failure", lambda *_: "")
+    main(["--stage", "unit"])
+    path = home / nightly_tests.state_of(NAME)
+    path.write_text(path.read_text().replace('"verdict": ""', '"verdict": "equivalent because x"'))
+    assert main(["--stage", "unit"]) == 0
+    assert "| all | 4 | 0 | 0 | 0 | 0 | 0 | 4 |" in (home / PAGE).read_text()
+
+
 def test_the_time_is_over(home: Path, measured: list[str]) -> None:
     assert main(["--stage", "unit", "--minutes", "0"]) == 0
-    assert load(1).mutants == []
+    assert [each.noticed_by for each in load(1).mutants] == [{}] * 4
+
+
+def test_fewer_places(home: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others keep their results."""
+    monkeypatch.setattr(mutants, "first_failure", lambda *_: "")
+    assert main(["--stage", "unit", "--count", "1"]) == 0
+    assert main(["--stage", "unit", "--count", "3"]) == 0
+    assert [bool(each.noticed_by) for each in load(1).mutants] == [True, True, True, False]
 
 
 def test_another_library_is_refused(home: Path) -> None:
