@@ -57,7 +57,7 @@ weekly: setup ## Run random histories, kills and races at a larger scale into do
 
 mutants: setup ## Break 300 places of the code, see which tests notice, into docs/trust.md; ARGS='--stage unit' the quick ones
 	@tests/environments/setup.sh mutants
-	@PYTHONPATH=tests/shared .environments/mutants/bin/python scripts/mutants.py $(ARGS)
+	@ON_ICEBERG="$(ON_ICEBERG)" PYTHONPATH=tests/shared .environments/mutants/bin/python scripts/mutants.py $(ARGS)
 
 site: setup ## Build the documentation as a site in target/site, and check its links
 	@tests/environments/setup.sh site

@@ -1,6 +1,6 @@
 """A plugin of pytest, `-p mutant_uses`: records which tests execute each line of the library, and each macro.
 
-Each process writes target/mutants/uses_<process>.json; scripts/mutants.py reads these files.
+Each process writes target/mutants/recorded_<process>.json; scripts/mutants.py reads these files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class Recorder:
     def __init__(self) -> None:
         self.user = ""
         self.macros: dict[str, set[str]] = {}
-        self.slow: list[str] = []
         self.coverage = coverage.Coverage(data_file=None, source=[str(ROOT / "src")], config_file=False)
 
     def begin(self) -> None:
@@ -62,20 +61,20 @@ class Recorder:
             for file in data.measured_files()
         }
         macros = {name: sorted(users) for name, users in self.macros.items()}
-        path.write_text(json.dumps({"lines": lines, "macros": macros, "slow": self.slow}))
+        path.write_text(json.dumps({"lines": lines, "macros": macros}))
 
 
 RECORDER = Recorder()
 
 
-def pytest_sessionstart() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Before tests/conftest.py imports the library, so that what runs on import is known, too."""
     RECORDER.begin()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    if item.get_closest_marker("slow"):
-        RECORDER.slow.append(item.nodeid)
     RECORDER.use(item.nodeid.partition("::")[0])
     return (yield)
 
@@ -94,4 +93,4 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 def pytest_sessionfinish() -> None:
     process = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    RECORDER.write(Path(os.environ["HEALING_TABLES_USES"]) / f"uses_{process}.json")
+    RECORDER.write(Path(os.environ["HEALING_TABLES_USES"]) / f"recorded_{process}.json")

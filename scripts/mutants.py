@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -30,16 +30,15 @@ from typing import Any
 import matrix
 import nightly_tests
 from mutations import Mutation, macro_mutations, parses_as_jinja, parses_as_python, python_mutations
-from nightly_tests import Result, results_of, run
+from nightly_tests import Result, Suite, results_of
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "mutants"
 COUNT, SEED, WIDTH = 300, 1, 120
-USES = "tests_with_spark.json"  # in target/mutants
 LIMIT = "time limit"  # what ended the tests, in place of a test that failed
-# The tests of a mutant run in this order: those in tests/unit, the others of `make test`, those of `make nightly`.
-STAGES = ["unit", "spark", "nightly"]
 UNIT_LIMIT, MEASURE_LIMIT = 6 * 60, 5 * 60 * 60  # seconds
+# The suites whose tests a mutant runs, in this order: the two of `make test`, and three of `make nightly`.
+STAGES = {"unit": ["unit"], "spark": ["spark"], "nightly": ["slow", "proof", "iceberg"]}
 
 # Tests of the text of the code, of documents and of scripts. That these notice a change says nothing about its effect.
 OF_TEXT = [
@@ -85,7 +84,7 @@ class Mutant:
     was: str
     becomes: str
     content: str  # digest of the file as it is without the change: results are those of this content
-    noticed_by: dict[str, str] = field(default_factory=dict)  # by stage: the first test that failed, "", or LIMIT
+    noticed_by: dict[str, str] = field(default_factory=dict)  # by suite: the first test that failed, "", or LIMIT
     verdict: str = ""  # by hand: "equivalent because ...", or "loops because ..." of one that reached the limit
 
     @property
@@ -94,12 +93,13 @@ class Mutant:
 
     @property
     def outcome(self) -> str:
-        """The stage that noticed it; golden, if that is a golden file of the unit tests; equivalent; or not noticed."""
+        """A key of COLUMNS: the stage that noticed it, or what else came of it."""
         if self.verdict.startswith("equivalent"):
             return "equivalent"
         unnoticed = ("",) if self.verdict.startswith("loops") else ("", LIMIT)
-        for stage, test in self.noticed_by.items():
+        for suite, test in self.noticed_by.items():
             if test not in unnoticed:
+                stage = next(stage for stage, suites in STAGES.items() if suite in suites)
                 return "golden" if test.startswith(GOLDEN) else stage
         return "not noticed"
 
@@ -114,11 +114,10 @@ class State:
 
 @dataclass
 class Uses:
-    """Which tests execute what, and how long they take."""
+    """Which tests of a suite execute what, and how long they take."""
 
     tests: list[str]  # those that passed, in the order in which they ran; elsewhere they are numbers, from 0
     seconds: list[float]
-    slow: list[int]  # those that only `make nightly` runs
     contents: dict[str, str]  # digests of the files of the library
     lines: dict[str, dict[str, list[int]]]  # by file of the library and line; empty for a line that runs on import only
     macros: dict[str, list[int]]
@@ -183,54 +182,80 @@ def tracked_copy(folder: Path) -> Path:
     return folder
 
 
-def settings_in(folder: Path) -> dict[str, str]:
-    """Environment variables of tests in a copy. Raises: SystemExit if they would test another library."""
-    settings = {"PYTHONPATH": str(folder / "src"), "SPARK_LOCAL_IP": "127.0.0.1"}
-    command = [str(ROOT / ".venv/bin/python"), "-c", "import healing_tables; print(healing_tables.__file__)"]
-    environment = os.environ | settings
-    asked = subprocess.run(command, cwd=folder, env=environment, check=True, text=True, stdout=subprocess.PIPE)
+@dataclass(frozen=True)
+class Run:
+    """Tests of a suite, for one mutant."""
+
+    suite: str
+    python: Path
+    settings: dict[str, str]  # environment variables, without those of the folder
+    tests: list[str]
+    limit: float  # seconds
+
+    def settings_in(self, folder: Path) -> dict[str, str]:
+        return {"SPARK_LOCAL_IP": "127.0.0.1"} | self.settings | {"PYTHONPATH": str(folder / "src")}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A suite, for all mutants."""
+
+    suite: Suite
+    uses: Uses
+    limit: float
+
+    def run(self, tests: list[str]) -> Run:
+        python = matrix.python_of(self.suite.environment)
+        return Run(self.suite.name, python, self.suite.settings(python), tests, self.limit)
+
+
+def check_copy(folder: Path, run: Run) -> None:
+    """Raises: SystemExit if the tests in the copy would test another library."""
+    command = [str(run.python), "-c", "import healing_tables; print(healing_tables.__file__)"]
+    settings = os.environ | run.settings_in(folder)
+    asked = subprocess.run(command, cwd=folder, env=settings, check=True, text=True, stdout=subprocess.PIPE)
     if not Path(asked.stdout.strip()).is_relative_to(folder / "src"):
         raise SystemExit(f"The tests in {folder} would import the library from {asked.stdout.strip()}.")
-    return settings
 
 
-def first_failure(folder: Path, settings: dict[str, str], tests: list[str], limit: float) -> str:
-    """Run tests in a copy until one fails. Returns: its id, "" if all pass, LIMIT if they take longer."""
+def first_failure(folder: Path, run: Run) -> str:
+    """Run the tests in a copy until one fails. Returns: its id, "" if all pass, LIMIT if they take longer."""
+    if not run.tests:
+        return ""
     junit, output = folder / "target" / "junit.xml", folder / "target" / "output.txt"
     junit.parent.mkdir(exist_ok=True)
     junit.unlink(missing_ok=True)
-    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-x", "-m", "", "-p", "no:cacheprovider"]
+    command = [str(run.python), "-m", "pytest", "-x", "-m", "", "-p", "no:cacheprovider"]
     started = time.monotonic()
     with output.open("w") as written:
-        code = run([*command, f"--junitxml={junit}", *tests], settings, limit, written, folder)
+        code = nightly_tests.run(
+            [*command, f"--junitxml={junit}", *run.tests], run.settings_in(folder), run.limit, written, folder
+        )
     files = [str(path.relative_to(folder)) for path in sorted((folder / "tests").glob("*/test_*.py"))]
     results: dict[str, Result] = results_of(junit, files)
     failed = [test for test, result in results.items() if result.outcome == "failed"]
     if code == 0 or failed:
         return failed[0] if failed else ""
-    if time.monotonic() - started >= limit:
+    if time.monotonic() - started >= run.limit:
         return LIMIT
-    by_file = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    if code == 4 and tests != by_file:  # perhaps an id is another one with the mutant
-        return first_failure(folder, settings, by_file, limit)
+    by_file = list(dict.fromkeys(test.partition("::")[0] for test in run.tests))
+    if code == 4 and run.tests != by_file:  # perhaps an id is another one with the mutant
+        return first_failure(folder, replace(run, tests=by_file))
     if code == -signal.SIGKILL:
         raise RuntimeError(f"The tests in {folder} were killed; has the machine enough memory for two at a time?")
     return "tests/conftest.py"  # the library cannot be imported
 
 
-def run_mutant(
-    mutant: Mutant, broken: str, limits: dict[str, float], uses: dict[str, Uses], folder: Path, settings: dict[str, str]
-) -> dict[str, str]:
-    """Run the stages, each with its limit, up to the one that notices the mutant. Returns: what came of each."""
+def run_mutant(mutant: Mutant, broken: str, runs: list[Run], folder: Path) -> dict[str, str]:
+    """Run the suites up to the one that notices the mutant. Returns: what came of each."""
     path, noticed_by = folder / mutant.file, dict(mutant.noticed_by)
     text = path.read_text()
     try:
         write_source(path, broken)
-        for stage, limit in limits.items():
-            if stage not in noticed_by:
-                tests = executing_tests(mutant, text, uses[stage], stage)
-                noticed_by[stage] = first_failure(folder, settings, tests, limit) if tests else ""
-            if noticed_by[stage]:
+        for run in runs:
+            if run.suite not in noticed_by:
+                noticed_by[run.suite] = first_failure(folder, run)
+            if noticed_by[run.suite]:
                 break
     finally:
         write_source(path, text)
@@ -247,8 +272,8 @@ def write_source(path: Path, text: str) -> None:
 # --- Which tests execute a place --------------------------------------------------------------------
 
 
-def executing_tests(mutant: Mutant, source: str, uses: Uses, stage: str) -> list[str]:
-    """The tests of a stage, those of the quickest file first, and golden files last.
+def executing_tests(mutant: Mutant, source: str, uses: Uses) -> list[str]:
+    """Those of the quickest file first, and golden files last.
 
     For what runs on import, and if the file has changed since, these are the tests that execute anything of it.
     """
@@ -260,12 +285,10 @@ def executing_tests(mutant: Mutant, source: str, uses: Uses, stage: str) -> list
         found = [lines[str(line)] for line in statement_at(source, mutant.line) if str(line) in lines]
         if uses.contents.get(mutant.file) != mutant.content or (found and not any(found)):
             found = list(lines.values())
-    slow, wanted = set(uses.slow), {number for numbers in found for number in numbers}
     by_file: dict[tuple[bool, str], list[int]] = {}
-    for number in sorted(wanted):
+    for number in sorted({number for numbers in found for number in numbers}):
         test = uses.tests[number]
-        if stage == "unit" or (number in slow) == (stage == "nightly"):
-            by_file.setdefault((test.startswith(GOLDEN), test.partition("::")[0]), []).append(number)
+        by_file.setdefault((test.startswith(GOLDEN), test.partition("::")[0]), []).append(number)
     order = sorted(by_file, key=lambda key: (key[0], sum(uses.seconds[number] for number in by_file[key])))
     return [uses.tests[number] for key in order for number in by_file[key]]
 
@@ -290,24 +313,50 @@ def macro_at(source: str, line: int) -> str:
     return name if kind == "macro" else f"test_{name}"
 
 
-def measure(paths: list[str], *, with_slow: bool = False) -> tuple[Uses, list[str]]:
-    """Run test files and folders without a mutant, and note which tests execute what. Returns: also what failed."""
+def suites_of(stage: str) -> list[Suite]:
+    if stage == "unit":
+        return [Suite("unit", nightly_tests.files_of("tests/unit"), [f"--deselect={test}" for test in OF_TEXT])]
+    if stage == "spark":
+        return [Suite("spark", nightly_tests.files_of(*matrix.CORE), [])]
+    return [suite for suite in nightly_tests.nightly_suites() if suite.name in STAGES[stage]]
+
+
+def measure(suite: Suite) -> tuple[Uses, list[str]]:
+    """Run the tests of a suite without a mutant, and note which execute what. Returns: also those that failed."""
     home = ROOT / "target" / NAME
     home.mkdir(parents=True, exist_ok=True)
-    for old in home.glob("uses_*.json"):
+    for old in home.glob("recorded_*.json"):
         old.unlink()
-    files = nightly_tests.files_of(*paths)
-    python, junit = matrix.python_of(NAME), home / "uses.xml"
-    chosen = ["-m", "" if with_slow else "not slow", *nightly_tests.IN_TWO, f"--junitxml={junit}"]
-    chosen += [f"--deselect={test}" for test in OF_TEXT]
-    path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "scripts", "tests/shared"))
-    settings = {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "HEALING_TABLES_USES": str(home)}
-    run([str(python), "-m", "pytest", "-p", "mutant_uses", *chosen, *files], settings, MEASURE_LIMIT)
-    results = results_of(junit, files)
-    recorded = [json.loads(part.read_text()) for part in sorted(home.glob("uses_*.json"))]
+    python, junit = matrix.python_of(suite.environment), home / f"{suite.name}.xml"
+    junit.unlink(missing_ok=True)
+    packages = matrix.python_of(NAME).parents[1].glob("lib/*/site-packages")
+    path = [*(ROOT / folder for folder in ("src", "scripts", "tests/shared")), *packages]
+    settings = {"SPARK_LOCAL_IP": "127.0.0.1", "HEALING_TABLES_USES": str(home)} | suite.settings(python)
+    settings["PYTHONPATH"] = os.pathsep.join(map(str, path))
+    command = [str(python), "-m", "pytest", "-p", "mutant_uses", *suite.options, *nightly_tests.IN_TWO]
+    nightly_tests.run([*command, f"--junitxml={junit}", *suite.files], settings, MEASURE_LIMIT)
+    results = results_of(junit, suite.files)
+    recorded = [json.loads(part.read_text()) for part in sorted(home.glob("recorded_*.json"))]
     uses = uses_of(recorded, results)
     print(f"{len(uses.tests)} tests execute {len(uses.lines)} files of the library and {len(uses.macros)} macros.")
     return uses, [test for test, result in results.items() if result.outcome == "failed"]
+
+
+def uses_file(suite: str) -> Path:
+    return ROOT / "target" / NAME / f"uses_{suite}.json"
+
+
+def measure_again(stage: str, files: list[str]) -> list[str]:
+    """Measure the suites of a stage, or these files of them. Returns: the tests that failed."""
+    failed: list[str] = []
+    for suite in suites_of(stage):
+        chosen = [file for file in suite.files if file in files or not files]
+        if chosen:
+            uses, of_suite = measure(replace(suite, files=chosen))
+            known = load_uses(suite.name) if files else uses
+            uses_file(suite.name).write_text(json.dumps(asdict(joined(known, uses))))
+            failed += of_suite
+    return failed
 
 
 def uses_of(recorded: list[dict[str, Any]], results: dict[str, Result]) -> Uses:
@@ -328,11 +377,9 @@ def uses_of(recorded: list[dict[str, Any]], results: dict[str, Result]) -> Uses:
 
     files = sorted({file for part in recorded for file in part["lines"]})
     lines = {file: merged([part["lines"].get(file, {}) for part in recorded]) for file in files}
-    slow = {test for part in recorded for test in part["slow"]}
     return Uses(
         tests,
         [results[test].seconds for test in tests],
-        [number for number, test in enumerate(tests) if test in slow or test.startswith("tests/proof/")],
         {file: digest((ROOT / file).read_text()) for file in files},
         lines,
         merged([part["macros"] for part in recorded]),
@@ -355,7 +402,6 @@ def joined(old: Uses, new: Uses) -> Uses:
     return Uses(
         [old.tests[number] for number in kept] + new.tests,
         [old.seconds[number] for number in kept] + new.seconds,
-        both({"": old.slow}, {"": new.slow})[""],
         {file: content for file, content in old.contents.items() if new.contents.get(file, content) == content},
         {file: both(old.lines.get(file, {}), new.lines.get(file, {})) for file in {**old.lines, **new.lines}},
         both(old.macros, new.macros),
@@ -375,11 +421,12 @@ def load(seed: int) -> State:
     return State(seed, [Mutant(**mutant) for mutant in stored["mutants"]])
 
 
-def load_uses() -> Uses:
-    path = ROOT / "target" / NAME / USES
-    if not path.exists():
-        raise SystemExit("Which tests with Spark execute a place is not known: run `make mutants ARGS=--measure`.")
-    return Uses(**json.loads(path.read_text()))
+def load_uses(suite: str) -> Uses:
+    if not uses_file(suite).exists():
+        stage = next(stage for stage, suites in STAGES.items() if suite in suites)
+        command = f"make mutants ARGS='--measure --stage {stage}'"
+        raise SystemExit(f"Which tests of `{suite}` execute a place is not known: run `{command}` first.")
+    return Uses(**json.loads(uses_file(suite).read_text()))
 
 
 def take_over(state: State, drawn: list[Mutant]) -> None:
@@ -406,8 +453,8 @@ def report(state: State) -> str:
         mutants = [mutant for mutant in ran if name in (mutant.half, "all")]
         counts = [sum(mutant.outcome == outcome for mutant in mutants) for outcome in COLUMNS]
         lines.append(f"| {' | '.join([name, str(len(mutants)), *map(str, counts)])} |")
-    for stage, command in (("spark", "make test"), ("nightly", "make nightly")):
-        missing = sum(mutant.outcome == "not noticed" and stage not in mutant.noticed_by for mutant in ran)
+    for suite, command in (("spark", "make test"), ("iceberg", "make nightly")):
+        missing = sum(mutant.outcome == "not noticed" and suite not in mutant.noticed_by for mutant in ran)
         if missing:
             lines += ["", f"Of those not noticed, {missing} have not yet run with all tests of `{command}`."]
             break
@@ -427,23 +474,21 @@ def shown(mutant: Mutant) -> str:
 
 
 def run_all(
-    todo: list[tuple[Mutant, str]],
-    limits: dict[str, float],
-    uses: dict[str, Uses],
-    deadline: float,
-    finished: Callable[[Mutant], None],
+    todo: list[tuple[Mutant, str]], stages: list[Stage], deadline: float, finished: Callable[[Mutant], None]
 ) -> None:
     """Run the mutants, two at a time in two copies."""
     copies = [tracked_copy(ROOT / "target" / NAME / f"copy_{number}") for number in (1, 2)]
-    settings = {copy: settings_in(copy) for copy in copies}
+    for stage in stages:
+        check_copy(copies[0], stage.run([]))
     left, running = list(todo), dict[Future[dict[str, str]], tuple[Mutant, Path]]()
     with ProcessPoolExecutor(len(copies), multiprocessing.get_context("fork")) as pool:
         try:
             while running or (left and time.monotonic() < deadline):
                 while copies and left and time.monotonic() < deadline:
                     (mutant, broken), copy = left.pop(0), copies.pop()
-                    future = pool.submit(run_mutant, mutant, broken, limits, uses, copy, settings[copy])
-                    running[future] = mutant, copy
+                    text = (ROOT / mutant.file).read_text()
+                    runs = [stage.run(executing_tests(mutant, text, stage.uses)) for stage in stages]
+                    running[pool.submit(run_mutant, mutant, broken, runs, copy)] = mutant, copy
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     mutant, copy = running.pop(future)
                     copies.append(copy)
@@ -468,16 +513,13 @@ def main(arguments: list[str]) -> int:
         "--measure",
         nargs="*",
         metavar="TESTS",
-        help="run the tests with Spark, or these files of new and changed ones, and note what they execute",
+        help="run the tests of the stage, or these files of new and changed ones, and note what they execute",
     )
     parser.add_argument("--list", action="store_true", help="print the places and their results, and run nothing")
     given = parser.parse_args(arguments)
     if given.measure is not None:
-        paths = given.measure or [*matrix.CORE, *(["tests/proof"] if given.stage == "nightly" else [])]
-        measured, failed = measure(paths, with_slow=given.stage == "nightly")
-        measured = joined(load_uses(), measured) if given.measure else measured
-        (ROOT / "target" / NAME / USES).write_text(json.dumps(asdict(measured)))
-        print("\n".join(["These failed and are not used:", *failed]) if failed else "")
+        failed = measure_again(given.stage, given.measure)
+        print("\n".join(["These failed, and are not used:", *failed]) if failed else "")
         return int(bool(failed))
     drawn = [draw(half, max(given.count, COUNT) // len(HALVES), given.seed) for half in HALVES]
     state = load(given.seed)
@@ -488,14 +530,13 @@ def main(arguments: list[str]) -> int:
         for mutant, _ in chosen:
             print(f"{shown(mutant)} [{mutant.outcome if mutant.noticed_by else 'not run'}]")
         return 0
-    limits = {"unit": UNIT_LIMIT, "spark": given.limit * 60, "nightly": given.limit * 60}
-    for stage in STAGES[STAGES.index(given.stage) + 1 :]:
-        del limits[stage]
     unnoticed = [each for each in chosen if each[0].outcome == "not noticed" and not each[0].verdict]
     if given.again:
         for mutant, _ in unnoticed:
             mutant.noticed_by = {}
-    todo = [each for each in unnoticed if limits.keys() - each[0].noticed_by.keys()]
+    names = list(STAGES)[: list(STAGES).index(given.stage) + 1]
+    suites = [suite for name in names for suite in suites_of(name)]
+    todo = [each for each in unnoticed if {suite.name for suite in suites} - each[0].noticed_by.keys()]
     deadline = time.monotonic() + given.minutes * 60
 
     def write_results() -> None:
@@ -507,12 +548,13 @@ def main(arguments: list[str]) -> int:
         write_results()
 
     if todo:
-        uses = dict.fromkeys(limits.keys() - {"unit"}, load_uses()) if "spark" in limits else {}
+        stages = [Stage(suite, load_uses(suite.name), given.limit * 60) for suite in suites[1:]]
         if any("unit" not in mutant.noticed_by for mutant, _ in todo):
-            uses["unit"], failed = measure(["tests/unit"])
+            uses, failed = measure(suites[0])
             if failed:
                 raise SystemExit(f"Without a mutant, the unit tests have to pass. These do not: {' '.join(failed)}")
-        run_all(todo, limits, uses, deadline, finished)
+            stages.insert(0, Stage(suites[0], uses, UNIT_LIMIT))
+        run_all(todo, stages, deadline, finished)
     write_results()  # also what was changed by hand
     print(report(state))
     return 0

@@ -7,11 +7,13 @@ import re
 import site
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import matrix
 import mutants
 import nightly_tests
 import pytest
@@ -21,8 +23,10 @@ from mutants import (
     LIMIT,
     NAME,
     OF_TEXT,
+    STAGES,
     Code,
     Mutant,
+    Run,
     State,
     Uses,
     difference,
@@ -31,15 +35,17 @@ from mutants import (
     executing_tests,
     joined,
     load,
+    load_uses,
     macro_at,
     main,
+    measure_again,
     report,
     statement_at,
     take_over,
     uses_of,
 )
 from mutations import Mutation, macro_mutations, parses_as_jinja, parses_as_python, python_mutations
-from nightly_tests import END, PAGE, Result, marker_of
+from nightly_tests import END, PAGE, Result, Suite, marker_of
 from rendering import Project
 from sessions import ROOT
 
@@ -190,6 +196,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
     monkeypatch.setattr(nightly_tests, "ROOT", tmp_path)
     monkeypatch.setattr(mutants, "HALVES", [MACROS])
+    monkeypatch.setattr(matrix, "python_of", lambda name: Path(sys.executable))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return tmp_path
 
@@ -271,7 +278,6 @@ def mutant(file: str = "src/a.py", line: int = 2, **values: Any) -> Mutant:
 USES = Uses(
     tests=["tests/dbt/test_long.py::a", "tests/dbt/test_long.py::b", "tests/spark/test_short.py::c", f"{GOLDEN[0]}[d]"],
     seconds=[5.0, 5.0, 8.0, 0.1],
-    slow=[1],
     contents={"src/a.py": "0" * 12},
     lines={"src/a.py": {"2": [], "3": [0], "4": [0, 1, 2, 3]}},
     macros={"_a": [0, 3], "_b": [1, 2]},
@@ -279,35 +285,33 @@ USES = Uses(
 
 
 @pytest.mark.parametrize(
-    ("line", "stage", "tests"),
+    ("line", "tests"),
     [
-        (2, "unit", [2, 0, 1, 3]),  # it runs on import: by its file, golden ones last
-        (3, "unit", [0]),
-        (4, "spark", [0, 2, 3]),  # 5 and 8 seconds
-        (4, "nightly", [1]),
-        (9, "unit", []),  # no test executes it
+        (2, [2, 0, 1, 3]),  # it runs on import: by its file, golden ones last
+        (3, [0]),
+        (4, [2, 0, 1, 3]),  # 8 and 10 seconds
+        (9, []),  # no test executes it
     ],
 )
-def test_the_tests_of_a_line(line: int, stage: str, tests: list[int]) -> None:
+def test_the_tests_of_a_line(line: int, tests: list[int]) -> None:
     source = "\nX = 1\na = 1\nb = 1\n\n\n\n\nif a: b\n"
-    assert executing_tests(mutant(line=line), source, USES, stage) == [USES.tests[number] for number in tests]
+    assert executing_tests(mutant(line=line), source, USES) == [USES.tests[number] for number in tests]
 
 
 def test_the_tests_of_a_macro() -> None:
-    found = executing_tests(mutant("macros/a.sql"), macro("_a", "1"), USES, "unit")
+    found = executing_tests(mutant("macros/a.sql"), macro("_a", "1"), USES)
     assert found == [USES.tests[0], USES.tests[3]]
 
 
 def test_the_tests_of_a_file_that_has_changed_since() -> None:
     changed = replace(mutant(line=3), content="1" * 12)
-    assert len(executing_tests(changed, "\n\na = 1\n", USES, "unit")) == 4
+    assert len(executing_tests(changed, "\n\na = 1\n", USES)) == 4
 
 
 def test_what_is_measured_again() -> None:
     new = Uses(
         tests=["tests/dbt/test_long.py::new", "tests/dbt/test_long.py::a"],
         seconds=[1.0, 2.0],
-        slow=[0],
         contents={"src/a.py": "changed", "src/b.py": "new"},
         lines={"src/a.py": {"3": [1]}, "src/b.py": {"1": [0]}},
         macros={"_a": [1], "_c": [0]},
@@ -315,7 +319,6 @@ def test_what_is_measured_again() -> None:
     assert joined(USES, new) == Uses(
         tests=[*USES.tests[2:], *new.tests],
         seconds=[8.0, 0.1, 1.0, 2.0],
-        slow=[2],
         contents={},  # what is known of the lines of a.py is of another text
         lines={"src/a.py": {"2": [], "3": [3], "4": [0, 1]}, "src/b.py": {"1": [2]}},
         macros={"_a": [1, 3], "_b": [0], "_c": [2]},
@@ -330,15 +333,14 @@ def test_what_a_fixture_executes_counts_for_its_file(home: Path) -> None:
         "b.py::z": Result("failed", "", 1),
     }
     results |= {"tests/proof/c.py::w": Result("passed", "", 3)}
-    one: dict[str, Any] = {"lines": {"src/a.py": {"1": [], "2": ["a.py"], "3": ["a.py::y"]}}, "macros": {}, "slow": []}
+    one: dict[str, Any] = {"lines": {"src/a.py": {"1": [], "2": ["a.py"], "3": ["a.py::y"]}}, "macros": {}}
     two: dict[str, Any] = {
         "lines": {"src/a.py": {"3": ["b.py::z", "tests/proof/c.py::w"]}},
         "macros": {"_a": ["a.py::x"]},
     }
-    assert uses_of([one, two | {"slow": ["a.py::x"]}], results) == Uses(
+    assert uses_of([one, two], results) == Uses(
         tests=["a.py::x", "a.py::y", "tests/proof/c.py::w"],
         seconds=[1.5, 2, 3],
-        slow=[0, 2],
         contents={"src/a.py": digest("")},
         lines={"src/a.py": {"1": [], "2": [0, 1], "3": [1, 2]}},
         macros={"_a": [0]},
@@ -382,7 +384,8 @@ def test_what_is_recorded(environment: None, tmp_path: Path, monkeypatch: pytest
         ({"unit": "", "spark": "a.py::b"}, "", "spark"),
         ({"unit": "", "spark": LIMIT}, "", "not noticed"),
         ({"unit": "", "spark": LIMIT}, "loops because x", "spark"),
-        ({"unit": "", "spark": "", "nightly": ""}, "", "not noticed"),
+        ({"unit": "", "spark": "", "slow": ""}, "", "not noticed"),
+        ({"unit": "", "spark": "", "slow": "", "proof": "a.py::b"}, "", "nightly"),
         ({"unit": ""}, "equivalent because x", "equivalent"),
     ],
 )
@@ -441,6 +444,51 @@ def test_tests_of_text_exist() -> None:
         assert f"def {name}" in (ROOT / file).read_text()
 
 
+# --- Suites ---------------------------------------------------------------------------------------
+
+UNIT = Run("unit", Path(sys.executable), {}, ["tests/unit/test_text.py"], 60)
+
+
+def test_suites(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ON_ICEBERG", "tests/iceberg")
+    assert {stage: [suite.name for suite in mutants.suites_of(stage)] for stage in STAGES} == STAGES
+
+
+def test_the_suites_of_a_mutant(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that it has not run yet, up to the one that notices it; on the broken text."""
+    ran: list[tuple[str, str]] = []
+
+    def first_failure(folder: Path, run: Run) -> str:
+        ran.append((run.suite, (folder / "macros" / "two.sql").read_text()))
+        return "x" if run.suite == "slow" else ""
+
+    monkeypatch.setattr(mutants, "first_failure", first_failure)
+    runs = [replace(UNIT, suite=suite) for suite in ("unit", "spark", "slow", "proof")]
+    found = mutants.run_mutant(mutant("macros/two.sql", noticed_by={"unit": ""}), "broken", runs, home)
+    assert ran == [("spark", "broken"), ("slow", "broken")]
+    assert found == {"unit": "", "spark": "", "slow": "x"}
+
+
+def test_measure_files_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the stage; what is known of others stays."""
+    suites = [Suite(name, [f"tests/{name}.py", f"tests/{name}_2.py"], []) for name in ("slow", "proof", "iceberg")]
+    monkeypatch.setattr(mutants, "suites_of", lambda stage: suites)
+
+    def measure(suite: Suite) -> tuple[Uses, list[str]]:
+        tests = [f"{file}::x" for file in suite.files]
+        return Uses(tests, [1.0] * len(tests), {}, {}, {"_a": list(range(len(tests)))}), [f"{suite.name} fails"]
+
+    monkeypatch.setattr(mutants, "measure", measure)
+    with pytest.raises(SystemExit, match=r"run `make mutants ARGS='--measure --stage nightly'` first"):
+        measure_again("nightly", ["tests/slow.py"])
+    (home / "target" / NAME).mkdir(parents=True)
+    assert measure_again("nightly", []) == ["slow fails", "proof fails", "iceberg fails"]
+    assert measure_again("nightly", ["tests/proof.py"]) == ["proof fails"]
+    found = [load_uses(suite.name) for suite in suites]
+    assert [uses.tests[0] for uses in found] == ["tests/slow.py::x", "tests/proof_2.py::x", "tests/iceberg.py::x"]
+    assert [uses.macros for uses in found] == [{"_a": [0, 1]}] * 3
+
+
 # --- The command ------------------------------------------------------------------------------------
 
 
@@ -449,8 +497,8 @@ def measured(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is measured in the small project; the list is of the tests that fail without a mutant."""
     failed: list[str] = []
     tests = [f"tests/unit/test_text.py::test_{name}" for name in ("compares", "min")]
-    uses = Uses(tests, [1.0, 1.0], [], {}, {}, {"_one": [0], "_two": [1]})
-    monkeypatch.setattr(mutants, "measure", lambda paths: (uses, failed))
+    uses = Uses(tests, [1.0, 1.0], {}, {}, {"_one": [0], "_two": [1]})
+    monkeypatch.setattr(mutants, "measure", lambda suite: (uses, failed))
     return failed
 
 
@@ -474,12 +522,12 @@ def test_a_run(home: Path, measured: list[str], capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.endswith("- macros/two.sql, line 2: ``min(a)`` as ``max(a)`` [unit]\n")
     with pytest.raises(SystemExit, match=r"Without a mutant, the unit tests have to pass. .*::test_min$"):
         main(["--stage", "unit", "--again"])
-    with pytest.raises(SystemExit, match="Which tests with Spark execute a place is not known"):
+    with pytest.raises(SystemExit, match="Which tests of `spark` execute a place is not known"):
         main([])
 
 
 def test_a_time_limit_notices_nothing(home: Path) -> None:
-    found = mutants.first_failure(home, mutants.settings_in(home), ["tests/unit/test_text.py"], limit=0)
+    found = mutants.first_failure(home, replace(UNIT, limit=0))
     assert found == LIMIT
 
 
@@ -488,13 +536,13 @@ def test_an_id_that_has_changed(home: Path, name: str, found: str) -> None:
     """Then the whole file runs."""
     (home / "macros" / "two.sql").write_text("" if found else macro("_two", "min(a)"))
     tests = [f"tests/unit/test_text.py::test_{name}", "tests/unit/test_text.py::test_x[1]"]
-    assert mutants.first_failure(home, mutants.settings_in(home), tests, limit=60) == found
+    assert mutants.first_failure(home, replace(UNIT, tests=tests)) == found
 
 
 @pytest.mark.parametrize(("text", "found"), [("import nothing_there", "tests/conftest.py"), ("", "")])
 def test_a_library_that_cannot_be_imported(home: Path, text: str, found: str) -> None:
     (home / "tests" / "conftest.py").write_text(text)
-    assert mutants.first_failure(home, mutants.settings_in(home), ["tests/unit/test_text.py"], limit=60) == found
+    assert mutants.first_failure(home, UNIT) == found
 
 
 def test_a_verdict_by_hand(home: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,9 +554,19 @@ def test_a_verdict_by_hand(home: Path, measured: list[str], monkeypatch: pytest.
     assert "| all | 4 | 0 | 0 | 0 | 0 | 0 | 4 |" in (home / PAGE).read_text()
 
 
-def test_the_time_is_over(home: Path, measured: list[str]) -> None:
-    assert main(["--stage", "unit", "--minutes", "0"]) == 0
-    assert [each.noticed_by for each in load(1).mutants] == [{}] * 4
+@pytest.mark.parametrize(("minutes", "began"), [(0, 0), (0.005, 2)])
+def test_the_time_is_over(
+    home: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch, minutes: float, began: int
+) -> None:
+    """What runs then ends."""
+
+    def first_failure(folder: Path, *_: Any) -> str:
+        time.sleep(0.4 if folder.name == "copy_1" else 0.8)
+        return ""
+
+    monkeypatch.setattr(mutants, "first_failure", first_failure)
+    assert main(["--stage", "unit", "--minutes", str(minutes)]) == 0
+    assert sum(each.noticed_by == {"unit": ""} for each in load(1).mutants) == began
 
 
 def test_fewer_places(home: Path, measured: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,7 +580,7 @@ def test_fewer_places(home: Path, measured: list[str], monkeypatch: pytest.Monke
 def test_another_library_is_refused(home: Path) -> None:
     (home / "src" / "healing_tables" / "__init__.py").unlink()
     with pytest.raises(SystemExit, match="would import the library from"):
-        mutants.settings_in(home)
+        mutants.check_copy(home, UNIT)
 
 
 def test_another_seed_is_another_run(home: Path) -> None:
