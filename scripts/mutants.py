@@ -119,7 +119,7 @@ class Uses:
     tests: list[str]  # those that passed, in the order in which they ran; elsewhere they are numbers, from 0
     seconds: list[float]
     contents: dict[str, str]  # digests of the files of the library
-    lines: dict[str, dict[str, list[int]]]  # by file of the library and line; empty for a line that runs on import only
+    lines: dict[str, dict[str, list[int]]]  # by file of the library and line
     macros: dict[str, list[int]]
 
 
@@ -283,7 +283,7 @@ def executing_tests(mutant: Mutant, source: str, uses: Uses) -> list[str]:
     else:
         lines = uses.lines.get(mutant.file, {})
         found = [lines[str(line)] for line in statement_at(source, mutant.line) if str(line) in lines]
-        if uses.contents.get(mutant.file) != mutant.content or (found and not any(found)):
+        if uses.contents.get(mutant.file) != mutant.content or is_run_on_import(source, mutant.line):
             found = list(lines.values())
     by_file: dict[tuple[bool, str], list[int]] = {}
     for number in sorted({number for numbers in found for number in numbers}):
@@ -302,6 +302,14 @@ def statement_at(source: str, line: int) -> range:
     body: list[ast.stmt] = getattr(inner, "body", [])
     last = max(body[0].lineno - 1, inner.lineno) if body else inner.end_lineno or inner.lineno
     return range(inner.lineno, last + 1)
+
+
+def is_run_on_import(source: str, line: int) -> bool:
+    """Whether the line is in no function. The test during which it runs is any test that is the first to import it."""
+    functions = [
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    return not any(function.body[0].lineno <= line <= (function.end_lineno or 0) for function in functions)
 
 
 def macro_at(source: str, line: int) -> str:

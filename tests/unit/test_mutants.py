@@ -287,14 +287,15 @@ USES = Uses(
 @pytest.mark.parametrize(
     ("line", "tests"),
     [
-        (2, [2, 0, 1, 3]),  # it runs on import: by its file, golden ones last
+        (1, [2, 0, 1, 3]),  # it runs on import: by its file, golden ones last
+        (2, [2, 0, 1, 3]),
         (3, [0]),
         (4, [2, 0, 1, 3]),  # 8 and 10 seconds
         (9, []),  # no test executes it
     ],
 )
 def test_the_tests_of_a_line(line: int, tests: list[int]) -> None:
-    source = "\nX = 1\na = 1\nb = 1\n\n\n\n\nif a: b\n"
+    source = "X = 1\ndef f():\n    a = 1\n    b = 1\n\n\n\n\n    c = 1\n"
     assert executing_tests(mutant(line=line), source, USES) == [USES.tests[number] for number in tests]
 
 
@@ -305,7 +306,7 @@ def test_the_tests_of_a_macro() -> None:
 
 def test_the_tests_of_a_file_that_has_changed_since() -> None:
     changed = replace(mutant(line=3), content="1" * 12)
-    assert len(executing_tests(changed, "\n\na = 1\n", USES)) == 4
+    assert len(executing_tests(changed, "def f():\n\n    return 1\n", USES)) == 4
 
 
 def test_what_is_measured_again() -> None:
