@@ -1,4 +1,5 @@
-"""Bad weather in the middle of a build: a source that goes or changes, a catalog that does not answer, a full disk.
+"""Bad weather in the middle of a build: a source that goes or changes, a catalog that does not answer, a full disk, a
+clock that is set back.
 
 It begins before the first statement of a run, before the second, and so on. Afterwards there is the old or the new
 table, whole; an error, if the run had one, names its cause; and the next run succeeds.
@@ -6,9 +7,14 @@ table, whole; an error, if the run had one, names its cause; and the next run su
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +22,7 @@ from dbt.adapters.spark import session as dbt_session
 from dbt_common.exceptions import DbtRuntimeError
 from lab import Lab
 from pyspark.errors import AnalysisException
-from sessions import FORMAT
+from sessions import FORMAT, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 ROWS = 60_000  # whose random texts are larger than LIMIT
@@ -24,6 +30,9 @@ LIMIT = 2_000_000  # bytes; the files of the metastore are smaller
 EVERY = 3  # the weather begins before each third statement
 KINDS = {"delta": ["delta", "parquet"], "iceberg": ["iceberg"]}[FORMAT]
 AWAY = "the metastore does not answer"
+HOUR = 3600
+# What the clocks of this process and of its JVM add; empty in a run whose clocks are right
+CLOCK = os.environ.get("FAKETIME_TIMESTAMP_FILE", "")
 CALL = """{{ healing_tables.dimension(sources={'crm': {
     'relation': api.Relation.create(schema=target.schema, identifier='crm_%s'), 'changed_at': 'changed_at'}},
     attributes=['name', 'text']) }}"""
@@ -86,6 +95,27 @@ def fill_disk(lab: Lab, _: str) -> None:
     limit_files(lab, LIMIT)
 
 
+def set_clock(seconds: int) -> None:
+    if CLOCK:
+        Path(CLOCK).write_text(f"{seconds:+}")
+
+
+def clock_of_spark(lab: Lab) -> int:
+    return int(lab.spark.sql("select unix_timestamp()").collect()[0][0])
+
+
+def set_clock_back(lab: Lab, _: str) -> None:
+    """By an hour. What is on disk shall be as the clock of before would have written it."""
+    right = time.time() - HOUR
+    for file in Path(str(lab.spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")).rglob("*"):
+        written = file.stat().st_mtime
+        if written <= right:
+            os.utime(file, (written + HOUR, written + HOUR))
+    before = clock_of_spark(lab)
+    set_clock(0)
+    assert before - clock_of_spark(lab) > HOUR - 60
+
+
 # The handler of a failed write in Delta 4.4.0 can fail itself, which hides the cause; dbt's log has it above
 HIDDEN = '"condition" is null'
 # What it does, and a part of the error of a run that fails
@@ -94,6 +124,9 @@ WEATHER: dict[str, tuple[Callable[[Lab, str], None], tuple[str, ...]]] = {
     "source changed": (change, ("text", "crm_", "column")),
     "disk full": (fill_disk, ("File too large", "TASK_WRITE_FAILED", HIDDEN)),
 }
+if CLOCK:  # Iceberg writes nothing until it is later than its newest commit
+    causes = ("Expected sorted snapshot log entries", "Invalid update timestamp")
+    WEATHER = {"clock set back": (set_clock_back, causes if FORMAT == "iceberg" else ())}
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +153,13 @@ def test_old_or_new(lab: Lab, statements: dict[str, int], kind: str, weather: st
     lab.dbt("run", "--select", f"dim_{kind}")
     for place in range(1, statements[kind] + 1, EVERY):
         generation += 1
+        set_clock(HOUR)
         fill(lab, kind, generation)
         with before_each_statement(lambda number: act(lab, kind) if number == place else None):  # noqa: B023
             status, message = lab.dbt("run", "--select", f"dim_{kind}")[f"dim_{kind}"]
         limit_files(lab, resource.RLIM_INFINITY)
+        if FORMAT == "iceberg":
+            set_clock(HOUR)
         assert held(lab, kind) in (
             [whole(generation)] if status == "success" else [whole(generation - 1), whole(generation)]
         )
@@ -133,7 +169,27 @@ def test_old_or_new(lab: Lab, statements: dict[str, int], kind: str, weather: st
         fill(lab, kind, generation)
         lab.dbt("run", "--select", f"dim_{kind}")
         assert lab.succeeded and held(lab, kind) == whole(generation), place
-    assert failed, "no run failed: shows nothing"
+    assert bool(failed) == bool(causes), "no run failed: shows nothing"
+
+
+def test_with_another_clock(tmp_path: Path) -> None:
+    """The test above, in processes whose clocks can be set. Those of their system stay as they are."""
+    subprocess.run([ROOT / "tests" / "environments" / "setup.sh", "clock"], check=True)
+    (library,) = (ROOT / ".environments" / "clock").glob("lib/*/site-packages/libfaketime/vendor/*/src/*.so.1")
+    (tmp_path / "clock").write_text("+0")
+    settings = {"LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "clock")}
+    # each look reads the file; times of files and the clocks that only measure stay as they are
+    settings |= {"FAKETIME_NO_CACHE": "1", "NO_FAKE_STAT": "1", "DONT_FAKE_MONOTONIC": "1"}
+    settings["FAKETIME_FORCE_MONOTONIC_FIX"] = "0"  # otherwise the JVM waits for nothing, and so without end
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-m", "", "-k", "test_old_or_new and clock", __file__],
+        cwd=ROOT,
+        env=os.environ | settings,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0 and f"{len(KINDS)} passed" in done.stdout, done.stdout[-5000:] + done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("kind", KINDS)
