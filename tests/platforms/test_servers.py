@@ -17,7 +17,7 @@ import yaml
 from people import MERGED, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
-from spark_servers import SERVERS, SparkServer
+from spark_servers import SERVERS, SparkServer, jars_of
 
 PYTHON_MODEL = "example of a merge"
 
@@ -46,9 +46,8 @@ def profiles(server: SparkServer) -> str:
 
 @pytest.fixture(scope="module", params=list(SERVERS))
 def answer(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Answer:
-    jars = [path.removeprefix("file://") for path in spark.sparkContext.getConf().get("spark.jars", "").split(",")]
     home = tmp_path_factory.mktemp(request.param)
-    with SERVERS[request.param](home, jars) as server:
+    with SERVERS[request.param](home, jars_of(spark)) as server:
         (home / "profiles.yml").write_text(profiles(server))
         command = [sys.executable, str(ROOT / "tests" / "platforms" / "on_server.py"), str(home)]
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}

@@ -18,7 +18,7 @@ from on_server import MODELS, OPERATIONS, ROWS, Rows, last_operations, now, run_
 from people import MERGED, PEOPLE, check_merges, check_people
 from pyspark.sql import SparkSession
 from sessions import ROOT
-from spark_servers import thrift_and_connect
+from spark_servers import jars_of, thrift_and_connect
 
 KEY = "{arguments: {key_columns: id}}"
 TESTS = f"""
@@ -159,9 +159,8 @@ def answer(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ans
         pytest.skip("dbt v2 looks for a driver of another name on this machine")
     from pyspark.sql.connect.session import SparkSession as Remote
 
-    jars = [path.removeprefix("file://") for path in spark.sparkContext.getConf().get("spark.jars", "").split(",")]
     home = tmp_path_factory.mktemp("v2")
-    with thrift_and_connect(home, jars) as server:
+    with thrift_and_connect(home, jars_of(spark)) as server:
         dbt = set_up(home, server, {"people": "people", "healing_tables": "warehouse"})
         runs = runs_of(dbt, home)
         client: Any = Remote.builder.remote(server.settings["spark.remote"]).create()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyspark
 from pages import blocks_of
+from pyspark.sql import SparkSession
 from sessions import ROOT, session_settings
 
 BIN = Path(pyspark.__file__).parent / "bin"
@@ -33,6 +34,12 @@ class SparkServer:
     log: Path
     output: Mapping[str, object]
     settings: Mapping[str, str] = field(default_factory=dict)  # server_side_parameters
+
+
+def jars_of(spark: SparkSession) -> list[str]:
+    """The files of the packages that a session has fetched."""
+    found = str(spark.sparkContext.getConf().get("spark.jars", ""))
+    return [path.removeprefix("file://") for path in found.split(",")]
 
 
 def free_port() -> int:
