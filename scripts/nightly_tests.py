@@ -44,6 +44,8 @@ SCALE = {
     # of a writer in each of two tables: eight writers make 800 merges into Delta, four make 400 into ORC. At 1 to 3 s
     # for each, one after the other, these take 20 to 60 minutes.
     "HEALING_TABLES_ROUNDS": "50",
+    # calls of each public macro, of test_hostile_names.py: 0.1 s for each
+    "HEALING_TABLES_NAMES": "330",
 }
 
 
@@ -147,6 +149,7 @@ def weekly_suites() -> list[Suite]:
         Suite("kills", kills, every, new=PLANNED),
         Suite("kills on iceberg", ["tests/iceberg/test_merge_processes.py"], every, "iceberg", on_iceberg, PLANNED),
         Suite("writers", ["tests/proof/test_concurrency.py"], every, new=PLANNED),
+        Suite("names", ["tests/spark/test_hostile_names.py"], every, new=20 * 60),
     ]
 
 

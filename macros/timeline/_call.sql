@@ -17,9 +17,9 @@
     source, see _scan).
 -#}
 {% macro _call_begin(spec, columns) -%}
-    {#- slashes are escaped: no text in the JSON can end the comment -#}
+    {#- escaped so that no text in the JSON can end the comment, or begin one in it -#}
     {{- return('/* healing_tables begin ' ~ (tojson(healing_tables._call_metadata(spec, columns))
-        | replace('/', '\\/')) ~ ' */') -}}
+        | replace('/*', '/\\u002a') | replace('/', '\\/')) ~ ' */') -}}
 {%- endmacro %}
 
 {% macro _call_end() -%} {{ return('/* healing_tables end */') }} {%- endmacro %}

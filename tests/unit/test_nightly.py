@@ -403,6 +403,7 @@ def test_the_suites_of_a_week() -> None:
         "kills": [2, 2, 1],
         "kills on iceberg": [1],
         "writers": [1],
+        "names": [1],
     }
     for suite in suites:
         settings = {"HEALING_TABLES_FORMAT": "iceberg"} if suite.environment == "iceberg" else {}
@@ -445,17 +446,18 @@ def test_a_weekly_run(home: Path) -> None:
 
 def test_the_tests_read_the_scale() -> None:
     code = """
-        import kill_batches, random_feeds, random_histories as histories, test_concurrency, test_property
+        import kill_batches, random_feeds, random_histories as histories
+        import test_concurrency, test_hostile_names, test_property
         rows, feed = histories.random_changes(1), random_feeds.random_feed(1, "sequence only")
         print(histories.SEED, len({row["id"] for row in rows}))
         print(max(row["id"] for row in feed), max(row["lsn"] for row in feed))
-        print(len(test_property.FURTHER_SEEDS), kill_batches.KILLS, test_concurrency.BATCHES)
+        print(len(test_property.FURTHER_SEEDS), kill_batches.KILLS, test_concurrency.BATCHES, test_hostile_names.COUNT)
     """
     path = os.pathsep.join([*(str(ROOT / "tests" / name) for name in ("shared", "proof", "spark")), str(ROOT / "src")])
     settings = {**SCALE, "HEALING_TABLES_SEED": "202649", "PYTHONPATH": path}
     command = [sys.executable, "-c", textwrap.dedent(code)]
     run = subprocess.run(command, env=os.environ | settings, check=True, text=True, stdout=subprocess.PIPE)
-    assert run.stdout == "202649 10000\n1999 13332\n400 50 50\n"
+    assert run.stdout == "202649 10000\n1999 13332\n400 50 50 330\n"
 
 
 def test_a_larger_feed_is_of_the_same_kind() -> None:
@@ -484,7 +486,8 @@ def test_the_figures_are_those_of_the_scale() -> None:
     def count(pattern: str) -> int:
         return sum(re.match(pattern, test) is not None for test in tests)
 
-    keys, kills, rounds = (int(SCALE[f"HEALING_TABLES_{name}"]) for name in ("KEYS", "KILLS", "ROUNDS"))
+    keys, kills, rounds, names = (int(SCALE[f"HEALING_TABLES_{name}"]) for name in ("KEYS", "KILLS", "ROUNDS", "NAMES"))
+    calls = count("test_hostile_names.py::test_a_name_stays_a_name")
     merged, into_iceberg = count(r"test_merge_property.py::(?!test_batches_)"), count("test_merge_property_iceberg.py")
     feeds, again = count("test_merge_random_feeds.py"), count(r"test_kill_(hive|merge).py::test_killed_")
     fixed = 5 + 2 + 4  # of test_kill.py, test_kill_jvm.py and test_kill_shards.py
@@ -496,6 +499,7 @@ def test_the_figures_are_those_of_the_scale() -> None:
         f"| {count('test_as_of_property.py::test_the_look_up')} tests of 60 facts,",
         f"| {again * kills + fixed} killed processes, and up to {kills + 7} builds stopped",
         f"| {count('test_merge_processes.py::test_killed') * kills} killed processes |",
+        f"| {calls} calls, each with {names} sets of names: {calls * names:,} |",
         f"| {8 * 2 * rounds} merges of 8 writers into Delta, {4 * 2 * rounds} merges of 4 writers into ORC |",
     ):
         assert figure in text
