@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rendering import Project, Rows
 from sessions import ROOT
+from spark_tokens import tokens
 
 COUNT = int(os.environ.get("HEALING_TABLES_NAMES", "4"))  # calls of each macro
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "1"))
@@ -280,19 +281,6 @@ CALLS: dict[str, Callable[[Words], Call]] = {
 }
 # Not here: what answers with rows that only a warehouse has
 ELSEWHERE = {"known_versions", "matches_rebuild"}
-TOKEN = re.compile(r",<(-?\d+)>,(?:channel=\d+,)?\d+:\d+\]")
-
-
-def tokens(spark: SparkSession, sql: str) -> list[str]:
-    """The kinds of the tokens, without white space. A text may be written as one that is decoded."""
-    sql = re.sub(r"url_decode[(]('[^']*')[)]", r"\1", sql)
-    jvm: Any = spark._jvm
-    parser, antlr = jvm.org.apache.spark.sql.catalyst.parser, jvm.org.antlr.v4.runtime
-    lexer = parser.SqlBaseLexer(parser.UpperCaseCharStream(antlr.CharStreams.fromString(sql)))
-    stream = antlr.CommonTokenStream(lexer)
-    stream.fill()
-    space = str(lexer.WS)
-    return [kind for kind in TOKEN.findall(stream.getTokens().toString()) if kind != space]
 
 
 class Described(Project):
