@@ -1,6 +1,6 @@
 """Columns and keys whose names and values try to be SQL, in every statement of the materializations and operations.
 
-Each statement has the tokens of the same one for plain names and values; see test_hostile_names.py.
+Each statement must have the same kinds of tokens as for plain names and values; see test_hostile_names.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from lab import Lab
 from spark_tokens import tokens
+
+from healing_tables.sql.identifiers import quoted
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interpreted")]
 # With a blank, so that Delta maps these columns, too; and in the same order
@@ -28,10 +30,6 @@ BUILT = """{{ healing_tables.dimension(
     sources={'crm': {'relation': api.Relation.create(schema=target.schema, identifier='crm_%(kind)s'),
         'changed_at': %(at)r}},
     attributes={%(name)r: 2, %(tier)r: 1}, surrogate_key={'name': %(surrogate)r, 'strategy': 'sequence'}) }}"""
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 class Twin:

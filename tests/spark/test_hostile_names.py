@@ -1,7 +1,6 @@
 """Names and texts that try to be SQL, in every public macro that gives a select, and in every generic test.
 
-The SQL has the same tokens as that of the same call with plain names and texts, by Spark's own lexer: each of these is
-one token, wherever it stands, and none begins or ends anything.
+Spark's own lexer has to find the same kinds of tokens in the SQL as for the same call with plain names and texts.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from pyspark.sql import SparkSession
 from rendering import Project, Rows
 from sessions import ROOT
 from spark_tokens import tokens
+
+from healing_tables.sql.identifiers import quoted
 
 COUNT = int(os.environ.get("HEALING_TABLES_NAMES", "4"))  # calls of each macro
 SEED = int(os.environ.get("HEALING_TABLES_SEED", "1"))
@@ -70,7 +71,6 @@ def catalogue(w: Words) -> Columns:
         "delta": {"_change_type": "string", "_commit_version": "bigint", "_commit_timestamp": "timestamp"},
         "iceberg": {"_change_type": "string", "_change_ordinal": "int", "_commit_snapshot_id": "bigint"},
         "dms": {w("op"): "string", w("at"): "timestamp", w("before") + w("key"): "int"},
-        "messages": {w("payload"): "string"},
     }
     effectivity = {"changed_at": "timestamp", "is_deleted": "boolean"}
     return {
@@ -81,7 +81,7 @@ def catalogue(w: Words) -> Columns:
         "db.texts": columns,
         "db.calendar": {w("at"): "timestamp"},
         "db.snapshots_of_iceberg": {"snapshot_id": "bigint", "committed_at": "timestamp"},
-        "db.messages": of_tools["messages"],
+        "db.messages": {w("payload"): "string"},
     }
 
 
@@ -123,16 +123,13 @@ def of_versions(w: Words) -> dict[str, Any]:
     return {"key_columns": w.list("key", "second key"), "valid_from": w("at"), "valid_to": w("until")}
 
 
-def of_test(name: str, **roles: str | list[str]) -> Callable[[Words], Call]:
-    """Args: roles: arguments beside those of the versions, to what their words are for."""
-    return lambda w: (
-        f"test_{name}",
-        {
-            "model": relation("model"),
-            **of_versions(w),
-            **{key: w(role) if isinstance(role, str) else w.list(*role) for key, role in roles.items()},
-        },
-    )
+def filled(w: Words, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those that are functions of the words, with these words."""
+    return {name: value(w) if callable(value) else value for name, value in arguments.items()}
+
+
+def of_test(name: str, **more: Any) -> Callable[[Words], Call]:
+    return lambda w: (f"test_{name}", {"model": relation("model"), **of_versions(w), **filled(w, more)})
 
 
 def reader(name: str, table: str, **more: Any) -> Callable[[Words], Call]:
@@ -140,7 +137,7 @@ def reader(name: str, table: str, **more: Any) -> Callable[[Words], Call]:
         f"read_{name}",
         {
             "relation": relation(table),
-            **{key: value(w) if callable(value) else value for key, value in more.items()},
+            **filled(w, more),
             "column_names": {each: w(f"named {each}") for each in ("_changed_at", "_is_deleted")},
         },
     )
@@ -148,7 +145,7 @@ def reader(name: str, table: str, **more: Any) -> Callable[[Words], Call]:
 
 def ddl(w: Words) -> str:
     """The columns of a message, as text."""
-    return ", ".join(f"`{w(name).replace('`', '``')}` string" for name in MESSAGE)
+    return ", ".join(f"{quoted(w(name))} string" for name in MESSAGE)
 
 
 def keyed(name: str, table: str, **more: Any) -> Callable[[Words], Call]:
@@ -158,7 +155,7 @@ def keyed(name: str, table: str, **more: Any) -> Callable[[Words], Call]:
         {
             "relation": relation(table),
             "key_columns": w.list("key", "second key"),
-            **{key: value(w) if callable(value) else value for key, value in more.items()},
+            **filled(w, more),
         },
     )
 
@@ -263,10 +260,12 @@ CALLS: dict[str, Callable[[Words], Call]] = {
     "no_overlaps": of_test("no_overlaps"),
     "no_gaps": of_test("no_gaps"),
     "valid_order": of_test("valid_order"),
-    "single_current": of_test("single_current", is_current="c1", current_value="yes"),
-    "no_consecutive_duplicates": of_test("no_consecutive_duplicates", tracked_columns=["c1", "c2"]),
-    "no_consecutive_duplicates, by hash": of_test("no_consecutive_duplicates", row_hash="c1"),
-    "temporal_integrity": of_test("temporal_integrity", is_current="c1", current_value="yes", row_hash="c2"),
+    "single_current": of_test("single_current", is_current=word("c1"), current_value=word("yes")),
+    "no_consecutive_duplicates": of_test("no_consecutive_duplicates", tracked_columns=words("c1", "c2")),
+    "no_consecutive_duplicates, by hash": of_test("no_consecutive_duplicates", row_hash=word("c1")),
+    "temporal_integrity": of_test(
+        "temporal_integrity", is_current=word("c1"), current_value=word("yes"), row_hash=word("c2")
+    ),
     "facts_covered": lambda w: (
         "test_facts_covered",
         {
